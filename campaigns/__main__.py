@@ -65,11 +65,11 @@ class _Parser(argparse.ArgumentParser):
 
 def _usual(name: str) -> str:
     try:
-        it = load(name)
+        campaign = load(name)
     except ImportError:
         return f"{'':>9} something that it needs is not installed"
-    limits = "" if (it.least, it.most) == (1, None) else f", from {it.bounds}"
-    return f"{it.size:>9,} {it.unit}{limits}"
+    limits = "" if (campaign.least, campaign.most) == (1, None) else f", from {campaign.bounds}"
+    return f"{campaign.size:>9,} {campaign.unit}{limits}"
 
 
 def _count(text: str) -> int:

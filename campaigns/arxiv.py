@@ -234,19 +234,20 @@ class _Destination:
         state = self.folder / ".resourcesync/state.db"
         with closing(sqlite3.connect(f"{state.as_uri()}?mode=ro", uri=True)) as memory:
             rows = memory.execute("SELECT uri, digests, path FROM copy ORDER BY uri")
-            for one, row in zip_longest(truth.resources(), rows):
-                if one is None or row is None or (one.uri, _hash(one)) != row[:2]:
-                    yield f"{one and one.uri} is held as {row and row[0]}, or with another digest"
+            for resource, row in zip_longest(truth.resources(), rows):
+                if resource is None or row is None or (resource.uri, _hash(resource)) != row[:2]:
+                    uri = resource and resource.uri
+                    yield f"{uri} is held as {row and row[0]}, or with another digest"
                     return
-                if changed is None or one.uri in changed:
-                    number = truth.number(one.uri)
+                if changed is None or resource.uri in changed:
+                    number = truth.number(resource.uri)
                     assert number is not None
                     if (self.folder / row[2]).read_bytes() != truth.body(number):
-                        yield f"the file of {one.uri} has other bytes"
+                        yield f"the file of {resource.uri} has other bytes"
 
 
-def _hash(one: Resource) -> str:
-    return ":".join(one.digests[0])
+def _hash(resource: Resource) -> str:
+    return ":".join(resource.digests[0])
 
 
 def run(asked: Asked) -> Outcome:
@@ -272,7 +273,7 @@ def run(asked: Asked) -> Outcome:
         for day in range(1, asked.days + 1):
             clock.next_day()
             changes = list(truth.change(luck, asked.changes))
-            touched.update(it.uri for it in changes)
+            touched.update(change.uri for change in changes)
             with _costs(outcome, f"day {day}, published"):
                 source.end_of_day(changes)
             if not asked.remembered and day % _DUMP_DAYS == 0:

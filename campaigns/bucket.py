@@ -124,7 +124,7 @@ class Mirror:
         self.log = folder / "pull.log"
 
     def _started(self, *words: str) -> "subprocess.Popen[bytes]":
-        variables = {name: it for name, it in os.environ.items() if name.startswith("AWS_")}
+        variables = {name: text for name, text in os.environ.items() if name.startswith("AWS_")}
         with self.log.open("wb") as log:
             return subprocess.Popen(
                 [sys.executable, "-m", "resourcesync", *words],

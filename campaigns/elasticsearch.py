@@ -108,11 +108,11 @@ def _change(index: DitIndex, asked: Asked) -> int:
     lines: list[dict[str, Any]] = []
     for turn, number in enumerate(chosen):
         kind = ("created", "deleted", *["updated"] * 8)[turn % 10]
-        one = asked.size + number if kind == "created" else number
+        item = asked.size + number if kind == "created" else number
         action = "delete" if kind == "deleted" else "index"
-        lines += [{action: {"_index": index.resources, "_id": _name(one)}}]
-        lines += [] if kind == "deleted" else [_document(one, "second")]
-        lines += _logged(index, one, kind, "2026-02-03T04:05:06Z")
+        lines += [{action: {"_index": index.resources, "_id": _name(item)}}]
+        lines += [] if kind == "deleted" else [_document(item, "second")]
+        lines += _logged(index, item, kind, "2026-02-03T04:05:06Z")
     _send(index, lines)
     index.refresh()
     return len(chosen)

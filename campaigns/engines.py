@@ -92,8 +92,10 @@ def _kill(name: str, engine: ExecutionEngine, asked: Asked, outcome: Outcome) ->
                 os.kill(pid, signal.SIGKILL)
     outcome.add(f"{name}: seconds with a worker killed", time.monotonic() - began)
     wanted = sorted(unit.name for unit in units)
-    outcome.require(sorted(it.name for it in found) == wanted, f"{name}: not each unit once")
-    outcome.require(not [it for it in found if it.failed], f"{name}: a unit failed")
+    outcome.require(
+        sorted(outcome.name for outcome in found) == wanted, f"{name}: not each unit once"
+    )
+    outcome.require(not [outcome for outcome in found if outcome.failed], f"{name}: a unit failed")
     objects = sorted(path.stem for path in folder.glob("*.done"))
     outcome.require(objects == wanted, f"{name}: objects are missing")
 
@@ -107,15 +109,15 @@ def _victims(name: str, became: Became) -> list[int]:
 
 def _hold_the_rate(name: str, engine: ExecutionEngine, folder: Path, outcome: Outcome) -> None:
     tree, names = folder / "tree", [f"u{number}" for number in range(BATCHES)]
-    for one in names:
-        (tree / one).mkdir(parents=True, exist_ok=True)
+    for text in names:
+        (tree / text).mkdir(parents=True, exist_ok=True)
         for number in range(BATCH):
-            (tree / one / f"{number}").write_text("content\n")
+            (tree / text / f"{number}").write_text("content\n")
     with serving(tree, folder / f"nginx-{name.replace(' ', '-')}") as server:
-        units = [Batch(one, server.url.removeprefix("http://"), BATCH) for one in names]
+        units = [Batch(name, server.url.removeprefix("http://"), BATCH) for name in names]
         manners = HostLimits(units=4, rate=RATE)
         done = run_units(engine, fetch_batch, units, manners=manners, clock=SystemClock())
-        rows = sum(it.rows for it in done)
+        rows = sum(outcome.rows for outcome in done)
         moments = server.moments()
     worst = busiest(moments, RATE, lanes=min(4, engine.slots))
     mean = len(moments) / (moments[-1][0] - moments[0][0])
@@ -144,7 +146,7 @@ def _restart(asked: Asked, outcome: Outcome) -> None:
                 first.close()
                 second.enter_context(engines.dask_cluster(folder, port=port))
     outcome.add("Dask begun anew: seconds", time.monotonic() - began)
-    names = sorted(it.name for it in found if not it.failed)
+    names = sorted(outcome.name for outcome in found if not outcome.failed)
     outcome.require(names == sorted(unit.name for unit in units), "Dask begun anew: not each once")
 
 

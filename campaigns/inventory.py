@@ -32,7 +32,7 @@ def run(asked: Asked) -> Outcome:
     table, out = folder / "table", folder / "out"
     table.mkdir()
     _write(table, "0", start=0, stop=size)
-    outcome.add("table, MiB", sum(it.stat().st_size for it in table.iterdir()) / 2**20)
+    outcome.add("table, MiB", sum(path.stat().st_size for path in table.iterdir()) / 2**20)
     words = ("publish", f"tables:{table}", "--url", BASE, "--out", out, "--quiet")
     first = command(*words, home=folder)
     _add(outcome, "first publication", first)
@@ -50,8 +50,15 @@ def run(asked: Asked) -> Outcome:
     ended = command(*words, home=folder)
     _add(outcome, "after a kill in the middle of --rebase", ended)
     outcome.require(killed.code == -signal.SIGKILL or lists < _KILLED, f"{killed.code}: not killed")
-    for what, one in (("first", first), ("again", again), ("changed", changed), ("ended", ended)):
-        outcome.require(one.code == 0, f"{what} ended with {one.code}: {one.said[-500:]}")
+    for what, measured in (
+        ("first", first),
+        ("again", again),
+        ("changed", changed),
+        ("ended", ended),
+    ):
+        outcome.require(
+            measured.code == 0, f"{what} ended with {measured.code}: {measured.said[-500:]}"
+        )
     _look(outcome, out)
     return outcome
 
@@ -97,17 +104,17 @@ def _lists(out: Path) -> list[Path]:
 
 def _signatures(out: Path) -> dict[str, tuple[int, int]]:
     found = [*(out / "resourcesync").iterdir(), out / ".well-known" / "resourcesync"]
-    looked = {it.name: it.stat() for it in found}
-    return {name: (it.st_mtime_ns, it.st_size) for name, it in looked.items()}
+    looked = {path.name: path.stat() for path in found}
+    return {name: (result.st_mtime_ns, result.st_size) for name, result in looked.items()}
 
 
 def _heads(signatures: dict[str, tuple[int, int]]) -> set[tuple[str, tuple[int, int]]]:
     """Return what may be replaced: the Change List's head."""
-    return {(name, it) for name, it in signatures.items() if name == "changelist.xml"}
+    return {(name, item) for name, item in signatures.items() if name == "changelist.xml"}
 
 
 def _bytes(out: Path) -> int:
-    return sum(it.stat().st_size for it in _lists(out))
+    return sum(path.stat().st_size for path in _lists(out))
 
 
 def _has(out: Path, before: int, more: int) -> Callable[[], bool]:

@@ -104,7 +104,7 @@ def _write(
 
     def look() -> None:
         while not is_over.is_set() or len(seen) < len(written):
-            for name in [it for it in list(written) if it not in seen]:
+            for name in [name for name in list(written) if name not in seen]:
                 if (copy / name).exists():
                     seen[name] = time.monotonic()
             if is_over.is_set() and time.monotonic() > ended + _PATIENCE:

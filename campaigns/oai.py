@@ -86,7 +86,7 @@ class Repository:
         metadata = {path: body for path, body in held.items() if path.startswith("/resource/")}
         files = {path[path.index("/bitstream/") :]: held[path] for path in held.keys() - metadata}
         items = {local: item for local, (_, item) in self.provider.items.items() if item}
-        wanted = {f"/resource/{it}/{prefix}.xml" for it in items for prefix in _PREFIXES}
+        wanted = {f"/resource/{item}/{prefix}.xml" for item in items for prefix in _PREFIXES}
         self.outcome.require(metadata.keys() == wanted, f"{label}: other metadata in the mirror")
         titles = [
             local
@@ -96,9 +96,9 @@ class Repository:
         ]
         self.outcome.require(not titles, f"{label}: old metadata of {titles[:3]}")
         bodies = {
-            f"/bitstream/{local}/{it.name}": it.body
+            f"/bitstream/{local}/{bitstream.name}": bitstream.body
             for local, item in items.items()
-            for it in item.bitstreams
+            for bitstream in item.bitstreams
         }
         self.outcome.require(files == bodies, f"{label}: other files in the mirror")
         served = {

@@ -46,7 +46,7 @@ def _jobs(asked: Asked, sums: Counter[str]) -> Iterator[Job]:
     The seed alone decides: ``--seed SEED --size 1`` does first what was found with that seed.
     """
     number = 0
-    while number < len(_SCENES) or sum(sums[f"{it}: states"] for it in _SCENES) < asked.size:
+    while number < len(_SCENES) or sum(sums[f"{scene}: states"] for scene in _SCENES) < asked.size:
         seed = asked.seed + number // len(_SCENES)
         yield _SCENES[number % len(_SCENES)], seed, _EACH, seed % 3 == 2
         number += 1
@@ -99,7 +99,7 @@ def _try_states(outcome: Outcome, asked: Asked, home: Path) -> None:
         )
     for label, value in sorted(sums.items()):
         outcome.add(label, value)
-    outcome.tried = sum(sums[f"{it}: states"] for it in _SCENES)
+    outcome.tried = sum(sums[f"{scene}: states"] for scene in _SCENES)
     outcome.require(outcome.tried >= asked.size > 0, "fewer states were tried")
 
 

@@ -60,7 +60,7 @@ def _rounds(hub: RunningHub, receivers: Receivers, size: int, first: int) -> lis
         began = time.monotonic()
         hub.submit(payload(minute=minute))
         _await(lambda: len(receivers.came) == size)
-        found += [it[0][0] - began for it in receivers.came.values()]
+        found += [item[0][0] - began for item in receivers.came.values()]
     return found
 
 
@@ -75,13 +75,13 @@ def _lose(hub: RunningHub, receivers: Receivers, size: int, outcome: Outcome) ->
     complete = _await(
         lambda: (
             len(receivers.came) == size
-            and all(wanted in it[-1][1] for it in list(receivers.came.values()))
+            and all(wanted in item[-1][1] for item in list(receivers.came.values()))
         )
     )
     outcome.require(complete, "a subscriber never heard of the last change")
-    uris = [f"https://museum.example/{it}<".encode() for it in range(2 * _ROUNDS, last + 1)]
+    uris = [f"https://museum.example/{number}<".encode() for number in range(2 * _ROUNDS, last + 1)]
     missed = sum(
-        not any(uri in body for _, body in it) for it in receivers.came.values() for uri in uris
+        not any(uri in body for _, body in item) for item in receivers.came.values() for uri in uris
     )
     outcome.add("deliveries answered 503", receivers.lost)
     outcome.add("notifications that a subscriber never got", missed)

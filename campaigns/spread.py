@@ -92,7 +92,9 @@ class _Bench:
 
     def asked(self) -> Counter[str]:
         """Return how often each resource was asked for since the last call."""
-        return Counter(it.target for it in self._nginx.take() if it.target.startswith("/r/"))
+        return Counter(
+            asked.target for asked in self._nginx.take() if asked.target.startswith("/r/")
+        )
 
 
 def _copies(home: Path) -> tuple[str, int]:
@@ -145,7 +147,7 @@ def _kill_one(process: int, cluster: Cluster | None, store: Path, began: float) 
         time.sleep(0.05)
     time.sleep(1)
     for root in (process, *(() if cluster is None else reversed(cluster.processes))):
-        workers = [it for it in _below(root) if _is_worker(it)]
+        workers = [number for number in _below(root) if _is_worker(number)]
         if workers:
             os.kill(max(workers), signal.SIGKILL)
             return
@@ -157,7 +159,7 @@ def _is_worker(process: int) -> bool:
         words = Path(f"/proc/{process}/cmdline").read_bytes()
     except OSError:
         return False
-    return any(it in words for it in (b"spawn_main", b"forkserver", b"pyspark", b"nanny"))
+    return any(chunk in words for chunk in (b"spawn_main", b"forkserver", b"pyspark", b"nanny"))
 
 
 def _below(process: int) -> list[int]:

@@ -207,8 +207,8 @@ def _follow(folder: Path, rate: float, asked: Asked, told: Told) -> None:
         seen = _live(wiki, publisher, copy, rate, asked.size)
         after = _used(mirror), _used(server)
     _report(told, wiki, seen, publisher, asked.size)
-    for name, one, other in zip(("mirror", "server and hub"), before, after, strict=True):
-        share = 100 * (other - one) / asked.size
+    for name, item, other in zip(("mirror", "server and hub"), before, after, strict=True):
+        share = 100 * (other - item) / asked.size
         told.add(f"processor time of the {name}, % of a core", round(share, 1))
     told.add("connections to the feed", len(feed.asked))
     _compare(told, wiki, copy)
@@ -280,12 +280,12 @@ def _look(
     """Take note of what has arrived, until all has or nobody waits any more."""
     patience = 0.0
     while True:
-        pending = [it for it in list(wiki.happened) if it[:2] not in seen]
+        pending = [item for item in list(wiki.happened) if item[:2] not in seen]
         if is_over.is_set():
             patience = patience or time.monotonic() + _PATIENCE
             if not pending or time.monotonic() > patience:
                 return
-        for title in {it[0] for it in pending}:
+        for title in {item[0] for item in pending}:
             number = _number_of(copy / "wiki" / title)
             if number is None:
                 number = wiki.gone.get(title, 0)
@@ -316,8 +316,8 @@ def _report(
     seconds: float,
 ) -> None:
     times = {(title, number): moment for title, number, moment in wiki.happened}
-    lost = [it for it in times if it not in seen]
-    ordered = sorted(seen[it] - times[it] for it in seen)
+    lost = [time for time in times if time not in seen]
+    ordered = sorted(seen[item] - times[item] for item in seen)
     told.add("events told", wiki.feed.told)
     told.add("changes of pages", len(times))
     told.add("changes that never arrived", len(lost))

@@ -106,23 +106,23 @@ ITEM = re.compile(r"(?P<names>\*{0,2}[A-Za-z_][\w.]*(?:, \*{0,2}[A-Za-z_]\w*)*):
 
 def part(name: str) -> str:
     """Return one part of the page."""
-    return "\n".join(described(it) for it in NAMES[name])
+    return "\n".join(described(name) for name in NAMES[name])
 
 
 def described(name: str) -> str:
     """Return a public name as a section."""
     home, _, own = name.rpartition(".")
-    it = getattr(importlib.import_module(home), own)
+    item = getattr(importlib.import_module(home), own)
     lines = [f"### {own}\n"]
-    if inspect.isclass(it):
-        if issubclass(it, enum.Enum):
-            lines += [words(it), "\n".join(values(it)), ""]
+    if inspect.isclass(item):
+        if issubclass(item, enum.Enum):
+            lines += [words(item), "\n".join(values(item)), ""]
             return "\n".join(lines)
-        if not is_mapping(it):
-            lines.append(code(f"class {own}{arguments(it)}"))
-        lines += [words(it), *members(it)]
+        if not is_mapping(item):
+            lines.append(code(f"class {own}{arguments(item)}"))
+        lines += [words(item), *members(item)]
     else:
-        lines += [code(f"{own}{arguments(it)}"), words(it)]
+        lines += [code(f"{own}{arguments(item)}"), words(item)]
     return "\n".join(lines)
 
 
@@ -131,15 +131,15 @@ def code(text: str) -> str:
     return f"```python\n{text}\n```\n"
 
 
-def is_mapping(it: type) -> bool:
+def is_mapping(item: type) -> bool:
     """Whether a class only names keyword arguments (``TypedDict``)."""
-    return hasattr(it, "__total__")
+    return hasattr(item, "__total__")
 
 
-def arguments(it: object) -> str:
+def arguments(item: object) -> str:
     """Return the arguments of something that can be called, without their types' modules."""
     try:
-        signature = inspect.signature(it)  # type: ignore[arg-type]
+        signature = inspect.signature(item)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         return ""
     kept = [p.replace(annotation=p.empty) for n, p in signature.parameters.items() if n != "self"]
@@ -147,41 +147,45 @@ def arguments(it: object) -> str:
     text = re.sub(r"<factory>|<object object at 0x[0-9a-f]+>", "...", text)
     text = re.sub(r"<(\w+)\.(\w+): [^>]*>", r"\1.\2", text)
     # A set has no order of its own, and would be written in another one each time.
-    return re.sub(r"(?<=frozenset\(\{)[^}]*", lambda it: ", ".join(sorted(it[0].split(", "))), text)
+    return re.sub(
+        r"(?<=frozenset\(\{)[^}]*", lambda match: ", ".join(sorted(match[0].split(", "))), text
+    )
 
 
-def values(it: type[enum.Enum]) -> Iterator[str]:
+def values(enum: type[enum.Enum]) -> Iterator[str]:
     """Yield the members of an enumeration as a list."""
-    for member in it:
-        yield f"- `{it.__name__}.{member.name}`: `{member.value}`"
+    for member in enum:
+        yield f"- `{enum.__name__}.{member.name}`: `{member.value}`"
 
 
-def members(it: type) -> Iterator[str]:
+def members(item: type) -> Iterator[str]:
     """Yield the methods and properties of a class, its own and those of our bases."""
     fields = (
-        {field.name for field in dataclasses.fields(it)} if dataclasses.is_dataclass(it) else set()
+        {field.name for field in dataclasses.fields(item)}
+        if dataclasses.is_dataclass(item)
+        else set()
     )
-    fields |= set(getattr(it, "_fields")) if issubclass(it, tuple) else set()  # noqa: B009
-    for name, kind, _, member in inspect.classify_class_attrs(it):
+    fields |= set(getattr(item, "_fields")) if issubclass(item, tuple) else set()  # noqa: B009
+    for name, kind, _, member in inspect.classify_class_attrs(item):
         ours = getattr(member, "__doc__", None) and not name.startswith("_")
-        if not ours or name in fields or is_inherited(it, name):
+        if not ours or name in fields or is_inherited(item, name):
             continue
         if kind == "property":
-            yield f"#### {it.__name__}.{name}\n\n{words(member)}"
+            yield f"#### {item.__name__}.{name}\n\n{words(member)}"
         elif kind in {"method", "class method", "static method"}:
-            plain = getattr(it, name)
-            yield f"#### {it.__name__}.{name}\n\n{code(name + arguments(plain))}\n{words(plain)}"
+            plain = getattr(item, name)
+            yield f"#### {item.__name__}.{name}\n\n{code(name + arguments(plain))}\n{words(plain)}"
 
 
-def is_inherited(it: type, name: str) -> bool:
+def is_inherited(item: type, name: str) -> bool:
     """Whether a member comes from a class that is not of this package."""
-    home = next(base for base in it.__mro__ if name in vars(base))
+    home = next(base for base in item.__mro__ if name in vars(base))
     return not home.__module__.startswith("resourcesync")
 
 
-def words(it: object) -> str:
+def words(entry: object) -> str:
     """Return a docstring as Markdown."""
-    text = re.sub(r"``([^`]+)``", r"`\1`", inspect.getdoc(it) or "")
+    text = re.sub(r"``([^`]+)``", r"`\1`", inspect.getdoc(entry) or "")
     out: list[str] = []
     section = ""
     for line in text.splitlines():

@@ -47,9 +47,9 @@ def table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     return "".join("| " + " | ".join(line) + " |\n" for line in lines)
 
 
-def first_line(it: object) -> str:
+def first_line(item: object) -> str:
     """Return the first line of a docstring, for Markdown."""
-    return (inspect.getdoc(it) or "").split("\n", 1)[0].replace("``", "`")
+    return (inspect.getdoc(item) or "").split("\n", 1)[0].replace("``", "`")
 
 
 # --- conformance -------------------------------------------------------------------------------
@@ -59,7 +59,7 @@ def marks(node: ast.FunctionDef) -> Iterator[str]:
     """Yield the rules that a test says it proves."""
     for call in node.decorator_list:
         if isinstance(call, ast.Call) and ast.unparse(call.func) == "pytest.mark.conformance":
-            yield from (str(ast.literal_eval(it)) for it in call.args)
+            yield from (str(ast.literal_eval(arg)) for arg in call.args)
 
 
 def proofs() -> dict[str, list[str]]:
@@ -163,7 +163,7 @@ def example(rule: Rule) -> str:
 
 def documents(rule: Rule) -> Iterator[tuple[str, str]]:
     """Yield documents that keep a rule, each with one that breaks it: the cases of its test."""
-    yield from ((it.good, it.broken) for it in CASES if it.rule == rule.id)
+    yield from ((case.good, case.broken) for case in CASES if case.rule == rule.id)
     for edit in EDITS:
         if edit.rule == rule.id and edit.old:
             yield SOURCE[edit.uri], edit.applied()[edit.uri]
@@ -171,11 +171,11 @@ def documents(rule: Rule) -> Iterator[tuple[str, str]]:
 
 def different(good: str, broken: str) -> tuple[str, str]:
     """Return the lines that only one of two documents has."""
-    one, other = good.split("\n"), broken.split("\n")
+    item, other = good.split("\n"), broken.split("\n")
     old, new = [], []
-    for tag, from_, to, from_other, to_other in SequenceMatcher(None, one, other).get_opcodes():
+    for tag, from_, to, from_other, to_other in SequenceMatcher(None, item, other).get_opcodes():
         if tag != "equal":
-            old += one[from_:to]
+            old += item[from_:to]
             new += other[from_other:to_other]
     return "\n".join(old), "\n".join(new)
 
@@ -194,7 +194,9 @@ def explained(rule: Rule) -> str:
 
 def family(prefix: str) -> str:
     """Return the explanations of one family of codes."""
-    rules = sorted((it for it in RULES.values() if it.family == prefix), key=lambda it: it.code)
+    rules = sorted(
+        (rule for rule in RULES.values() if rule.family == prefix), key=lambda rule: rule.code
+    )
     return "\n".join(explained(rule) for rule in rules)
 
 
@@ -204,19 +206,19 @@ def family(prefix: str) -> str:
 def error_codes() -> str:
     """Return the table of errors."""
     classes = [
-        it
-        for it in vars(errors).values()
-        if inspect.isclass(it) and issubclass(it, errors.ResourceSyncError)
+        var
+        for var in vars(errors).values()
+        if inspect.isclass(var) and issubclass(var, errors.ResourceSyncError)
     ]
     rows = [
         (
-            f"`{it.default_code}`",
-            f"`{it.__name__}`",
-            first_line(it),
-            str(exit_code_for(it.__new__(it)).value),
-            "yes" if it.transient else "",
+            f"`{class_.default_code}`",
+            f"`{class_.__name__}`",
+            first_line(class_),
+            str(exit_code_for(class_.__new__(class_)).value),
+            "yes" if class_.transient else "",
         )
-        for it in classes
+        for class_ in classes
     ]
     return table(("Code", "Error", "Meaning", "Exit", "Passes by itself"), rows)
 
@@ -241,7 +243,9 @@ def catalogue_schema() -> str:
 
 def exit_codes() -> str:
     """Return the table of exit codes."""
-    rows = [(str(it.value), it.name.lower(), it.meaning) for it in ExitCode]
+    rows = [
+        (str(exit_code.value), exit_code.name.lower(), exit_code.meaning) for exit_code in ExitCode
+    ]
     return table(("Code", "Name", "Meaning"), rows)
 
 
@@ -261,7 +265,7 @@ def events() -> str:
     """Return the kinds of lines that ``--json`` writes, with their fields."""
     parts = []
     for name, event in EVENTS.items():
-        always, sometimes = (named(it) for it in (event.always, event.sometimes))
+        always, sometimes = (named(name) for name in (event.always, event.sometimes))
         more = f"Where it means something: {sometimes}.\n" if sometimes else ""
         parts.append(f"## {name}\n\n{event.meaning}\nAlways: {always}.\n{more}")
     return "\n".join(parts)
@@ -269,7 +273,7 @@ def events() -> str:
 
 def named(fields: str) -> str:
     """Return fields of the table of events as a list in a sentence."""
-    return ", ".join(f"`{it.partition(':')[0].rstrip('?')}`" for it in fields.split())
+    return ", ".join(f"`{name.partition(':')[0].rstrip('?')}`" for name in fields.split())
 
 
 def configuration_keys(keys: Mapping[str, click.Option]) -> str:

@@ -59,7 +59,7 @@ def rows(table: str) -> Iterator[str]:
     readers, values = TABLES[table]
     meanings = attributes(values)
     yield "| Key | Value | Default | Meaning |\n| --- | --- | --- | --- |\n"
-    known = {it.name: it for it in fields(values)}
+    known = {field.name: field for field in fields(values)}
     for key, reader in readers.items():
         place = f"{table}.{key}" if table else key
         name = FIELDS.get(place, key)
@@ -123,8 +123,8 @@ def events() -> str:
     for name, event in EVENTS.items():
         lines = [f"- `{key}`: {text}" for key, text in event.always.items()]
         lines += [f"- `{key}`, not always: {text}" for key, text in event.sometimes.items()]
-        lines = [re.sub(r"^- `(each .*?)`(:|, not)", plain, it) for it in lines]
-        told = "\n" + "".join(f"{it}\n" for it in lines) if lines else ""
+        lines = [re.sub(r"^- `(each .*?)`(:|, not)", plain, line) for line in lines]
+        told = "\n" + "".join(f"{line}\n" for line in lines) if lines else ""
         parts.append(f"### {name}\n\n{event.meaning}\n{told}")
     return "\n".join(parts)
 
@@ -138,4 +138,6 @@ def figures() -> str:
     """Return the columns of the table of figures."""
     meanings = attributes(Measurement)
     head = "| Column | Meaning |\n| --- | --- |\n"
-    return head + "".join(f"| `{it}` | {meanings[it]} |\n" for it in simulation_runs.FIGURES)
+    return head + "".join(
+        f"| `{figure}` | {meanings[figure]} |\n" for figure in simulation_runs.FIGURES
+    )

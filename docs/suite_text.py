@@ -39,19 +39,19 @@ def _flags(suite: type) -> Iterator[str]:
 
 
 def _methods(suite: type) -> Iterator[str]:
-    for name, it in vars(suite).items():
-        if inspect.isfunction(it) and not name.startswith(("test_", "_")):
-            arguments = ", ".join([*inspect.signature(it).parameters][1:])
-            how = _HOW[getattr(it, "__isabstractmethod__", False)]
-            meaning = _text((inspect.getdoc(it) or "").split("\n\n", 1)[0])
+    for name, item in vars(suite).items():
+        if inspect.isfunction(item) and not name.startswith(("test_", "_")):
+            arguments = ", ".join([*inspect.signature(item).parameters][1:])
+            how = _HOW[getattr(item, "__isabstractmethod__", False)]
+            meaning = _text((inspect.getdoc(item) or "").split("\n\n", 1)[0])
             yield f"| `{name}({arguments})`, {how} | {meaning} |"
 
 
 def _checks(suite: type) -> Iterator[str]:
-    for name, it in vars(suite).items():
+    for name, item in vars(suite).items():
         if name.startswith("test_"):
             said = name.removeprefix("test_").replace("_", " ").replace(" uri", " URI")
-            yield f"| {said[0].upper()}{said[1:]} | {_text(inspect.getdoc(it) or '')} |"
+            yield f"| {said[0].upper()}{said[1:]} | {_text(inspect.getdoc(item) or '')} |"
 
 
 def _text(docstring: str) -> str:

@@ -31,31 +31,33 @@ def document(seed: int | str, number: int) -> bytes:
 
 def difference(data: bytes, second: Callable[[bytes], Account]) -> str:
     """Return in what the two readers differ; nothing when they agree."""
-    one, other = ours(data), second(data)
-    if one.failure != other.failure:
-        if one.failure in STRICTER or (other.failure == "xml" and one.failure):
+    account, other = ours(data), second(data)
+    if account.failure != other.failure:
+        if account.failure in STRICTER or (other.failure == "xml" and account.failure):
             return ""
         if other.failure == OVER_STRICT or (other.failure == "xml" and _ODD_VERSION.match(data)):
             return ""
-        if one.failure == "xml" and other.odd_names:  # expat knows the names of the fourth edition
+        if (
+            account.failure == "xml" and other.odd_names
+        ):  # expat knows the names of the fourth edition
             return ""
-        return f"failure: ours {one.failure!r}, theirs {other.failure!r}"
-    if one.failure:
+        return f"failure: ours {account.failure!r}, theirs {other.failure!r}"
+    if account.failure:
         return ""
-    return "; ".join(_differences(one, other))
+    return "; ".join(_differences(account, other))
 
 
-def _differences(one: Account, other: Account) -> Iterator[str]:
-    if facts(one.header) != facts(other.header):
-        yield f"header: ours {facts(one.header)}, theirs {facts(other.header)}"
-    if len(one.entries) != len(other.entries):
-        yield f"entries: ours {len(one.entries)}, theirs {len(other.entries)}"
-    for mine, their in zip(one.entries, other.entries, strict=False):
+def _differences(account: Account, other: Account) -> Iterator[str]:
+    if facts(account.header) != facts(other.header):
+        yield f"header: ours {facts(account.header)}, theirs {facts(other.header)}"
+    if len(account.entries) != len(other.entries):
+        yield f"entries: ours {len(account.entries)}, theirs {len(other.entries)}"
+    for mine, their in zip(account.entries, other.entries, strict=False):
         if facts(mine) != facts(their):
             yield f"entry: ours {facts(mine)}, theirs {facts(their)}"
-    if len(one.refusals) != len(other.refusals):
-        yield f"refusals: ours {one.refusals}, theirs {other.refusals}"
-    for code, codes in zip(one.refusals, other.refusals, strict=False):
+    if len(account.refusals) != len(other.refusals):
+        yield f"refusals: ours {account.refusals}, theirs {other.refusals}"
+    for code, codes in zip(account.refusals, other.refusals, strict=False):
         if not code <= codes:
             yield f"refusal: ours {set(code)}, theirs {set(codes)}"
 

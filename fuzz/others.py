@@ -80,7 +80,7 @@ def _element(random: Random, names: tuple[str, ...], depth: int) -> str:
     """Return an element with attributes of these names, elements or text in it."""
     name = random.choice(names)
     some = random.sample(_ATTRIBUTES, random.randrange(4))
-    told = "".join(f" {it}={_quoted(random.choice(_TEXTS))}" for it in some)
+    told = "".join(f" {name}={_quoted(random.choice(_TEXTS))}" for name in some)
     if depth == 0 or probably(random, 4):
         inside = _escaped(random.choice(_TEXTS))
     else:
@@ -174,7 +174,7 @@ def _run_answer(data: bytes) -> str:
         records = list(answer.records())
     except DocumentError as error:
         return f"{error.code} {error}"
-    found = [_found(it.metadata) for it in records if it.metadata]
+    found = [_found(record.metadata) for record in records if record.metadata]
     return (
         f"records {records!r} {found!r} {answer.faults!r} {answer.token!r} {answer.identity!r}"
         f" {answer.formats!r} {answer.verb} {answer.response_date}"
@@ -305,7 +305,7 @@ def _make_form(random: Random) -> bytes:
         "hub.lease_seconds": random.choice(("", "0", "10", "9" * 20, "-1", "\u0663")),
         "hub.challenge": random.choice(_TEXTS),
     }
-    some = [it for it in fields.items() if not probably(random, 8)]
+    some = [field for field in fields.items() if not probably(random, 8)]
     return "&".join(f"{name}={value}" for name, value in some).replace(" ", "+").encode()
 
 

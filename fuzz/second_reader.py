@@ -99,7 +99,7 @@ def parse(data: bytes) -> Any:
         return etree.fromstring(data, parser)
     except (etree.XMLSyntaxError, zlib.error, OSError, EOFError, ValueError) as error:
         # libxml2 refuses a namespace whose name is no URI, and XML 2.0; expat does not care.
-        if parser.error_log and {it.type_name for it in parser.error_log} <= _OVER_STRICT:
+        if parser.error_log and {item.type_name for item in parser.error_log} <= _OVER_STRICT:
             raise UnusableError(OVER_STRICT) from error
         raise UnusableError("xml") from error
 
@@ -206,7 +206,7 @@ def _entry(account: Account, entry: Any, *, kind: str, wanted: str) -> None:
         account.refusals.append(frozenset(faults))
     else:
         # What cannot be read is not said.
-        account.entries.append({name: it for name, it in fields.items() if it is not None})
+        account.entries.append({name: item for name, item in fields.items() if item is not None})
 
 
 def _change(values: dict[str, str]) -> str:

@@ -65,7 +65,7 @@ def loose_time(text: str) -> int | None:
     if text[10:11] not in ("T", "t", " ") or not clock:
         return time(text)
     clock = clock.replace(" +", "+").replace(" -", "-").replace(",", ".")
-    clock = re.sub(r"([+-]\d\d)(\d\d)?$", lambda it: f"{it[1]}:{it[2] or '00'}", clock)
+    clock = re.sub(r"([+-]\d\d)(\d\d)?$", lambda match: f"{match[1]}:{match[2] or '00'}", clock)
     return time(f"{day}T{clock}")
 
 

@@ -52,8 +52,8 @@ def run(bench: Bench) -> Iterator[JobResult]:
     )
 
 
-def _ratio(one: Row, other: Row) -> float | None:
-    return one.cpu / other.cpu if one.cpu and other.cpu else None
+def _ratio(row: Row, other: Row) -> float | None:
+    return row.cpu / other.cpu if row.cpu and other.cpu else None
 
 
 def _rows(bench: Bench, folder: Path, resources: int) -> Iterator[Row]:

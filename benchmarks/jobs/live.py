@@ -31,8 +31,8 @@ def run(bench: Bench) -> Iterator[JobResult]:
     rows = interleave(
         [Contender(name=name, role="ours", items=minutes * 120, once=once)], bench.runs
     )
-    share = max((one["share"] * 100 for one in told), default=None)
-    slowest = max((one["slowest"] for one in told), default=0.0)
+    share = max((fields["share"] * 100 for fields in told), default=None)
+    slowest = max((fields["slowest"] for fields in told), default=0.0)
     yield JobResult(
         name="live",
         title=f"2 changes/s of {count:,} resources, {minutes} simulated minutes, one rotation",

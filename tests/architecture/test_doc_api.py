@@ -15,7 +15,7 @@ ELSEWHERE = {"ResourceSyncError", "__version__", "Entry"}
 
 @pytest.mark.parametrize("name", sorted({*resourcesync.__all__, *documents.__all__} - ELSEWHERE))
 def test_every_public_name_is_explained(name: str) -> None:
-    listed = {it.rpartition(".")[2] for names in NAMES.values() for it in names}
+    listed = {name.rpartition(".")[2] for names in NAMES.values() for name in names}
 
     assert name in listed
     assert re.search(rf"^### {name}\n\n(```python\n(class )?{name}|\w)", PAGE, re.MULTILINE)

@@ -32,7 +32,7 @@ def shown_commands() -> Iterator[tuple[str, str]]:
         text = page.read_text("utf-8")
         blocks = re.findall(r"^ *```(?:sh|text)\n(.*?)^ *```", text, re.DOTALL | re.MULTILINE)
         spans = re.findall(r"`(resourcesync [a-z]+[^`\n]*)`", text)
-        for line in [*(it for block in blocks for it in block.splitlines()), *spans]:
+        for line in [*(splitline for block in blocks for splitline in block.splitlines()), *spans]:
             if found := re.search(r"(?:^|\s\s|\$ )\s*resourcesync ([a-z]+\b.*)", line):
                 command = re.split(r"\s+(?:#|\||>)|;|\s\s", found[1])[0]
                 if command.split()[0] in COMMANDS and "OPTIONS" not in command:
@@ -42,7 +42,9 @@ def shown_commands() -> Iterator[tuple[str, str]]:
 SHOWN = sorted(set(shown_commands()))
 
 
-@pytest.mark.parametrize(("page", "command"), SHOWN, ids=[f"{page}: {it}" for page, it in SHOWN])
+@pytest.mark.parametrize(
+    ("page", "command"), SHOWN, ids=[f"{page}: {name}" for page, name in SHOWN]
+)
 def test_a_command_that_a_page_shows_is_understood(
     page: str, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -90,12 +92,14 @@ def marks(text: str) -> list[str]:
 
 def test_the_tutorial_does_what_it_says(tmp_path: Path) -> None:
     port = free_port()
-    publish, serve, *rest = (it.replace("8080", str(port)) for it in shell_blocks(TUTORIAL))
+    publish, serve, *rest = (block.replace("8080", str(port)) for block in shell_blocks(TUTORIAL))
     in_a_shell(publish, tmp_path)
     _, *words = shlex.split(serve)
 
     with running(script("resourcesync"), *words, port=port, cwd=tmp_path):
-        first, shown, _, update, again, audit, damaged = [in_a_shell(it, tmp_path) for it in rest]
+        first, shown, _, update, again, audit, damaged = [
+            in_a_shell(name, tmp_path) for name in rest
+        ]
 
     mirror = tmp_path / "mirror"
     assert "In sync" in first
@@ -107,13 +111,13 @@ def test_the_tutorial_does_what_it_says(tmp_path: Path) -> None:
     assert "Not in sync" in damaged
     assert damaged.endswith("exit 1\n")
     assert not (mirror / "objects/0001.txt").exists()
-    trashed = [it for it in (mirror / ".resourcesync/trash").rglob("*") if it.is_file()]
-    assert [it.read_text() for it in trashed] == ["a jug\n"]
+    trashed = [path for path in (mirror / ".resourcesync/trash").rglob("*") if path.is_file()]
+    assert [path.read_text() for path in trashed] == ["a jug\n"]
 
 
 def test_the_page_on_handing_changes_on_does_what_it_says(tmp_path: Path) -> None:
     port = free_port()
-    publish, serve, *_ = (it.replace("8080", str(port)) for it in shell_blocks(TUTORIAL))
+    publish, serve, *_ = (block.replace("8080", str(port)) for block in shell_blocks(TUTORIAL))
     first, later = shell_blocks(ROOT / "docs" / "how-to" / "hand-changes-on.md")
     in_a_shell(publish, tmp_path)
     here = tmp_path / "here"
@@ -133,7 +137,7 @@ def test_the_page_on_handing_changes_on_does_what_it_says(tmp_path: Path) -> Non
 
 def test_the_page_on_repairing_does_what_it_says(tmp_path: Path) -> None:
     port = free_port()
-    publish, serve, *_ = (it.replace("8080", str(port)) for it in shell_blocks(TUTORIAL))
+    publish, serve, *_ = (block.replace("8080", str(port)) for block in shell_blocks(TUTORIAL))
     audit, repair = shell_blocks(ROOT / "docs" / "how-to" / "repair-a-mirror.md")
     in_a_shell(publish, tmp_path)
     here = tmp_path / "here"
@@ -155,7 +159,7 @@ def test_the_page_on_repairing_does_what_it_says(tmp_path: Path) -> None:
 
 def test_the_page_on_several_mirrors_does_what_it_says(tmp_path: Path) -> None:
     port = free_port()
-    publish, serve, *_ = (it.replace("8080", str(port)) for it in shell_blocks(TUTORIAL))
+    publish, serve, *_ = (block.replace("8080", str(port)) for block in shell_blocks(TUTORIAL))
     page = ROOT / "docs" / "how-to" / "several-mirrors.md"
     check, pull, named, show = shell_blocks(page)
     [settings] = re.findall(

@@ -46,7 +46,7 @@ def test_the_examples_of_the_page_do_what_it_says(
     assert len(blocks) == text.count("```python") == 9
     assert names["report"].state is MirrorState.IN_SYNC
     assert names["audit"].in_sync
-    assert names["index"] == {f"{address}/{it}": text.encode() for it, text in FILES.items()}
+    assert names["index"] == {f"{address}/{name}": text.encode() for name, text in FILES.items()}
     assert names["done"].files == len(FILES)
     assert names["count"] == 100
     said = capsys.readouterr()

@@ -28,11 +28,11 @@ def test_every_key_that_a_scenario_may_have_is_explained_and_no_other() -> None:
         "`[faults]`": scenarios.TABLES["faults"],
     }
     for head, known in tables.items():
-        (part,) = [it for it in parts if it.startswith(head)]
+        (part,) = [part for part in parts if part.startswith(head)]
         rows = re.findall(r"^\| `(\w+)` \| (.+) \| (.*) \| (.+) \|$", part, re.MULTILINE)
         assert [name for name, *_ in rows] == list(known)
         assert all(value.strip() and meaning.strip() for _, value, _, meaning in rows)
-    assert {it.name for it in fields(Faults)} == set(scenarios.TABLES["faults"])
+    assert {field.name for field in fields(Faults)} == set(scenarios.TABLES["faults"])
 
 
 def test_every_figure_of_the_table_is_explained() -> None:
@@ -77,5 +77,5 @@ def test_events_have_the_fields_that_are_explained() -> None:
     assert set(EVENTS) - set(seen) <= {"run.begin", "run.end", "lie"}
     for name, told in seen.items():
         event = EVENTS[name]
-        for it in told:
-            assert set(event.always) <= set(it) <= {*event.always, *event.sometimes}, name
+        for names in told:
+            assert set(event.always) <= set(names) <= {*event.always, *event.sometimes}, name

@@ -18,7 +18,9 @@ SOURCE = ROOT / "src/resourcesync"
 
 def shown(marker: str, name: str) -> ModuleType:
     """Make a module of the block of the page that has a line."""
-    (block,) = [it for it in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL) if marker in it]
+    (block,) = [
+        item for item in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL) if marker in item
+    ]
     module = ModuleType(name)
     exec(compile(block, name, "exec"), module.__dict__)  # it is our own page
     return module
@@ -51,7 +53,7 @@ def test_the_suites_import_no_framework_of_tests() -> None:
         for path in (SOURCE / "testing").glob("*.py")
         for node in ast.walk(ast.parse(path.read_text("utf-8")))
         for name in (
-            [it.name for it in node.names]
+            [name.name for name in node.names]
             if isinstance(node, ast.Import)
             else [node.module or ""]
             if isinstance(node, ast.ImportFrom)
@@ -64,9 +66,9 @@ def test_the_suites_import_no_framework_of_tests() -> None:
 
 
 def test_nothing_of_the_package_imports_the_suites() -> None:
-    others = [it for it in SOURCE.rglob("*.py") if "testing" not in it.parts]
+    others = [path for path in SOURCE.rglob("*.py") if "testing" not in path.parts]
 
-    assert [it for it in others if "resourcesync.testing" in it.read_text("utf-8")] == []
+    assert [other for other in others if "resourcesync.testing" in other.read_text("utf-8")] == []
     assert len(others) > 300
 
 
@@ -74,4 +76,4 @@ def test_every_suite_and_every_check_is_on_the_page() -> None:
     for name in testing.__all__:
         assert f"\n## {name}\n" in REFERENCE
         assert getattr(testing, name).__doc__.startswith("The promises of ")
-    assert {it for it in vars(testing) if it.endswith("Suite")} == set(testing.__all__)
+    assert {var for var in vars(testing) if var.endswith("Suite")} == set(testing.__all__)

@@ -44,7 +44,7 @@ def test_every_link_to_a_page_leads_to_one(path: Path) -> None:
     text = re.sub(r"```.*?```", "", path.read_text("utf-8"), flags=re.DOTALL)
     links = re.findall(r"\]\(([^)#\s]+)[^)]*\)", text)
 
-    assert [it for it in links if "://" not in it and not (path.parent / it).exists()] == []
+    assert [link for link in links if "://" not in link and not (path.parent / link).exists()] == []
 
 
 @pytest.mark.parametrize("path", PAGES, ids=name)
@@ -59,14 +59,16 @@ def test_a_decision_fits_on_one_page() -> None:
     words = {name(path): len(path.read_text("utf-8").split()) for path in DECISIONS}
 
     assert words
-    assert {it: count for it, count in words.items() if count > MAX_DECISION_WORDS} == {}
+    assert {name: count for name, count in words.items() if count > MAX_DECISION_WORDS} == {}
 
 
 def test_the_title_of_a_decision_begins_with_the_number_of_its_file() -> None:
     titles = {name(path): path.read_text("utf-8").partition("\n")[0] for path in DECISIONS}
 
     assert titles
-    wrong = [it for it, title in titles.items() if not title.startswith(f"# {Path(it).stem[:4]} ")]
+    wrong = [
+        name for name, title in titles.items() if not title.startswith(f"# {Path(name).stem[:4]} ")
+    ]
     assert wrong == []
 
 
@@ -85,8 +87,8 @@ def test_every_table_and_column_of_a_store_is_explained(page: str, scripts: list
     for script in scripts:
         store.executescript(script)
     tables = [row[0] for row in store.execute("SELECT name FROM sqlite_schema WHERE type='table'")]
-    own = [it for it in tables if not it.startswith("sqlite_")]
-    columns = [row[1] for it in own for row in store.execute(f"PRAGMA table_info({it})")]
+    own = [table for table in tables if not table.startswith("sqlite_")]
+    columns = [row[1] for item in own for row in store.execute(f"PRAGMA table_info({item})")]
     store.close()
 
     assert own
@@ -100,9 +102,9 @@ def test_every_rule_of_the_standard_is_told_once_and_whole() -> None:
     assert codes
     assert sorted(codes) == sorted(set(codes))
     assert {rule.level for rule in RULES.values()} == set(Level)
-    texts = [text for it in RULES.values() for text in (it.sentence, it.why, it.fix)]
+    texts = [text for rule in RULES.values() for text in (rule.sentence, rule.why, rule.fix)]
     assert [text for text in texts if not text.endswith((".", "`"))] == []
-    assert [it.id for it in RULES.values() if not it.clause or not it.document] == []
+    assert [rule.id for rule in RULES.values() if not rule.clause or not rule.document] == []
 
 
 def test_the_code_of_a_rule_tells_its_family_and_what_is_only_advice() -> None:

@@ -7,9 +7,9 @@ from resourcesync import errors
 from resourcesync.errors import ResourceSyncError
 
 CLASSES = [
-    it
-    for _, it in inspect.getmembers(errors, inspect.isclass)
-    if issubclass(it, ResourceSyncError) and it.__module__ == errors.__name__
+    item
+    for _, item in inspect.getmembers(errors, inspect.isclass)
+    if issubclass(item, ResourceSyncError) and item.__module__ == errors.__name__
 ]
 
 
@@ -27,25 +27,27 @@ def drawn_tree() -> dict[str, str]:
 
 
 def test_the_drawing_is_the_tree() -> None:
-    real = {it.__name__: it.__mro__[1].__name__ for it in CLASSES}
+    real = {class_.__name__: class_.__mro__[1].__name__ for class_ in CLASSES}
     real["ResourceSyncError"] = ""
 
     assert drawn_tree() == real
 
 
 def test_every_error_has_a_code_of_its_own() -> None:
-    codes = [it.__dict__["default_code"] for it in CLASSES]
+    codes = [class_.__dict__["default_code"] for class_ in CLASSES]
 
     assert sorted(codes) == sorted(set(codes))
 
 
 def test_codes_are_words_for_programs() -> None:
-    assert [it for it in CLASSES if not re.fullmatch(r"[a-z]+(-[a-z]+)*", it.default_code)] == []
+    assert [
+        class_ for class_ in CLASSES if not re.fullmatch(r"[a-z]+(-[a-z]+)*", class_.default_code)
+    ] == []
 
 
 def test_every_error_says_what_it_means() -> None:
     assert [
-        it
-        for it in CLASSES
-        if not re.match(r"[A-Z0-9].*[^.]\.$", (it.__doc__ or "").split("\n")[0])
+        class_
+        for class_ in CLASSES
+        if not re.match(r"[A-Z0-9].*[^.]\.$", (class_.__doc__ or "").split("\n")[0])
     ] == []

@@ -122,7 +122,7 @@ def test_a_module_can_be_read_at_one_sitting() -> None:
     long = ((path, text) for path, text in texts(ALL) if text.count("\n") > MAX_MODULE_LINES)
     lines = {name(path): module_size(text) for path, text in long}
 
-    assert {it: count for it, count in lines.items() if count > MAX_MODULE_LINES} == {}
+    assert {name: count for name, count in lines.items() if count > MAX_MODULE_LINES} == {}
 
 
 def test_documentation_does_not_make_a_module_long() -> None:
@@ -133,9 +133,9 @@ def test_documentation_does_not_make_a_module_long() -> None:
 
 def test_a_function_fits_on_one_screen() -> None:
     large = [
-        (name(path), it, size)
+        (name(path), item, size)
         for path, text in texts(modules("src", "tests", "docs", "campaigns"))
-        for it, size in function_sizes(text, over=MAX_FUNCTION_LINES)
+        for item, size in function_sizes(text, over=MAX_FUNCTION_LINES)
     ]
 
     assert large == []
@@ -160,7 +160,7 @@ def test_a_module_says_what_it_is_for() -> None:
         name(path): docstring(text) for path, text in texts(modules("src", "docs", "campaigns"))
     }
 
-    assert [it for it, found in told.items() if not found.strip()] == []
+    assert [name for name, found in told.items() if not found.strip()] == []
     assert docstring('# c\n\n"""Says."""\nimport os\n') == "Says."
     assert docstring('import os\n"""Says."""\n') == docstring("") == ""
 
@@ -169,8 +169,8 @@ def test_a_module_has_a_name_of_its_own() -> None:
     parts = {name(path): path.relative_to(ROOT).with_suffix("").parts for path in ALL}
 
     assert [
-        it
-        for it, names in parts.items()
+        name
+        for name, names in parts.items()
         if NAMELESS.intersection(word for part in names for word in part.split("_"))
     ] == []
 

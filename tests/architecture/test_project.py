@@ -32,7 +32,11 @@ def canonical(name: str) -> str:
 
 def named(requirements: list[str]) -> set[str]:
     """The packages of requirement strings, without versions and markers."""
-    return {canonical(found[0]) for it in requirements if (found := re.match(r"[\w.-]+", it))}
+    return {
+        canonical(found[0])
+        for requirement in requirements
+        if (found := re.match(r"[\w.-]+", requirement))
+    }
 
 
 def tracked() -> list[Path]:
@@ -74,8 +78,8 @@ def test_the_facade_exports_what_it_says_and_nothing_else() -> None:
     exported = list(resourcesync.__all__)
     present = {
         name
-        for name, it in vars(resourcesync).items()
-        if not name.startswith("_") and not isinstance(it, ModuleType)
+        for name, item in vars(resourcesync).items()
+        if not name.startswith("_") and not isinstance(item, ModuleType)
     }
 
     assert exported == sorted(set(exported))
@@ -89,8 +93,8 @@ def test_every_requirement_is_pinned_by_hash_and_names_no_host(path: Path) -> No
     pins = [line for line in text.splitlines() if line and not line.startswith("#")]
 
     assert pins
-    assert [it for it in pins if not re.match(r"[\w.-]+==\S+ ", it)] == []
-    assert [it for it in pins if not re.search(r"--hash=sha256:[0-9a-f]{64}", it)] == []
+    assert [pin for pin in pins if not re.match(r"[\w.-]+==\S+ ", pin)] == []
+    assert [pin for pin in pins if not re.search(r"--hash=sha256:[0-9a-f]{64}", pin)] == []
     assert "://" not in text
     assert "index" not in text
 
@@ -113,7 +117,7 @@ def test_what_the_project_asks_for_is_pinned() -> None:
 
 
 def test_no_file_names_a_machine_or_a_package_index() -> None:
-    hosts = "|".join(rf"{it}\.org" for it in ("pypi", "pythonhosted"))
+    hosts = "|".join(rf"{name}\.org" for name in ("pypi", "pythonhosted"))
     forbidden = re.compile(rf"(?<![\w.~)}}\]-])/(?:work|tmp|root|home/[a-z]+)/|{hosts}".encode())
     found = [
         f"{path.relative_to(ROOT)}: {hit[0].decode()}"

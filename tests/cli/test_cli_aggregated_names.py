@@ -82,10 +82,10 @@ def test_what_a_mirror_holds_is_served_under_the_paths_of_its_uris(
     fill(source, mirror, ODD)
 
     told = mirror.resources()
-    addresses = {via(it).href.removeprefix(source.url): uri for uri, it in told.items()}
+    addresses = {via(resource).href.removeprefix(source.url): uri for uri, resource in told.items()}
     # "!" and a digit is ours: below !6 are the copies of other hosts.
     ours = {"/!6/https/other.example/x": "/!216/https/other.example/x", "/!216/y": "/!21216/y"}
-    assert addresses == {it: mirror.url.rstrip("/") + ours.get(it, it) for it in ODD}
+    assert addresses == {name: mirror.url.rstrip("/") + ours.get(name, name) for name in ODD}
     for target, body in ODD.items():
         assert get(mirror, ours.get(target, target)) == (200, body), target
         assert told[addresses[target]].digests[0].value == hashlib.sha256(body).hexdigest()
@@ -94,16 +94,16 @@ def test_what_a_mirror_holds_is_served_under_the_paths_of_its_uris(
 def test_a_mirror_of_a_mirror_has_the_same_names(
     source: TinySource, mirror: Site, here: Path
 ) -> None:
-    files = {it: body for it, body in ODD.items() if not it.startswith("/!")}
+    files = {name: body for name, body in ODD.items() if not name.startswith("/!")}
     fill(source, mirror, files)
 
     assert run(["pull", mirror.url, "second"]) == 0
 
     second = Site(here / "second", LateApplication(), "https://second.example/")
-    assert second.copies().keys() == {mirror.url + it.removeprefix("/") for it in files}
-    held = {it.relative_to(second.folder): it.read_bytes() for it in files_of(second.folder)}
+    assert second.copies().keys() == {mirror.url + file.removeprefix("/") for file in files}
+    held = {path.relative_to(second.folder): path.read_bytes() for path in files_of(second.folder)}
     assert held == {
-        it.relative_to(mirror.folder): it.read_bytes() for it in files_of(mirror.folder)
+        path.relative_to(mirror.folder): path.read_bytes() for path in files_of(mirror.folder)
     }
 
 
@@ -154,13 +154,13 @@ def test_a_query_that_no_copy_has_is_not_asked_for(source: TinySource, mirror: S
 
 def test_what_comes_goes_and_yields_is_served_at_once(source: TinySource, mirror: Site) -> None:
     fill(source, mirror, {"/a": b"a", "/gone": b"g"})
-    assert [get(mirror, it)[0] for it in ("/a", "/gone", "/a/b")] == [200, 200, 404]
+    assert [get(mirror, name)[0] for name in ("/a", "/gone", "/a/b")] == [200, 200, 404]
 
     source.offer({"/a": b"a", "/a/b": b"b"}, at="2026-01-02T00:00:00Z")
     assert pull(source, mirror, "--mode", "baseline", "--max-delete", "100%") == 0
 
     assert (mirror.folder / "a!9").read_bytes() == b"a"
-    assert [get(mirror, it) for it in ("/a", "/a/b")] == [(200, b"a"), (200, b"b")]
+    assert [get(mirror, name) for name in ("/a", "/a/b")] == [(200, b"a"), (200, b"b")]
     assert get(mirror, "/gone")[0] == 404
     assert mirror.publish() == 0
     assert mirror.resources().keys() == {f"{mirror.url}a", f"{mirror.url}a/b"}
@@ -172,7 +172,7 @@ def test_a_copy_that_is_lost_is_not_said_to_be_gone(source: TinySource, mirror: 
     (mirror.folder / "b").unlink()
     (mirror.folder / "b").symlink_to("c")
 
-    assert [get(mirror, it)[0] for it in ("/a", "/b", "/c")] == [503, 503, 200]
+    assert [get(mirror, name)[0] for name in ("/a", "/b", "/c")] == [503, 503, 200]
 
 
 def test_what_would_hide_our_own_documents_is_not_published(
@@ -221,7 +221,7 @@ def test_its_addresses_change_all_at_once_with_its_names(
     assert pull(source, mirror, "--map", "tree/2") == 0
     assert mirror.publish() == 0
 
-    assert mirror.resources().keys() == {mirror.url + it.removeprefix("/") for it in files}
+    assert mirror.resources().keys() == {mirror.url + file.removeprefix("/") for file in files}
     assert get(mirror, "/README") == (200, b"r")
     changes = get(mirror, "/resourcesync/changelist.xml")[1].decode()
     for address in before - mirror.resources().keys():

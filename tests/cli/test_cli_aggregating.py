@@ -40,14 +40,16 @@ Chain = tuple[Site, Site, Site, Site]
 def servers() -> Iterator[list[tuple[LateApplication, str]]]:
     with ExitStack() as held:
         late = [LateApplication() for _ in "abcd"]
-        yield [(it, held.enter_context(ServerThread(it)).uri) for it in late]
+        yield [
+            (application, held.enter_context(ServerThread(application)).uri) for application in late
+        ]
 
 
 @pytest.fixture
 def chain(here: Path, servers: list[tuple[LateApplication, str]]) -> Chain:
     (here / "a" / "sub").mkdir(parents=True)
     first, second, third, last = (
-        Site(here / name, *it) for name, it in zip("abcd", servers, strict=True)
+        Site(here / name, *item) for name, item in zip("abcd", servers, strict=True)
     )
     return first, second, third, last
 
@@ -100,7 +102,7 @@ def test_the_third_source_of_a_chain_has_what_the_first_has_and_says_where_it_is
         assert last.pull(third) == 0
 
         told = third.resources()
-        vias = {via(it).href: last.copies()[uri] for uri, it in told.items()}
+        vias = {via(resource).href: last.copies()[uri] for uri, resource in told.items()}
         originals = {uri: body for uri, body in contents(first).items() if not uri.endswith("~")}
         assert vias == originals  # bytes, deletions and updates came all the way
         assert all(uri.startswith(third.url) for uri in told)
@@ -151,7 +153,7 @@ def test_links_that_change_without_the_bytes_are_published_once(chain: Chain, he
     assert second.links("a.txt")["license"] == "https://licence.example/by"
 
     with (here / "b/.resourcesync/publication/resourcesync/changelist.xml").open("rb") as stream:
-        told = [it.uri for it in reader.read_stream(stream, uri="").entries()]
+        told = [entry.uri for entry in reader.read_stream(stream, uri="").entries()]
     assert told == [f"{second.url}a.txt"]
     assert first.publish("--link", "") == 0
     pass_on(first, second, words=BASELINE)
@@ -167,7 +169,7 @@ def test_before_1_0_every_hop_is_told_the_original_first(chain: Chain, here: Pat
     assert second.publish(*old) == 0
     assert third.pull(second) == 0
     assert third.publish(*old) == 0
-    assert [it.href for it in third.resources()[f"{third.url}a.txt"].via] == [
+    assert [link.href for link in third.resources()[f"{third.url}a.txt"].via] == [
         f"{first.url}a.txt",
         f"{second.url}a.txt",
     ]
@@ -230,9 +232,11 @@ def test_a_mirror_in_a_store_is_published_where_its_state_is(
     (listed,) = (here / "home").rglob("publication/resourcesync/resourcelist.xml")
     with listed.open("rb") as stream:
         told = [
-            it for it in reader.read_stream(stream, uri="").entries() if isinstance(it, Resource)
+            entry
+            for entry in reader.read_stream(stream, uri="").entries()
+            if isinstance(entry, Resource)
         ]
-    assert [(it.uri, via(it).href) for it in told] == [
+    assert [(resource.uri, via(resource).href) for resource in told] == [
         ("https://mine.example/a.txt", f"{first.url}a.txt")
     ]
     sys.modules.pop("acme_shelf", None)
@@ -277,6 +281,8 @@ def test_publishing_while_pulls_go_on_ends_with_what_the_mirror_has(chain: Chain
         ended.set()
         assert publishing.result(60) > 0
     publish()
-    told = {via(it).href: it.digests[0].value for it in second.resources().values()}
+    told = {
+        via(resource).href: resource.digests[0].value for resource in second.resources().values()
+    }
     assert told == {uri: hashlib.sha256(body).hexdigest() for uri, body in second.copies().items()}
     assert second.copies() == contents(first)

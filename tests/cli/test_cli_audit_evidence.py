@@ -119,7 +119,7 @@ def test_premis_has_an_object_and_an_event_for_each_copy(museum: str, said: Said
     failed = sorted(name for name, outcome in outcomes.items() if outcome == "failure")
     assert failed == ["0003.txt", "0005.txt"]
     assert set(outcomes.values()) == {"success", "failure"}
-    ids = [it.text for it in root.iter(f"{PREMIS}eventIdentifierValue")]
+    ids = [element.text for element in root.iter(f"{PREMIS}eventIdentifierValue")]
     assert len(set(ids)) == len(FILES)
 
 

@@ -70,7 +70,7 @@ def test_the_file_of_authorities_is_found_from_the_folder_of_the_configuration(
 def test_doctor_says_what_is_wrong_with_the_file_of_authorities(said: Said) -> None:
     assert run(["doctor", "https://127.0.0.1:1", "--ca-file", "gone.pem", "--json"]) == 1
 
-    found = {it["check"]: it for it in rows(said) if it["type"] == "verdict"}
+    found = {row["check"]: row for row in rows(said) if row["type"] == "verdict"}
     assert "gone.pem cannot be used" in found["authorities"]["text"]
     assert "reach" not in found
 
@@ -84,10 +84,10 @@ def test_the_library_asks_by_a_proxy_and_trusts_a_file(secure: HostileServer, he
         network = resourcesync.Network(proxy=proxy.url, ca_file=str(here / "ca.pem"))
 
         assert mirror.pull().created == 1
-        assert {it.fields.get("proxy-authorization") for it in proxy.asked} == {SENT}
+        assert {asked.fields.get("proxy-authorization") for asked in proxy.asked} == {SENT}
         proxy.asked.clear()
         source = resourcesync.discover(uri, network=network)
-        assert [it.uri for it in source.resources()] == [f"{secure.origin}/a.txt"]
+        assert [resource.uri for resource in source.resources()] == [f"{secure.origin}/a.txt"]
         list(resourcesync.validate(uri, network=network))
         assert len(proxy.asked) >= 3
         with pytest.raises(SourceRefusedError):

@@ -78,7 +78,7 @@ def test_a_mirror_is_kept_in_a_bucket_and_goes_on_on_another_machine(
     assert (told[-1]["created"], told[-1]["updated"]) == (0, 0)
     source.asked.clear()
     assert run(["audit", "elsewhere"]) == 0
-    assert not [it for it in source.asked if it.target.startswith("/objects/")]
+    assert not [asked for asked in source.asked if asked.target.startswith("/objects/")]
     said.readouterr()
     assert run(["trash", "list", "elsewhere"]) == 0
     assert said.readouterr().out.endswith("Trash     1 file, 9 B\n")

@@ -44,8 +44,8 @@ def test_what_is_imported_and_posted_is_published(said: Said) -> None:
 
     (end,) = [row for row in rows(said) if row["type"] == "run.end"]
     assert (end["created"], end["updated"], end["deleted"], end["resources"]) == (1, 0, 1, 2)
-    assert [it.uri for it in listed("resourcelist.xml")] == [BASE + "a", BASE + "b"]
-    assert [it.kind for it in listed("changelist.xml") if isinstance(it, Change)] == [
+    assert [item.uri for item in listed("resourcelist.xml")] == [BASE + "a", BASE + "b"]
+    assert [item.kind for item in listed("changelist.xml") if isinstance(item, Change)] == [
         ChangeKind.CREATED,
         ChangeKind.DELETED,
     ]
@@ -105,7 +105,7 @@ def test_a_bad_line_is_named_and_nothing_is_imported(said: Said) -> None:
     assert run(["catalogue", "import", "c.db", str(LINES)]) == 2
 
     assert "error[ndjson]: all.ndjson, line 2: length is out of range" in said.readouterr().err
-    assert [it.uri for it in Catalogue("c.db").resources()] == [BASE + "a", BASE + "b"]
+    assert [resource.uri for resource in Catalogue("c.db").resources()] == [BASE + "a", BASE + "b"]
     LINES.write_text("{]")
     assert run(["catalogue", "post", "c.db", str(LINES)]) == 2
     assert run(["publish", f"ndjson:{LINES}", "--url", BASE, "--out", "out"]) == 2
@@ -142,7 +142,7 @@ def test_how_much_was_posted_before_an_error_is_said(
     assert run(["catalogue", "post", "c.db", str(LINES)]) == 2
 
     assert "posted  2 changes before it" in said.readouterr().err.replace("   ", "  ")
-    assert [it.uri for it in Catalogue("c.db").resources()] == [BASE + "a", BASE + "b"]
+    assert [resource.uri for resource in Catalogue("c.db").resources()] == [BASE + "a", BASE + "b"]
 
 
 def test_the_catalogue_of_a_folder_is_not_to_be_posted_to(said: Said, here: Path) -> None:
@@ -210,7 +210,9 @@ def test_lines_are_published_without_a_catalogue_of_their_own(
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(line)))
     assert run(["publish", "ndjson:-", "--out", "out"]) == 0
 
-    assert [it.uri for it in listed("changelist.xml") if isinstance(it, Change)] == [BASE + "a"]
+    assert [item.uri for item in listed("changelist.xml") if isinstance(item, Change)] == [
+        BASE + "a"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -262,18 +264,20 @@ def test_an_import_without_lines_deletes_nothing(said: Said) -> None:
 
 def test_a_program_keeps_a_catalogue() -> None:
     catalogue = Catalogue("c.db")
-    one = Resource(uri=BASE + "a", length=1, digests=(Digest("md5", "0" * 32),))
+    resource = Resource(uri=BASE + "a", length=1, digests=(Digest("md5", "0" * 32),))
     assert repr(catalogue) == "Catalogue('c.db')"
-    assert catalogue.fill([one]).created == 1
+    assert catalogue.fill([resource]).created == 1
     first = catalogue.publish(url=BASE, out="out")
 
-    posted = catalogue.post([Change(kind=ChangeKind.DELETED, resource=one)])
+    posted = catalogue.post([Change(kind=ChangeKind.DELETED, resource=resource)])
     second = catalogue.publish()
 
     assert (first.first, first.files, second.deleted) == (True, 1, 1)
     assert posted.deleted == 1
     assert list(catalogue.resources()) == []
-    assert [(number, it.kind) for number, it in catalogue.changes()] == [(1, ChangeKind.DELETED)]
+    assert [(number, change.kind) for number, change in catalogue.changes()] == [
+        (1, ChangeKind.DELETED)
+    ]
     with pytest.raises(ConfigurationError, match="cannot be published"):
         catalogue.post([Change(kind=ChangeKind.CREATED, resource=Resource(uri="a"))])
     with pytest.raises(ConfigurationError, match="out of range"):
@@ -296,7 +300,7 @@ def test_the_catalogue_of_a_folder_can_be_read() -> None:
 
     found = Catalogue("tree/.resourcesync/catalogue.db").resources()
 
-    assert [it.uri for it in found] == [BASE + "a.txt"]
+    assert [resource.uri for resource in found] == [BASE + "a.txt"]
 
 
 def test_what_describes_a_resource_and_its_set_is_told(said: Said) -> None:
@@ -315,7 +319,7 @@ def test_what_describes_a_resource_and_its_set_is_told(said: Said) -> None:
 
     assert isinstance(resource, Resource)
     assert isinstance(change, Change)
-    assert [it.href for it in resource.described_by] == [BASE + "a.xml"]
-    assert [it.href for it in change.resource.described_by] == [BASE + "a.xml"]
+    assert [link.href for link in resource.described_by] == [BASE + "a.xml"]
+    assert [link.href for link in change.resource.described_by] == [BASE + "a.xml"]
     for name in ("resourcesync/capabilitylist.xml", ".well-known/resourcesync"):
         assert f'rel="describedby" href="{page}"' in Path("out", name).read_text()

@@ -36,13 +36,17 @@ def sql(*statements: str) -> list[tuple[object, ...]]:
 
 def changes() -> list[Change]:
     with Path("out/resourcesync/changelist.xml").open("rb") as stream:
-        return [it for it in reader.read_stream(stream, uri="").entries() if isinstance(it, Change)]
+        return [
+            entry
+            for entry in reader.read_stream(stream, uri="").entries()
+            if isinstance(entry, Change)
+        ]
 
 
 def listed() -> dict[str, int | None]:
     with Path("out/resourcesync/resourcelist.xml").open("rb") as stream:
         entries = list(reader.read_stream(stream, uri="").entries())
-    return {it.uri: it.length for it in entries if isinstance(it, Resource)}
+    return {entry.uri: entry.length for entry in entries if isinstance(entry, Resource)}
 
 
 DAMAGES = {
@@ -77,7 +81,9 @@ def test_a_bad_change_is_named_then_set_aside_and_its_resource_is_told_all_the_s
     assert run(["catalogue", "check", "c.db"]) == 0
     assert run(["publish", "catalogue:c.db"]) == 0
 
-    told = [(it.uri.removeprefix(BASE), it.kind, it.resource.length) for it in changes()]
+    told = [
+        (change.uri.removeprefix(BASE), change.kind, change.resource.length) for change in changes()
+    ]
     assert told == [(name, ChangeKind.UPDATED, 2) for name in "abdefc"]
     assert sql("SELECT seq, uri FROM set_aside") == [(3, BASE + "c")]
 
@@ -92,7 +98,7 @@ def test_a_bad_resource_stays_listed_by_its_address_alone(catalogue: Catalogue, 
     assert run(["publish", "catalogue:c.db", "--rebase"]) == 0
 
     assert listed() == {BASE + name: None if name in "bd" else 2 for name in NAMES}
-    newest = {it.uri.removeprefix(BASE): it.resource.length for it in changes()}
+    newest = {change.uri.removeprefix(BASE): change.resource.length for change in changes()}
     assert newest == dict.fromkeys("acef", 2) | dict.fromkeys("bd")
 
 
@@ -124,7 +130,7 @@ def test_what_could_never_be_listed_is_set_aside_whole(catalogue: Catalogue, sai
     assert run(["publish", "catalogue:c.db", "--rebase"]) == 0
 
     assert set(listed()) == {BASE + name for name in NAMES}
-    assert {it.uri for it in changes()} == {BASE + name for name in NAMES}
+    assert {change.uri for change in changes()} == {BASE + name for name in NAMES}
     assert sql("SELECT count(*) FROM set_aside") == [(5,)]
     assert listed()[BASE + "a"] == 2
 

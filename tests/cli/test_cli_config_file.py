@@ -102,7 +102,7 @@ def test_every_mistake_is_told_at_once(said: Said) -> None:
     assert run(["config", "check", "--json"]) == 2
 
     found = rows(said)
-    told = [it["message"] for it in found if it["type"] == "error"]
+    told = [fields["message"] for fields in found if fields["type"] == "error"]
     assert told == [
         "`dest` in [mirror.museum] is the folder of [mirror.b] too",
         "unknown key `jbs` in [mirror.a]",
@@ -225,7 +225,7 @@ def test_a_secret_that_is_not_there_is_a_warning_with_its_name(
 
     assert run(["config", "check", "--json"]) == 0
 
-    assert [it["message"] for it in rows(said) if it["type"] == "warning"] == [
+    assert [row["message"] for row in rows(said) if row["type"] == "warning"] == [
         (
             "`token` in [auth.key] comes from the environment variable THE_TOKEN, "
             "which is not set or is empty"
@@ -236,7 +236,7 @@ def test_a_secret_that_is_not_there_is_a_warning_with_its_name(
     Path("nowhere").mkdir()
     Path("nowhere/token").write_text("abc")
     assert run(["config", "check", "--json"]) == 0
-    assert [it for it in rows(said) if it["type"] == "warning"] == []
+    assert [row for row in rows(said) if row["type"] == "warning"] == []
 
 
 def test_the_variable_for_the_file_is_the_same_for_all_commands(

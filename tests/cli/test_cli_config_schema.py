@@ -54,7 +54,9 @@ def test_every_key_is_explained() -> None:
     mirror = next(iter(config_schema()["properties"]["mirror"]["patternProperties"].values()))
 
     assert set(mirror["properties"]) == set(configured_mirrors.MIRROR_KEYS)
-    assert [name for name, it in mirror["properties"].items() if not it.get("description")] == []
+    assert [
+        name for name, item in mirror["properties"].items() if not item.get("description")
+    ] == []
 
 
 @pytest.mark.parametrize(

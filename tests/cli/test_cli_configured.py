@@ -61,9 +61,15 @@ def test_all_mirrors_are_pulled_though_some_are_bad(
     found = rows(said)
     assert files_of(Path("copies/museum")) == MIRRORED
     ends = found[-1]["mirrors"]
-    assert [(it["mirror"], it["exit"]) for it in ends] == [("dead", 4), ("typo", 2), ("museum", 0)]
+    assert [(end["mirror"], end["exit"]) for end in ends] == [
+        ("dead", 4),
+        ("typo", 2),
+        ("museum", 0),
+    ]
     assert found[0]["mirrors"] == ["dead", "typo", "museum"]
-    [typo_error] = [it for it in found if it["type"] == "error" and it["code"] == "config"]
+    [typo_error] = [
+        fields for fields in found if fields["type"] == "error" and fields["code"] == "config"
+    ]
     assert typo_error["evidence"][0] == {"label": "mirror", "text": "typo"}
     assert not Path("typo").exists()
 
@@ -76,7 +82,11 @@ def test_the_closing_lines_name_each_mirror_and_the_worst_exit_code(
     assert run(["pull", "--all", "-q"]) == 4
 
     captured = said.readouterr()
-    lines = [it for it in captured.err.splitlines() if not it.startswith(("error", "  "))]
+    lines = [
+        splitline
+        for splitline in captured.err.splitlines()
+        if not splitline.startswith(("error", "  "))
+    ]
     assert lines[0] == "Mirror    museum"
     assert lines[1].startswith("In sync   12 resources")
     assert lines[2] == "Mirror    dead"
@@ -90,7 +100,11 @@ def test_each_of_several_mirrors_begins_with_its_name(source: TinySource, said: 
 
     assert run(["pull", "--all"]) == 0
 
-    heads = [it for it in said.readouterr().out.splitlines() if it.startswith("Mirror  ")]
+    heads = [
+        splitline
+        for splitline in said.readouterr().out.splitlines()
+        if splitline.startswith("Mirror  ")
+    ]
     assert heads == [f"Mirror    {name}" for name in ("museum", "other", "museum", "other")]
 
 
@@ -123,7 +137,7 @@ def test_several_mirrors_can_be_named(source: TinySource) -> None:
 
     assert run(["pull", "museum", "third"]) == 0
 
-    assert sorted(it.name for it in Path("copies").iterdir()) == ["museum", "third"]
+    assert sorted(path.name for path in Path("copies").iterdir()) == ["museum", "third"]
 
 
 def test_a_flag_wins_over_the_environment_over_the_mirror_over_the_defaults(

@@ -98,8 +98,8 @@ def test_status_lists_the_configured_mirrors_and_those_that_were_never_pulled(
 
     assert run(["status", "--json"]) == 0
 
-    mirrors = [it for it in rows(said) if it["type"] == "mirror"]
-    assert [(it["mirror"], it["state"]) for it in mirrors] == [
+    mirrors = [row for row in rows(said) if row["type"] == "mirror"]
+    assert [(mirror["mirror"], mirror["state"]) for mirror in mirrors] == [
         ("museum", "in sync"),
         ("other", "new"),
     ]
@@ -161,7 +161,7 @@ def test_an_audit_of_several_goes_on_after_a_name_with_a_mistake(
     assert run(["audit", "bad", "museum", "--json"]) == 2
 
     ends = rows(said)[-1]["mirrors"]
-    assert [(it["mirror"], it["exit"]) for it in ends] == [("bad", 2), ("copies/museum", 0)]
+    assert [(end["mirror"], end["exit"]) for end in ends] == [("bad", 2), ("copies/museum", 0)]
 
 
 def test_a_mirror_is_told_of_and_mended_by_its_name(

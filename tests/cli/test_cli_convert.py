@@ -259,7 +259,7 @@ def test_what_is_forgiven_is_named_once_with_its_rule(said: Any) -> None:
     assert run(["convert", "c.xml", "--to", "1.0", "--out", "d.xml"]) == 0
 
     told = [line for line in said.readouterr().err.splitlines() if "[tolerated]" in line]
-    assert [re.findall(r"\((G\d+)\)$", line) for line in told] == [[it] for it in rules]
+    assert [re.findall(r"\((G\d+)\)$", line) for line in told] == [[rule] for rule in rules]
     assert all(re.match(r"warning\[tolerated\]: line \d+: ", line) for line in told)
 
 
@@ -397,7 +397,7 @@ def test_a_draft_with_the_newest_change_first_becomes_a_valid_list(form: str, sa
     assert run(["convert", "draft.xml", "--to", "1.1", "--out", "there.xml"]) == 0
 
     found, entries = told("there.xml")
-    assert [it.resource.uri for it in entries if isinstance(it, Change)] == [
+    assert [entry.resource.uri for entry in entries if isinstance(entry, Change)] == [
         "http://a/1",
         "http://a/2",
     ]
@@ -416,6 +416,6 @@ def test_a_capability_list_loses_no_capability(to: str, said: Any) -> None:
     assert run(["convert", "c.xml", "--to", to, "--out", "there.xml"]) == 0
 
     assert "capability" not in said.readouterr().err
-    assert [it.capability for it in told("there.xml")[1] if isinstance(it, CapabilityEntry)] == [
-        Capability.CHANGE_LIST
-    ]
+    assert [
+        item.capability for item in told("there.xml")[1] if isinstance(item, CapabilityEntry)
+    ] == [Capability.CHANGE_LIST]

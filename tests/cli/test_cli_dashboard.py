@@ -149,7 +149,7 @@ def status(
     assert configuration.file is not None
     run(["status", "--json", "--config", str(configuration.file.path)])
     lines = map(json.loads, capsys.readouterr().out.splitlines())
-    return {it["mirror"]: it for it in lines if it["type"] == "mirror"}
+    return {line["mirror"]: line for line in lines if line["type"] == "mirror"}
 
 
 def shown(said: dict[str, object]) -> list[str]:
@@ -173,7 +173,7 @@ def test_the_page_of_mirrors_says_what_status_says(
     rows = {row[0]: row for row in Rows(get(address)).rows if len(row) > 2}
     after = status(configuration, capsys)
     assert set(before) == {"museum", "theses", "maps"}
-    assert {it["state"] for it in before.values()} == {"in sync", "behind", "failing"}
+    assert {fields["state"] for fields in before.values()} == {"in sync", "behind", "failing"}
     for name in before:
         cells = [rows[name][place] for place in (1, 3, 4, 5)]
         assert cells in (shown(before[name]), shown(after[name]))
@@ -248,7 +248,7 @@ def test_a_mirror_that_cannot_be_read_is_said_to_be_so(
     (own / "state.db").write_bytes(b"no database at all" * 100)
     loaded = load(broken)
     found = WatchPages(lambda: (loaded.names, loaded), SystemClock()).mirrors()
-    assert [bool(it.error) for it in found] == [True, False, False, False]
+    assert [bool(summary.error) for summary in found] == [True, False, False, False]
     assert "damaged" in found[0].error or "not the state" in found[0].error
 
 
@@ -279,11 +279,11 @@ def test_chromium_shows_the_pages_without_a_word_on_its_console(
                 color_scheme=scheme, viewport={"width": width, "height": 900}
             )
             page = context.new_page()
-            page.on("console", lambda it: told.append(it.text))
-            page.on("pageerror", lambda it: told.append(str(it)))
+            page.on("console", lambda item: told.append(item.text))
+            page.on("pageerror", lambda item: told.append(str(item)))
             page.on(
                 "request",
-                lambda it: told.append(it.url) if _is_elsewhere(it.url, ours) else None,
+                lambda item: told.append(item.url) if _is_elsewhere(item.url, ours) else None,
             )
             for place in (*map(address.__add__, SHOWN), *map(own_source.__add__, OWN)):
                 page.goto(place)
@@ -355,12 +355,12 @@ def test_what_came_again_with_the_same_bytes_is_no_change(tmp_path: Path) -> Non
     world.pull()
 
     with mirrors.open_changes(tmp_path / "m") as log:
-        kinds = [it.kind for it in log.state.changes(0)]
+        kinds = [change.kind for change in log.state.changes(0)]
     brief = MirrorSummary(status=mirrors.read_status(tmp_path / "m"))
     now = world.clock.now()
     found = read_detail(tmp_path / "m", brief, now - timedelta(days=1), now, ())
     assert kinds == ["created", "updated", "touched"]
-    assert [it.kind for it in found.changes] == ["updated"]
+    assert [change.kind for change in found.changes] == ["updated"]
 
 
 def test_a_mirror_that_may_not_be_looked_into_is_no_fault_of_ours(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ def source(tmp_path: Path) -> Path:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    return {str(it): it.read_bytes() for it in sorted(folder.rglob("*")) if it.is_file()}
+    return {str(path): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
 def test_it_shows_every_step_and_ends_in_sync(source: Path, temporary: Path, said: Said) -> None:
@@ -128,7 +128,7 @@ def test_a_comparison_finds_what_differs_is_missing_or_too_many(
     run_base = (kept / "tree/.well-known/resourcesync").read_text().partition("<loc>")[2]
     base = run_base.partition("resourcesync/")[0]
     good = compare_bytes(kept / "tree", kept / "mirror", base)
-    victims = sorted(it for it in (kept / "tree").glob("d*/*.py"))
+    victims = sorted(path for path in (kept / "tree").glob("d*/*.py"))
     victims[0].write_bytes(victims[0].read_bytes() + b"x")
     (kept / "tree/new.py").write_text("new")
     (kept / "mirror/surplus.py").write_text("surplus")

@@ -28,7 +28,7 @@ def change(source: TinySource, target: str, kind: str, at: str, extra: str = "")
 
 
 def offer_changes(source: TinySource, changes: list[str], start: str = LATER) -> None:
-    pointers = [source.pointer(f"/{it}.xml", it) for it in ("resourcelist", "changelist")]
+    pointers = [source.pointer(f"/{name}.xml", name) for name in ("resourcelist", "changelist")]
     source.put_document("/capabilitylist.xml", '<rs:md capability="capabilitylist"/>', pointers)
     head = f'<rs:md capability="changelist" from="{start}"/>'
     source.put_document("/changelist.xml", head, changes)
@@ -54,7 +54,7 @@ def test_each_difference_has_its_symbol_and_reason(source: TinySource, said: Sai
 
     assert run(["diff", source.url, other(source, entries)]) == 1
 
-    lines = [it.replace(source.url, "") for it in said.readouterr().out.splitlines()]
+    lines = [splitline.replace(source.url, "") for splitline in said.readouterr().out.splitlines()]
     assert lines[2:6] == [
         "- /objects/0000.txt   only in A",
         "* /objects/0001.txt   sha-256 differs",
@@ -101,7 +101,7 @@ def test_of_a_source_the_changes_since_its_list_count(source: TinySource, said: 
 
     assert run(["diff", other(source, entries_of(source)), source.url]) == 1
 
-    lines = [it.replace(source.url, "") for it in said.readouterr().out.splitlines()]
+    lines = [splitline.replace(source.url, "") for splitline in said.readouterr().out.splitlines()]
     assert lines[1].endswith("12 resources  3 changes since")
     assert lines[2:4] == [
         "* /objects/0001.txt   sha-256 differs",
@@ -141,13 +141,13 @@ def test_nothing_is_written_and_no_resource_is_fetched(source: TinySource, here:
     assert run(["diff", source.url, source.url]) == 0
 
     assert list(here.iterdir()) == []
-    assert not {it.target for it in source.asked} & set(FILES)
+    assert not {asked.target for asked in source.asked} & set(FILES)
 
 
 def test_published_trees_are_compared_where_they_lie(tree: Path, said: Said) -> None:
     run(["publish", str(tree), "--url", "https://museum.example", "-q"])
     shutil.copytree(tree, "copy")
-    lists = [f"{it}/resourcesync/resourcelist.xml" for it in (tree, "copy")]
+    lists = [f"{item}/resourcesync/resourcelist.xml" for item in (tree, "copy")]
 
     assert run(["diff", str(tree), "copy"]) == 0
     assert run(["diff", *lists]) == 0
@@ -163,7 +163,7 @@ def test_every_finding_is_a_json_line(source: TinySource, said: Said) -> None:
     assert run(["diff", source.url, address, "--json"]) == 1
 
     found = rows(said)
-    assert [it["type"] for it in found] == [
+    assert [fields["type"] for fields in found] == [
         "run.start",
         "account",
         "account",

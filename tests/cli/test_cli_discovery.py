@@ -121,7 +121,7 @@ def test_who_looks_at_a_source_is_led_to_an_allowed_origin_too(
     said.readouterr()
 
     assert run([*words, "--allow-origin", other.url]) in (0, 1)
-    assert "/resourcelist.xml" in {it.target for it in other.asked}
+    assert "/resourcelist.xml" in {asked.target for asked in other.asked}
     assert said.readouterr().err == ""
 
 

@@ -27,7 +27,7 @@ def verdicts(said: Said) -> dict[str, dict[str, Any]]:
 
 def files_in(mirror: str) -> list[str]:
     # SQLite's own two files beside the memory come and go with whoever reads it.
-    return sorted(str(it) for it in Path(mirror).rglob("*") if "state.db-" not in it.name)
+    return sorted(str(path) for path in Path(mirror).rglob("*") if "state.db-" not in path.name)
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def test_the_machine_alone_is_looked_at(said: Said) -> None:
     assert {"python", "libcurl", "sqlite", "expat", "descriptors", "temporary"} < found.keys()
     assert found["sqlite"]["text"] == f"SQLite {sqlite3.sqlite_version}"
     assert found["configuration"]["level"] == "ok"
-    assert all(it["next"] for it in found.values() if it["level"] != "ok")
+    assert all(fields["next"] for fields in found.values() if fields["level"] != "ok")
 
 
 def test_a_good_mirror_and_its_source_have_no_problem(
@@ -142,7 +142,7 @@ def test_a_source_whose_robots_keep_us_out_is_a_problem(source: TinySource, said
 
     assert run(["doctor", source.url, "--json"]) == 1
     assert verdicts(said)["robots"]["level"] == "problem"
-    assert {it.target for it in source.asked} == {"/robots.txt"}
+    assert {asked.target for asked in source.asked} == {"/robots.txt"}
 
 
 def test_the_page_of_an_error_is_no_robots_file(source: TinySource, said: Said) -> None:
@@ -202,7 +202,7 @@ def test_a_name_that_is_there_already_is_no_second_file(here: Path) -> None:
 
     assert not mirror_folder._are_two(here, "a", "A")
     assert mirror_folder._are_two(here, "a", "B")
-    assert [it.name for it in here.iterdir()] == ["A"]
+    assert [path.name for path in here.iterdir()] == ["A"]
 
 
 # --- TLS ---

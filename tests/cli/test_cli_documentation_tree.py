@@ -112,7 +112,7 @@ def test_a_mirror_of_what_nginx_serves_is_the_same_tree_and_is_served_the_same_w
         assert run(["publish", str(docs), "--url", there.url]) == 0
         said.readouterr()
         assert run(["pull", there.url, str(mirror), "--json"]) == 0
-    assert not [it for it in rows(said) if it.get("action") == "move"]
+    assert not [row for row in rows(said) if row.get("action") == "move"]
     assert tree(mirror) == tree(docs)
 
     with nginx.configured(lines_of_the_page(mirror), tmp_path / "here") as here:
@@ -131,8 +131,8 @@ def lines_of_the_page(mirror: Path) -> str:
 @pytest.fixture
 def sites(docs: Path, tmp_path: Path) -> Iterator[tuple[Site, Site]]:
     first, second = LateApplication(), LateApplication()
-    with ServerThread(first) as one, ServerThread(second) as other:
-        yield Site(docs, first, one.uri), Site(tmp_path / "mirror", second, other.uri)
+    with ServerThread(first) as thread, ServerThread(second) as other:
+        yield Site(docs, first, thread.uri), Site(tmp_path / "mirror", second, other.uri)
 
 
 def test_a_mirror_of_what_we_serve_is_the_same_tree_and_is_served_the_same_way(

@@ -28,7 +28,7 @@ def test_the_schema_is_one_and_is_printed(said: Said) -> None:
 
 
 def test_every_kind_of_line_is_explained() -> None:
-    kinds = {one["title"]: one["description"] for one in event_schema()["oneOf"]}
+    kinds = {item["title"]: item["description"] for item in event_schema()["oneOf"]}
 
     assert kinds == {name: event.meaning for name, event in EVENTS.items()}
     assert all(text.endswith(".") for text in kinds.values())

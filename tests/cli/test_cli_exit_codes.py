@@ -92,10 +92,10 @@ def test_several_mirrors_end_as_the_worst_of_them() -> None:
 
 @given(SEVERAL, SEVERAL)
 def test_worst_does_not_depend_on_order_or_grouping(
-    one: list[ExitCode], other: list[ExitCode]
+    item: list[ExitCode], other: list[ExitCode]
 ) -> None:
-    assert worst([*one, *other]) is worst([*other, *one]) is worst([worst(one), worst(other)])
-    assert worst(one) in one
+    assert worst([*item, *other]) is worst([*other, *item]) is worst([worst(item), worst(other)])
+    assert worst(item) in item
 
 
 @given(SEVERAL)

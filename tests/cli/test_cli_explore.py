@@ -24,7 +24,7 @@ CHANGES = [
 
 def offer_all(source: TinySource) -> None:
     """Add a Change List to what the Source lists."""
-    pointers = [source.pointer(f"/{it}.xml", it) for it in ("resourcelist", "changelist")]
+    pointers = [source.pointer(f"/{name}.xml", name) for name in ("resourcelist", "changelist")]
     source.put_document("/capabilitylist.xml", '<rs:md capability="capabilitylist"/>', pointers)
     source.put_document(
         "/changelist.xml",
@@ -80,7 +80,7 @@ def test_a_hash_counts_only_where_it_can_be_verified(source: TinySource, said: S
 def test_no_resource_is_fetched(source: TinySource) -> None:
     assert run(["explore", source.url]) == 0
 
-    assert {it.target for it in source.asked} == {
+    assert {asked.target for asked in source.asked} == {
         "/robots.txt",
         "/.well-known/resourcesync",
         "/capabilitylist.xml",
@@ -108,14 +108,16 @@ def test_the_depth_bounds_what_is_read(source: TinySource, said: Said) -> None:
     assert run(["explore", source.url, "--depth", "2"]) == 0
 
     assert len(said.readouterr().out.splitlines()) == 3
-    assert "/resourcelist.xml" not in {it.target for it in source.asked}
+    assert "/resourcelist.xml" not in {asked.target for asked in source.asked}
 
 
 def test_the_parts_of_an_index_are_summed_up(source: TinySource, said: Said) -> None:
     head = '<rs:md capability="resourcelist" at="2026-01-01T00:00:00Z"/>'
     names = [f"/part{number}.xml" for number in range(30)]
     for number, name in enumerate(names):
-        source.put_document(name, head, [source.entry(f"/{number}/{it}", b"12") for it in "abc"])
+        source.put_document(
+            name, head, [source.entry(f"/{number}/{name}", b"12") for name in "abc"]
+        )
     put_index(source, names)
 
     assert run(["explore", source.url]) == 0
@@ -144,7 +146,7 @@ def test_a_channel_and_an_unknown_capability_are_named_and_not_fetched(
     source: TinySource, said: Said
 ) -> None:
     names = ("change-notification", "telepathy")
-    pointers = [source.pointer(f"/{it}", it) for it in names]
+    pointers = [source.pointer(f"/{name}", name) for name in names]
     source.put_document("/capabilitylist.xml", '<rs:md capability="capabilitylist"/>', pointers)
 
     assert run(["explore", source.url]) == 0
@@ -152,7 +154,7 @@ def test_a_channel_and_an_unknown_capability_are_named_and_not_fetched(
     text = said.readouterr().out
     assert "change-notification  a channel to subscribe to; not fetched" in text
     assert "telepathy  a capability that is not known here; not fetched" in text
-    assert not {f"/{it}" for it in names} & {it.target for it in source.asked}
+    assert not {f"/{name}" for name in names} & {asked.target for asked in source.asked}
 
 
 def test_every_document_is_a_json_line(source: TinySource, said: Said) -> None:

@@ -27,8 +27,9 @@ def dumping(source: TinySource) -> TinySource:
     ]
     source.put_document("/dump.xml", f'<rs:md capability="resourcedump" {AT}/>', packages)
     entries = [
-        f'<url><loc>{source.url}/{it}</loc><rs:md path="/{it}" length="5" type="text/plain"/></url>'
-        for it in "abc"
+        f"<url><loc>{source.url}/{name}</loc>"
+        f'<rs:md path="/{name}" length="5" type="text/plain"/></url>'
+        for name in "abc"
     ]
     head = f'<rs:md capability="resourcedump-manifest" {AT}/>'
     source.put_document("/one.xml", head, entries)
@@ -72,9 +73,9 @@ def test_a_dump_shows_its_packages_and_the_copies_of_their_manifests(
 def test_no_package_is_fetched(dumping: TinySource) -> None:
     assert run(["explore", dumping.url]) == 0
 
-    asked = {it.target for it in dumping.asked}
+    asked = {asked.target for asked in dumping.asked}
     assert "/one.xml" in asked
-    assert not {it for it in asked if it.endswith(".zip")}
+    assert not {name for name in asked if name.endswith(".zip")}
 
 
 @pytest.mark.parametrize(
@@ -87,15 +88,17 @@ def test_the_depth_bounds_packages_and_manifests(
     assert run(["explore", dumping.url, "--depth", depth]) == 0
 
     text = said.readouterr().out
-    assert {it for it in ("/dump.xml", "/one.zip", "/two.zip", "/one.xml") if it in text} == shown
-    assert "/one.xml" not in {it.target for it in dumping.asked}
+    assert {
+        name for name in ("/dump.xml", "/one.zip", "/two.zip", "/one.xml") if name in text
+    } == shown
+    assert "/one.xml" not in {asked.target for asked in dumping.asked}
 
 
 def test_a_package_and_its_manifest_are_json_lines(dumping: TinySource, said: Said) -> None:
     assert run(["explore", dumping.url, "--json"]) == 0
 
     found = [row for row in rows(said) if row["type"] == "package"]
-    assert [row["uri"] for row in found] == [f"{dumping.url}/{it}.zip" for it in ("one", "two")]
+    assert [row["uri"] for row in found] == [f"{dumping.url}/{name}.zip" for name in ("one", "two")]
     assert (found[0]["bytes"], found[0]["media_type"]) == (2_000, "application/zip")
     assert found[0]["at"] == "2026-01-01T00:00:00.000Z"
     assert [row["contents"] for row in found] == [f"{dumping.url}/one.xml", None]
@@ -160,7 +163,7 @@ def test_the_depth_bounds_what_is_read_of_an_archive(source: TinySource, said: S
     assert run(["explore", source.url, "--depth", "3"]) == 0
 
     assert "change list archive  2 documents" in said.readouterr().out
-    assert not {it.target for it in source.asked} & {"/old1.xml", "/old2.xml"}
+    assert not {asked.target for asked in source.asked} & {"/old1.xml", "/old2.xml"}
 
 
 def test_the_archive_that_a_list_leads_to_is_told_in_json(source: TinySource, said: Said) -> None:

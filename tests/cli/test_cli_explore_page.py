@@ -61,12 +61,12 @@ def test_the_page_tells_what_the_command_tells(source: TinySource, said: Said) -
         texts = Texts(get(address + PAGE)).all
 
     said_there = " ".join(texts)
-    documents = [it for it in told if it["type"] == "document"]
+    documents = [item for item in told if item["type"] == "document"]
     assert len(documents) == 3
-    for it in documents:
-        assert it["kind"].lower() in said_there.lower()
-        assert it["uri"].removeprefix(source.url) in said_there
-    held = next(it for it in lines if "sha-256" in it)
+    for document in documents:
+        assert document["kind"].lower() in said_there.lower()
+        assert document["uri"].removeprefix(source.url) in said_there
+    held = next(line for line in lines if "sha-256" in line)
     assert " · ".join(held.partition("└─ ")[2].split("  ")) in said_there
     assert lines[-1].removeprefix("Explored").strip().partition("  ")[0] in said_there
 

@@ -88,7 +88,7 @@ def test_the_tree_shows_the_documents_of_a_source_and_the_pane_what_they_hold(
     async def act(explorer: ExplorerApp, pilot: "Pilot[None]") -> None:
         await until(pilot, lambda: text_of(explorer, "#status").startswith("Explored"))
         shown = labels(explorer)
-        assert [it.split("  ")[1] for it in shown] == [
+        assert [name.split("  ")[1] for name in shown] == [
             "source description",
             "capability list",
             "resource list",

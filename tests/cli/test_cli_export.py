@@ -261,7 +261,7 @@ def test_more_resources_than_one_package_holds_need_a_folder(
     assert export("zip", "z.zip") == 2
     assert "name a folder for several packages: --out DIR" in said.readouterr().err
     assert export("zip", "parts") == 0
-    assert sorted(it.name for it in Path("parts").iterdir()) == [
+    assert sorted(path.name for path in Path("parts").iterdir()) == [
         "part-00001.zip",
         "part-00002.zip",
         "part-00003.zip",

@@ -28,7 +28,7 @@ def did(*words: str | Path) -> subprocess.CompletedProcess[str]:
 @pytest.fixture
 def folding(tmp_path: Path) -> Iterator[Path]:
     """A folder on exFAT."""
-    tools = [shutil.which(it) for it in ("mkfs.exfat", "mount.exfat-fuse", "losetup")]
+    tools = [shutil.which(name) for name in ("mkfs.exfat", "mount.exfat-fuse", "losetup")]
     if os.geteuid() or not all(tools) or not os.path.exists("/dev/fuse"):
         pytest.skip("needs root, /dev/fuse, exfatprogs and exfat-fuse")
     image, place = tmp_path / "image", tmp_path / "folding"
@@ -60,7 +60,7 @@ def test_names_that_are_one_there_all_find_a_place(
     assert run(["audit", str(mirror)]) == 0
     assert run(["pull", str(mirror), "--mode", "baseline"]) == 0
     assert run(["audit", str(mirror)]) == 0, capsys.readouterr().out
-    held = {it.read_bytes() for it in mirror.rglob("*") if it.is_file()}
+    held = {path.read_bytes() for path in mirror.rglob("*") if path.is_file()}
     assert held >= {*bodies.values()}
     assert not [*(mirror / ".resourcesync/quarantine").iterdir()]
     assert (mirror / "README").read_bytes() == b"content of README"

@@ -182,7 +182,7 @@ def was_whole(state: object) -> bool:
     return state in (in_sync, the_source_has_more_now, the_source_has_less_now)
 
 
-@pytest.mark.parametrize("state", STATES, ids=lambda it: it.__name__)
+@pytest.mark.parametrize("state", STATES, ids=lambda item: item.__name__)
 def test_exit_0_means_in_sync_in_every_state(
     state: Callable[[TinySource], None], source: TinySource, said: Said
 ) -> None:

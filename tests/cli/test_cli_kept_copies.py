@@ -107,7 +107,7 @@ def test_a_changed_file_that_is_to_be_deleted_is_named_with_what_to_do(
 
     assert run(["pull", "museum", "--json"]) == 3
     lines = rows(said)
-    (item,) = [it for it in lines if it["type"] == "item" and it["status"] == "error"]
+    (item,) = [line for line in lines if line["type"] == "item" and line["status"] == "error"]
     assert (item["action"], item["code"], item["kept"]) == ("delete", "local-change", True)
     assert (lines[-1]["edited"], lines[-1]["held"], lines[-1]["failed"]) == (1, 0, 1)
     assert edited.read_text() == "my notes"

@@ -25,7 +25,8 @@ def mistaken(source: TinySource) -> TinySource:
     for name, some in (("/one.xml", entries[:5]), ("/two.xml", entries[5:])):
         source.put_document(name, head, some)
     lists = [
-        f"<url><rs:md {AT}/><loc>{source.url}{it}</loc></url>" for it in ("/one.xml", "/two.xml")
+        f"<url><rs:md {AT}/><loc>{source.url}{name}</loc></url>"
+        for name in ("/one.xml", "/two.xml")
     ]
     source.put_document("/resourcelist.xml", head, lists)
     return source
@@ -57,7 +58,7 @@ def test_the_judge_names_the_mistake_and_goes_on_to_the_lists(
         ("warning", f"{mistaken.url}/resourcelist.xml")
     ]
     judged = {row["uri"] for row in found if row["type"] == "document"}
-    assert {f"{mistaken.url}/{it}.xml" for it in ("one", "two")} <= judged
+    assert {f"{mistaken.url}/{name}.xml" for name in ("one", "two")} <= judged
 
 
 def test_a_list_among_the_resources_is_found_by_what_is_served(

@@ -34,14 +34,14 @@ def test_a_log_has_a_line_for_the_beginning_and_the_end_and_stdout_stays_as_it_w
     lines = Path("pull.log").read_text().splitlines()
     assert all(LINE.fullmatch(line) for line in lines)
     own = [line.split(maxsplit=3)[3] for line in lines if " resourcesync.cli " in line]
-    assert [it for it in own if ": " not in it] == [
+    assert [name for name in own if ": " not in name] == [
         "pull museum begins",
         "pull museum ends with exit 0",
         "pull museum begins",
         "pull museum ends with exit 5",
     ]
     assert own[1].startswith("pull museum: In sync 12 resources")
-    [error] = [it for it in own if it.startswith("error[missing]: ")]
+    [error] = [name for name in own if name.startswith("error[missing]: ")]
     assert source.url in error
     assert any("resourcesync.destination" in line for line in lines), "the library's own notes"
 
@@ -90,7 +90,9 @@ def test_the_log_of_a_service_has_what_it_reports(source: TinySource, said: Said
 
     def logged(event: str) -> dict[str, dict[str, Any]]:
         lines = log.read_text().splitlines() if log.exists() else []
-        return {it["mirror"]: it for it in map(json.loads, lines) if it.get("event") == event}
+        return {
+            item["mirror"]: item for item in map(json.loads, lines) if item.get("event") == event
+        }
 
     with dead_address() as dead:
         put(
@@ -140,7 +142,9 @@ def test_the_log_of_one_command_is_over_with_it(tmp_path: Path, said: Said) -> N
         line.split(maxsplit=3)[3] for line in (tmp_path / "moved.log").read_text().splitlines()
     ] == ["two lines", "fine"]
     assert path.read_text().endswith(" after\n")
-    assert not [it for it in logger.handlers if not isinstance(it, logging.NullHandler)]
+    assert not [
+        handler for handler in logger.handlers if not isinstance(handler, logging.NullHandler)
+    ]
     assert said.readouterr().err == ""
 
 

@@ -56,12 +56,12 @@ def test_every_option_of_every_command_is_explained(
 
     said = capsys.readouterr().out
     assert max(map(len, said.splitlines())) <= 100
-    options = [it for it in found.params if isinstance(it, click.Option)]
-    assert all(it.help and it.help.endswith(".") for it in options)
-    for it in options:
-        own = f"RESOURCESYNC_{name.upper()}_{it.opts[-1].strip('-').replace('-', '_').upper()}"
+    options = [param for param in found.params if isinstance(param, click.Option)]
+    assert all(option.help and option.help.endswith(".") for option in options)
+    for option in options:
+        own = f"RESOURCESYNC_{name.upper()}_{option.opts[-1].strip('-').replace('-', '_').upper()}"
         # The file is the same for all commands.
-        variable = "RESOURCESYNC_CONFIG" if it.opts[-1] == "--config" else own
+        variable = "RESOURCESYNC_CONFIG" if option.opts[-1] == "--config" else own
         assert re.search(rf"{variable}[;\]]", said.replace("\n", "").replace(" ", ""))
 
 

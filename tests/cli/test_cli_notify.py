@@ -20,7 +20,7 @@ def hub() -> Iterator[Listener]:
 
 
 def published(*hubs: str, notify: bool = False) -> None:
-    options = [it for hub in hubs for it in ("--hub", hub)]
+    options = [name for hub in hubs for name in ("--hub", hub)]
     more = ["--notify"] if notify else []
     assert run(["publish", "public", "--url", BASE, "-q", *options, *more]) == 0
 
@@ -74,10 +74,10 @@ def test_a_program_is_told_the_evidence_of_a_warning_as_the_schema_says(
 
     assert run(["notify", "public", "--json"]) == 4
 
-    [warning] = [it for it in rows(said) if it["type"] == "warning"]
+    [warning] = [row for row in rows(said) if row["type"] == "warning"]
     assert warning["code"] == "notify"
     assert warning["evidence"]
-    assert {frozenset(it) for it in warning["evidence"]} == {frozenset({"label", "text"})}
+    assert {frozenset(item) for item in warning["evidence"]} == {frozenset({"label", "text"})}
 
 
 def test_notify_ends_with_3_when_some_hubs_heard_it(tree: Path, hub: Listener) -> None:

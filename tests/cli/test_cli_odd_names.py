@@ -54,8 +54,10 @@ def mirror(source: TinySource, said: Said) -> Path:
 
 def held(folder: Path) -> dict[str, bytes]:
     """Return all files but those of our own."""
-    names = {it: it.relative_to(folder).as_posix() for it in folder.rglob("*") if it.is_file()}
-    return {it: path.read_bytes() for path, it in names.items() if not it.startswith(OWN)}
+    names = {
+        path: path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()
+    }
+    return {name: path.read_bytes() for path, name in names.items() if not name.startswith(OWN)}
 
 
 def test_each_file_has_its_name(mirror: Path) -> None:
@@ -70,8 +72,8 @@ def test_why_knows_a_resource_by_its_file_its_path_and_its_uri(
     asked = [name, f"{mirror}/{name}", source.url + target]
     # What is both a path of the Source and a file is the file.
     asked += [target] if target.removeprefix("/") not in HELD or target == f"/{name}" else []
-    for one in asked:
-        assert run(["why", "--json", str(mirror), "--", one]) == 0, one
+    for text in asked:
+        assert run(["why", "--json", str(mirror), "--", text]) == 0, text
         told = rows(said)[-1]
         assert (told["uri"], told["path"]) == (source.url + target, name)
 
@@ -84,7 +86,7 @@ def test_why_says_whose_file_it_is(source: TinySource, mirror: Path, said: Said)
 def test_what_was_deleted_is_listed_and_restored_under_its_name(
     source: TinySource, mirror: Path, said: Said
 ) -> None:
-    source.offer({it: body for it, body in FILES.items() if NAMES[it] not in SOME}, at=LATER)
+    source.offer({name: body for name, body in FILES.items() if NAMES[name] not in SOME}, at=LATER)
     assert run(["pull", str(mirror), "--max-delete", "100%"]) == 0
     said.readouterr()
     assert run(["trash", "list", str(mirror)]) == 0
@@ -102,7 +104,7 @@ def test_diff_knows_the_same_names_at_both_ends(
     assert run(["diff", str(mirror), source.url]) == 0
     assert run(["pull", source.url, "old", "--map", "tree/1"]) == 0
     assert run(["diff", str(mirror), "old"]) == 0
-    source.offer({it: body for it, body in FILES.items() if it != "/a"}, at=LATER)
+    source.offer({name: body for name, body in FILES.items() if name != "/a"}, at=LATER)
     said.readouterr()
 
     assert run(["diff", str(mirror), source.url]) == 1
@@ -125,11 +127,11 @@ def test_an_audit_and_its_evidence_name_what_is_wrong(
     assert "&lt;b&gt;.txt" in page
     with (folder / "report.csv").open(newline="") as stream:
         table = list(csv.DictReader(stream))
-    assert {it["path"].removeprefix("'") for it in table} == set(SOME)
-    targets = {source.url + it for it, name in NAMES.items() if name in SOME}
-    assert {it["uri"] for it in table} == targets
+    assert {fields["path"].removeprefix("'") for fields in table} == set(SOME)
+    targets = {source.url + text for text, name in NAMES.items() if name in SOME}
+    assert {fields["uri"] for fields in table} == targets
     assert set(SOME) == {
-        it["path"] for it in json.loads((folder / "report.json").read_text())["findings"]
+        load["path"] for load in json.loads((folder / "report.json").read_text())["findings"]
     }
     assert ET.parse(folder / "premis.xml").getroot().tag.endswith("premis")
     for name in SOME:
@@ -166,7 +168,7 @@ def test_a_bag_has_each_file_under_its_name(mirror: Path) -> None:
 
 def test_a_bag_of_such_names_validates(source: TinySource, mirror: Path) -> None:
     # The judge does not decode %25, as the standard has it.
-    source.offer({it: body for it, body in FILES.items() if "%" not in NAMES[it]}, at=LATER)
+    source.offer({name: body for name, body in FILES.items() if "%" not in NAMES[name]}, at=LATER)
     assert run(["pull", str(mirror), "--max-delete", "100%"]) == 0
 
     bagit.Bag(str(bag(mirror, "bag"))).validate()
@@ -228,5 +230,7 @@ def test_a_file_that_yields_later_is_counted(source: TinySource, said: Said) -> 
     assert run(["pull", "mirror", "--json"]) == 0
 
     told = rows(said)
-    assert [(it["was"], it["path"]) for it in told if it.get("action") == "move"] == [("a", "a!9")]
+    assert [
+        (fields["was"], fields["path"]) for fields in told if fields.get("action") == "move"
+    ] == [("a", "a!9")]
     assert (told[-1]["renamed"], told[-1]["created"]) == (1, 1)

@@ -117,7 +117,7 @@ def test_all_plug_ins_are_listed_with_their_distributions_and_none_is_imported(
 ) -> None:
     ran = child(site, "plugins", "--json")
     assert ran.code == 0
-    found = {(it["group"], it["name"]): it for it in ran.events("plugin")}
+    found = {(event["group"], event["name"]): event for event in ran.events("plugin")}
     flat = found["resourcesync.mappers", "flat"]
     assert (flat["distribution"], flat["version"], flat["ours"]) == ("acme_sync", "1.2", False)
     assert ("resourcesync.mappers", "broken") in found
@@ -168,15 +168,15 @@ def test_a_plug_in_that_cannot_be_imported_is_named_with_its_reason(
 def test_a_plug_in_applies_patches_of_its_media_type(plugged: Plugged) -> None:
     with HostileServer() as server:
         source = Changing(server)
-        one = b"number one " + b"x" * 300
-        source.publish("a.bin", one)
+        chunk = b"number one " + b"x" * 300
+        source.publish("a.bin", chunk)
         assert plugged("pull", f"{source.base}capabilitylist.xml", "mirror").code == 0
-        source.publish("a.bin", one.replace(b"one", b"two"), ("application/x-acme", b"one>two"))
+        source.publish("a.bin", chunk.replace(b"one", b"two"), ("application/x-acme", b"one>two"))
         server.asked.clear()
         ran = plugged("pull", "mirror", "-i")
         assert ran.code == 0
         assert "by a patch of 7 B   sha-256 verified" in ran.stdout
-        assert Path("mirror/a.bin").read_bytes() == one.replace(b"one", b"two")
+        assert Path("mirror/a.bin").read_bytes() == chunk.replace(b"one", b"two")
         assert "/a.bin" not in [asked.target for asked in server.asked]
         why = plugged("why", "mirror", "a.bin")
         assert "Patched   " in why.stdout
@@ -186,8 +186,8 @@ def test_a_plug_in_applies_patches_of_its_media_type(plugged: Plugged) -> None:
 def test_a_patch_of_no_use_is_told_and_explained(plugged: Plugged) -> None:
     with HostileServer() as server:
         source = Changing(server)
-        one = b"number one " + b"x" * 300
-        source.publish("a.bin", one)
+        chunk = b"number one " + b"x" * 300
+        source.publish("a.bin", chunk)
         assert plugged("pull", f"{source.base}capabilitylist.xml", "mirror").code == 0
         source.publish("a.bin", b"other" * 90, ("application/x-acme", b"one>two"))
         ran = plugged("pull", "mirror", "-i")

@@ -36,7 +36,7 @@ def mirror(source: TinySource, said: Said) -> str:
 
 
 def by(proxy: Proxy) -> set[str]:
-    return {it.fields.get("proxy-authorization", "") for it in proxy.asked}
+    return {asked.fields.get("proxy-authorization", "") for asked in proxy.asked}
 
 
 # --- every command that asks ------------------------------------------------------------------
@@ -170,12 +170,12 @@ def test_the_secret_of_the_proxy_is_sent_to_it_and_never_shown(
     run(["doctor", "museum"])
 
     assert by(proxy) == {SENT}
-    assert not any("Proxy-Authorization" in it.headers for it in source.asked)
+    assert not any("Proxy-Authorization" in asked.headers for asked in source.asked)
     captured = said.readouterr()
     for shown in (captured.out, captured.err, caplog.text):
         assert "s3cret" not in shown
         assert SENT not in shown
-    kept = b"".join(it.read_bytes() for it in Path("copies").rglob("*") if it.is_file())
+    kept = b"".join(path.read_bytes() for path in Path("copies").rglob("*") if path.is_file())
     assert b"s3cret" not in kept
 
 
@@ -281,7 +281,7 @@ def test_the_settings_of_the_way_are_shown(source: TinySource, said: Said) -> No
 
     assert run(["config", "show", "--json"]) == 0
 
-    shown = {it["key"]: it["value"] for it in rows(said) if it["type"] == "setting"}
+    shown = {row["key"]: row["value"] for row in rows(said) if row["type"] == "setting"}
     assert (shown["proxy"], shown["ca_file"]) == ("http://proxy.example:3128", "ca.pem")
 
 

@@ -147,7 +147,7 @@ def test_watching_publishes_what_changes_and_ends_by_the_signal(
         if listed() and not done:
             done.append("b")
             system.put("b", b"b")
-        return any(one.startswith("changes after 2,") for one in system.asked)  # it was told of
+        return any(name.startswith("changes after 2,") for name in system.asked)  # it was told of
 
     stopping = stop(is_done)
     assert run(["publish", "told:one", *URL, "--watch", "--every", "1s"]) == 0

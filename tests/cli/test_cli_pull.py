@@ -269,9 +269,9 @@ def test_the_mirror_is_named_after_the_host_unless_it_is_named(source: TinySourc
 def test_a_header_goes_to_the_source_with_every_request(source: TinySource) -> None:
     run(["pull", source.url, "museum", "--header", "X-Key: k-1"])
 
-    asked = [it for it in source.asked if it.target != "/robots.txt"]
+    asked = [asked for asked in source.asked if asked.target != "/robots.txt"]
     assert asked
-    sent = [{name.lower(): value for name, value in it.headers.items()} for it in asked]
+    sent = [{name.lower(): value for name, value in asked.headers.items()} for asked in asked]
     assert {headers.get("x-key") for headers in sent} == {"k-1"}
 
 
@@ -431,7 +431,7 @@ def test_all_of_the_network_options_are_understood(source: TinySource) -> None:
     assert run(["pull", source.url, "museum", *options.split()]) == 0
 
     assert files_of(Path("museum")) == MIRRORED
-    assert "/robots.txt" not in {it.target for it in source.asked[1:]}
+    assert "/robots.txt" not in {asked.target for asked in source.asked[1:]}
 
 
 def test_a_file_that_is_in_the_way_is_kept_and_told_of(source: TinySource, said: Said) -> None:
@@ -442,8 +442,10 @@ def test_a_file_that_is_in_the_way_is_kept_and_told_of(source: TinySource, said:
     assert run(["pull", source.url, "museum"]) == 0
 
     err = said.readouterr().err
-    kept = [it for it in Path("museum/.resourcesync/quarantine").iterdir() if it.suffix != ".note"]
-    assert [it.read_text() for it in kept] == ["mine"]
+    kept = [
+        path for path in Path("museum/.resourcesync/quarantine").iterdir() if path.suffix != ".note"
+    ]
+    assert [path.read_text() for path in kept] == ["mine"]
     assert err == (
         "warning[set-aside]: objects/0003.txt was not what is known here: it is kept as"
         f" .resourcesync/quarantine/{kept[0].name}\n"
@@ -482,7 +484,7 @@ def test_a_person_says_that_the_source_moved(said: Said) -> None:
         assert run(["pull", first.url, "museum", "--moved", second.url]) == 2
         assert run(["pull", "--all", "--moved", second.url]) == 2
 
-    assert not FILES.keys() & {it.target for it in second.asked}
+    assert not FILES.keys() & {asked.target for asked in second.asked}
 
 
 def test_what_is_held_goes_a_day_later_if_the_server_says_that_it_is_gone(said: Said) -> None:
@@ -506,7 +508,7 @@ def test_what_is_held_goes_a_day_later_if_the_server_says_that_it_is_gone(said: 
         kept = files_of(Path("museum"))
         command = said.readouterr().out.splitlines()[-1].partition("resourcesync ")[2]
         assert run(command.split()) == 0
-        targets = [it.target for it in source.asked if it.target in many]
+        targets = [asked.target for asked in source.asked if asked.target in many]
 
     assert out.splitlines()[0].endswith("(39 deleted, 1 held)  exit 7")
     assert (len(kept), len(files_of(Path("museum")))) == (21, 20)

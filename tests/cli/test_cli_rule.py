@@ -45,7 +45,9 @@ def test_the_beginning_of_a_code_lists_its_family(said: Said) -> None:
     assert run(["rule", "RS4"]) == 0
 
     lines = said.readouterr().out.splitlines()
-    assert [line[:5] for line in lines] == [it.code for it in RULES.values() if it.family == "RS4"]
+    assert [line[:5] for line in lines] == [
+        rule.code for rule in RULES.values() if rule.family == "RS4"
+    ]
 
 
 @pytest.mark.parametrize("code", CODES)
@@ -54,7 +56,7 @@ def test_the_code_of_every_error_is_explained(code: str, said: Said) -> None:
 
     lines = said.readouterr().out.splitlines()
     assert lines[0].startswith(f"{code}  ")
-    assert int(lines[1].split()[1].rstrip(":")) in {int(it) for it in ExitCode}
+    assert int(lines[1].split()[1].rstrip(":")) in {int(exit_code) for exit_code in ExitCode}
 
 
 def test_a_rule_is_a_json_line(said: Said) -> None:

@@ -11,7 +11,7 @@ from tests.support.settings_file import museum, put
 from tests.support.tiny_source import TinySource
 
 FEW = ["objects/0001.txt", "objects/0002.txt", "objects/0003.txt"]
-THREE = [it for name in FEW for it in ("--include", f"/{name}")]
+THREE = [text for name in FEW for text in ("--include", f"/{name}")]
 
 
 def here() -> list[str]:

@@ -63,7 +63,7 @@ def test_who_is_subscribed_is_told_without_what_only_they_may_know(
     assert "https://two.example:8443" in page
     assert "changenotification.xml" in page
     assert "has all" in page
-    assert [it for it in CALLBACKS if it.rpartition("/")[2] in page] == []
+    assert [callback for callback in CALLBACKS if callback.rpartition("/")[2] in page] == []
 
 
 def test_documents_are_judged_when_asked_and_again_when_they_are_others(

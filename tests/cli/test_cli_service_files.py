@@ -69,7 +69,11 @@ def test_a_word_of_the_unit_is_quoted_as_systemd_reads_it() -> None:
 
 def test_the_lines_for_cron_are_command_lines_of_ours(said: Said) -> None:
     put(TABLES)
-    lines = [it for it in printed(said, "cron").splitlines() if not it.startswith("#")]
+    lines = [
+        splitline
+        for splitline in printed(said, "cron").splitlines()
+        if not splitline.startswith("#")
+    ]
     assert len(lines) == 2
     for line in lines:
         command = re.split(r"\s{2,}", line, maxsplit=1)[1].partition(" || ")[0]
@@ -79,7 +83,7 @@ def test_the_lines_for_cron_are_command_lines_of_ours(said: Said) -> None:
 
 def test_the_list_for_launchd_names_our_command(said: Said) -> None:
     text = printed(said, "launchd")
-    words = [it.text for it in ET.fromstring(text).iter("string")]
+    words = [element.text for element in ET.fromstring(text).iter("string")]
     assert "watch" in words
 
 
@@ -89,10 +93,11 @@ def test_the_dashboard_and_the_alerts_use_figures_that_exist(said: Said) -> None
     figures = WatchFigures(lambda: (("nowhere",), configuration), dict)
     status = MirrorStatus(folder="a", source="", state=MirrorState.IN_SYNC, resources=1)
     names = {
-        it.name for it in mirror_figures([CheckedMirror(status, 1.0, LagLimits(1.0, 1.0), 1.0)])
+        figure.name
+        for figure in mirror_figures([CheckedMirror(status, 1.0, LagLimits(1.0, 1.0), 1.0)])
     }
     names |= {"resourcesync_mirror_last_success_timestamp_seconds"}
-    names |= {it.name for it in figures.figures()}
+    names |= {figure.name for figure in figures.figures()}
 
     dashboard = printed(said, "grafana")
     rules = printed(said, "alerts")
@@ -119,7 +124,9 @@ def test_a_mirror_is_late_without_a_max_lag_too(said: Said) -> None:
         " unless resourcesync_mirror_max_lag_seconds)"
     )
     status = MirrorStatus(folder="a", source="", state=MirrorState.IN_SYNC, resources=1)
-    names = {it.name for it in mirror_figures([CheckedMirror(status, 1.0)]) if it.values}
+    names = {
+        figure.name for figure in mirror_figures([CheckedMirror(status, 1.0)]) if figure.values
+    }
     assert "resourcesync_mirror_lag_seconds" in names
     assert "resourcesync_mirror_max_lag_seconds" not in names
 
@@ -135,7 +142,9 @@ def test_a_mirror_that_never_was_in_sync_is_alerted_of_too(said: Said) -> None:
 
 def test_a_program_gets_a_file_as_json(said: Said) -> None:
     assert run(["config", "compose", "--json"]) == 0
-    [line] = [it for it in map(json.loads, said.readouterr().out.splitlines()) if "text" in it]
+    [line] = [
+        item for item in map(json.loads, said.readouterr().out.splitlines()) if "text" in item
+    ]
     assert "resourcesync watch" in line["text"]
 
 
@@ -145,7 +154,7 @@ def test_a_mirror_that_cannot_be_read_is_told_by_its_name() -> None:
 
     told = json.loads(figures.status())["mirrors"]
 
-    assert [(it["mirror"], it["code"]) for it in told] == [
+    assert [(item["mirror"], item["code"]) for item in told] == [
         ("nowhere", "config"),
         ("no-more", "config"),
     ]

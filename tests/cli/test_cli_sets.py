@@ -33,9 +33,9 @@ def in_the_day(folder: str, days: int) -> None:
 def under(folder: str) -> dict[str, dict[str, bytes]]:
     """Return the files of each mirror in a folder of mirrors."""
     return {
-        one.name: {f"/{name}": body for name, body in files_of(one).items()}
-        for one in sorted(Path(folder).iterdir())
-        if one.name != ".resourcesync"
+        path.name: {f"/{name}": body for name, body in files_of(path).items()}
+        for path in sorted(Path(folder).iterdir())
+        if path.name != ".resourcesync"
     }
 
 
@@ -116,7 +116,7 @@ def test_a_folder_of_mirrors_is_pulled_by_its_name(two: TinySource, said: Said) 
     ended = {Path(row["mirror"]).name: (row["updated"], row["deleted"]) for row in end["sets"]}
     assert ended == {"maps": (1, 1), "texts": (0, 0)}
     # Each mirror asks whether its set offers changes by now; nobody asks for new sets.
-    asked = [it.target for it in two.asked]
+    asked = [asked.target for asked in two.asked]
     assert asked.count("/.well-known/resourcesync") == len(end["sets"])
 
 
@@ -263,7 +263,7 @@ def test_a_site_with_one_set_can_be_followed_with_all_that_come(source: TinySour
 
     known = read_sets(Path("museum"))
     assert known is not None
-    assert [one.folder for one in known.sets] == ["capabilitylist"]
+    assert [followed_set.folder for followed_set in known.sets] == ["capabilitylist"]
 
 
 def test_several_plain_sitemaps_are_sets(source: TinySource) -> None:

@@ -99,7 +99,7 @@ dumps = "always"
     place = next(place for place, line in enumerate(lines) if line.startswith("VARIANT"))
     heads = lines[place].split()
     assert heads[:3] == ["VARIANT", "PUBLISH.DUMPS", "DESTINATION.DUMPS"]
-    told = {tuple(it.split()[:2]): it.split() for it in lines[place + 1 : place + 5]}
+    told = {tuple(line.split()[:2]): line.split() for line in lines[place + 1 : place + 5]}
     first = {key: int(row[-2]) for key, row in told.items()}
     assert first["dumps", "true"] < 10 < first["dumps", "false"]
     assert first["lists", "false"] > 30
@@ -120,18 +120,18 @@ def test_the_same_seed_gives_the_same_events_byte_for_byte(scenario: Path, tmp_p
     for name in ("one", "other"):
         assert run(["simulate", str(scenario), "-q", "--out", str(tmp_path / name)]) == 0
 
-    one, other = (tmp_path / name / "events.ndjson.gz" for name in ("one", "other"))
-    assert one.read_bytes() == other.read_bytes()
-    events = [json.loads(line) for line in gzip.decompress(one.read_bytes()).splitlines()]
+    path, other = (tmp_path / name / "events.ndjson.gz" for name in ("one", "other"))
+    assert path.read_bytes() == other.read_bytes()
+    events = [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
     assert events[0]["event"] == "run.begin"
     assert events[-1]["event"] == "run.end"
-    assert {"change", "publish", "pull"} <= {it["event"] for it in events}
+    assert {"change", "publish", "pull"} <= {event["event"] for event in events}
 
 
 def test_it_is_told_as_json(scenario: Path, said: Said) -> None:
     assert run(["simulate", str(scenario), "--json", "--seed", "9"]) == 0
 
-    (told,) = [it for it in rows(said) if it["type"] == "simulated"]
+    (told,) = [row for row in rows(said) if row["type"] == "simulated"]
     assert (told["seed"], told["name"], told["lies"]) == (9, "quick", 0)
     assert told["state"] == "converged"
 

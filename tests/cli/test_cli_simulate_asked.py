@@ -130,7 +130,7 @@ def test_lists_can_be_swept(tiny: Path, said: Said) -> None:
 
     assert run(["simulate", str(tiny), *sweep]) == 0
 
-    told = [it["text"] for it in rows(said) if it["type"] == "simulated"]
+    told = [row["text"] for row in rows(said) if row["type"] == "simulated"]
     assert told == ['faults.outages=["1m..2m","5m..6m"]', "faults.outages=[]"]
 
 
@@ -139,7 +139,7 @@ def test_two_destinations_have_rows_of_their_own(tiny: Path, said: Said) -> None
 
     assert run(["simulate", str(tiny), "--jobs", "1", "--json"]) == 0
 
-    assert [it["name"] for it in rows(said) if it["type"] == "simulated"] == [
+    assert [row["name"] for row in rows(said) if row["type"] == "simulated"] == [
         "mirror-1",
         "mirror-2",
     ]
@@ -187,7 +187,7 @@ def test_what_a_killed_run_left_is_in_nobodys_way(tiny: Path, tmp_path: Path, sa
 
     assert run(["simulate", str(tiny), "--out", str(out)]) == 0
 
-    assert sorted(it.name for it in out.iterdir()) == [
+    assert sorted(path.name for path in out.iterdir()) == [
         "events.ndjson.gz",
         "report.html",
         "summary.csv",
@@ -213,7 +213,7 @@ def test_two_runs_do_not_write_into_one_folder(tmp_path: Path) -> None:
         with pytest.raises(LockedError), results_folder(tmp_path / "out"):
             pass
         assert (work / "a").exists()
-    assert [it.name for it in (tmp_path / "out").iterdir()] == ["a"]
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["a"]
 
 
 def test_results_that_cannot_be_put_in_place_are_taken_back(tmp_path: Path) -> None:
@@ -227,7 +227,7 @@ def test_results_that_cannot_be_put_in_place_are_taken_back(tmp_path: Path) -> N
     with pytest.raises(StorageError, match="cannot write into"):
         done.close()
 
-    assert [it.name for it in out.iterdir()] == ["b"]
+    assert [path.name for path in out.iterdir()] == ["b"]
     assert (out / "b/theirs").exists()
 
 
@@ -237,7 +237,7 @@ def test_results_that_cannot_be_put_in_place_are_taken_back(tmp_path: Path) -> N
 def workers_of(pid: int) -> set[int]:
     """Return the processes that another one began to simulate in; ended ones have no words."""
     found = Path(f"/proc/{pid}/task/{pid}/children").read_text("ascii").split()
-    return {int(it) for it in found if "spawn_main" in words_of(int(it))}
+    return {int(name) for name in found if "spawn_main" in words_of(int(name))}
 
 
 def words_of(pid: int) -> str:
@@ -284,7 +284,7 @@ def test_a_stop_ends_all_processes_at_once_and_leaves_nothing(
     assert len(workers) == 2
     assert not [pid for pid in workers if words_of(pid)]
     assert not [*out.iterdir()]
-    assert sorted(it.name for it in tmp_path.iterdir()) == ["out", "s.toml"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "s.toml"]
 
 
 def test_processes_end_with_the_iterator_and_come_to_the_same() -> None:

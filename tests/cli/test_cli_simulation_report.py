@@ -57,7 +57,9 @@ def scenario_on(page: str) -> str:
 
 def figures_of(page: str, title: str) -> list[str]:
     """Return what a plot with this title has in it."""
-    return [it for it in re.findall("<svg.*?</svg>", page, re.DOTALL) if f"<title>{title}" in it]
+    return [
+        item for item in re.findall("<svg.*?</svg>", page, re.DOTALL) if f"<title>{title}" in item
+    ]
 
 
 def test_a_row_that_brought_nothing_is_drawn_nowhere_and_told_as_none() -> None:
@@ -91,15 +93,15 @@ def test_means_leave_out_the_seeds_that_brought_nothing_and_say_of_how_many_they
 
 
 def test_rows_of_unlike_durations_are_drawn_each_on_its_own_time() -> None:
-    found = rows_of(*(({"duration": it}, 1, GOOD) for it in ("6h", "48h", "360m")))
+    found = rows_of(*(({"duration": name}, 1, GOOD) for name in ("6h", "48h", "360m")))
 
     page = report_page(found, WRITTEN)
 
     short, long = figures_of(page, "Consistency over time")
     assert [short.count("<circle"), long.count("<circle")] == [2 * 199, 199]
-    last = [re.findall("<title>([0-9-]{10} [0-9:]{5})", it)[-1] for it in (short, long)]
+    last = [re.findall("<title>([0-9-]{10} [0-9:]{5})", name)[-1] for name in (short, long)]
     start = scenarios.scenario_of(WRITTEN).start
-    assert [it[:10] == f"{start:%Y-%m-%d}" for it in last] == [True, False]
+    assert [item[:10] == f"{start:%Y-%m-%d}" for item in last] == [True, False]
 
 
 def test_what_the_page_says_of_the_scenario_suffices_to_do_it_again() -> None:
@@ -117,7 +119,9 @@ def test_what_the_page_says_of_the_scenario_suffices_to_do_it_again() -> None:
     }
     values = ({"variant": "plain"}, {"variant": "a b"})
 
-    page = report_page(rows_of(*((it, seed, GOOD) for it in values for seed in (9, 10))), written)
+    page = report_page(
+        rows_of(*((value, seed, GOOD) for value in values for seed in (9, 10))), written
+    )
 
     told = scenario_on(page)
     assert tomllib.loads(told) == {**written, "seed": 9}
@@ -150,8 +154,8 @@ def test_small_gaps_are_told_and_drawn_where_they_are() -> None:
     assert ">20 min ± 10 min / 15 min<" in page, "how far the seeds differ"
     (plot,) = figures_of(page, "Not equal")
     assert "0.0000243 %" in plot
-    places = [float(it) for it in re.findall('<circle[^>]* cx="([0-9.]+)"', plot)]
-    begin = min(float(it) for it in re.findall('<line x1="([0-9.]+)"', plot))
+    places = [float(item) for item in re.findall('<circle[^>]* cx="([0-9.]+)"', plot)]
+    begin = min(float(item) for item in re.findall('<line x1="([0-9.]+)"', plot))
     assert places[1] > begin, "not at the edge of the scale"
 
 
@@ -166,7 +170,7 @@ def test_a_seed_given_on_the_command_line_is_the_one_on_the_page(tmp_path: Path)
     assert again["seed"] == 9
     path.write_text(scenario_on(page))
     assert run(["simulate", str(path), "-q", "--jobs", "1", "--out", str(tmp_path / "two")]) == 0
-    first, second = ((it / "summary.csv").read_text() for it in (out, tmp_path / "two"))
+    first, second = ((path / "summary.csv").read_text() for path in (out, tmp_path / "two"))
     assert first == second
 
 
@@ -178,9 +182,15 @@ def test_a_figure_that_there_is_not_is_empty_in_the_table(tmp_path: Path, said: 
 
     assert run(["simulate", str(path), "--out", str(out)]) == 0
 
-    (told,) = (it.split() for it in said.readouterr().out.splitlines() if it.startswith("mirror"))
+    (told,) = (
+        splitline.split()
+        for splitline in said.readouterr().out.splitlines()
+        if splitline.startswith("mirror")
+    )
     assert told == ["mirror", "-", "-", "/", "-", "-", "-", "never", "ended", "converged"]
-    heads, row = (it.split(",") for it in (out / "summary.csv").read_text().splitlines())
+    heads, row = (
+        splitline.split(",") for splitline in (out / "summary.csv").read_text().splitlines()
+    )
     empty = {name for name, value in zip(heads, row, strict=True) if not value}
     assert {"consistency", "latency", "efficiency", "requests", "first", "first_requests"} <= empty
     assert not {"pulls", "failed", "outcome"} & empty

@@ -33,7 +33,7 @@ def entries(name: str) -> list[Resource | Change]:
     path = Path("twin/resourcesync") / name
     with path.open("rb") as stream:
         found = list(reader.read_stream(stream, uri=path.name).entries())
-    return [it for it in found if isinstance(it, Resource | Change)]
+    return [item for item in found if isinstance(item, Resource | Change)]
 
 
 @pytest.fixture
@@ -52,8 +52,8 @@ def test_a_twin_is_followed_by_a_mirror_and_asks_only_what_changed(
         check = f"resourcesync pull {server.uri} ./copy --allow-origin {site.url} --dry-run"
         assert check in capsys.readouterr().out
         late.application = find_tree(Path("twin")).application(SystemClock())
-        told = {it.uri.removeprefix(site.url): it for it in entries("resourcelist.xml")}
-        assert {uri: getattr(it, "length", 0) for uri, it in told.items()} == {
+        told = {entry.uri.removeprefix(site.url): entry for entry in entries("resourcelist.xml")}
+        assert {uri: getattr(item, "length", 0) for uri, item in told.items()} == {
             "/a.html": 8,
             "/b": 50,
         }
@@ -66,9 +66,9 @@ def test_a_twin_is_followed_by_a_mirror_and_asks_only_what_changed(
         offer(site, a="2026-01-02", b="2026-01-01")
         site.answers["/a.html"] = Answer(body=b"<p>new</p>")
         assert run([*publish, "--with", "measure=head"]) == 0
-        asked = [(it.method, it.target) for it in site.asked if it.target in BODIES]
+        asked = [(asked.method, asked.target) for asked in site.asked if asked.target in BODIES]
         assert asked == [("HEAD", "/a.html")]
-        assert [it.uri for it in entries("changelist.xml")] == [f"{site.url}/a.html"]
+        assert [entry.uri for entry in entries("changelist.xml")] == [f"{site.url}/a.html"]
         assert run(pull) == 0
         assert b"<p>new</p>" in files_of(Path("copy")).values()
 
@@ -113,12 +113,12 @@ def test_a_sitemap_that_is_not_whole_deletes_nothing(
         publish = ["publish", address, "--url", "https://mine.example/", "--out", "twin"]
         assert run(publish) == 0
         before = files_of(Path("twin")), sorted(Path("twin/resourcesync").iterdir())
-        lists = [it.read_bytes() for it in before[1]]
+        lists = [path.read_bytes() for path in before[1]]
         site.answers |= bad
         said.readouterr()
         assert run(publish) != 0
         assert "error[" in said.readouterr().err
-        assert [it.read_bytes() for it in before[1]] == lists
+        assert [path.read_bytes() for path in before[1]] == lists
 
 
 def test_a_robots_txt_that_is_a_page_now_hides_no_sitemap(site: TinySource, said: Said) -> None:
@@ -130,7 +130,9 @@ def test_a_robots_txt_that_is_a_page_now_hides_no_sitemap(site: TinySource, said
         publish = ["publish", f"sitemap:{site.url}/", "--url", "https://mine.example/"]
         assert run([*publish, "--out", "twin"]) == 0
         before = entries("resourcelist.xml")
-        assert f"{site.url}/other.html" in {it.uri for it in before if isinstance(it, Resource)}
+        assert f"{site.url}/other.html" in {
+            item.uri for item in before if isinstance(item, Resource)
+        }
 
         site.answers["/robots.txt"] = Answer(body=b"<!doctype html><title>log in</title>")
         said.readouterr()
@@ -172,7 +174,7 @@ def test_entries_that_cannot_be_used_do_not_look_like_deletions(
         assert "70 of 150 entries of a sitemap are unusable" in said.readouterr().err
         assert not entries("changelist.xml")
 
-        one = whole.replace(f"<loc>{uris[0]}</loc>".encode(), b"<loc></loc>")
-        site.answers["/sitemap.xml"] = Answer(body=one)
+        chunk = whole.replace(f"<loc>{uris[0]}</loc>".encode(), b"<loc></loc>")
+        site.answers["/sitemap.xml"] = Answer(body=chunk)
         assert run(command) == 0
         assert "an entry without a location" in said.readouterr().err

@@ -93,9 +93,9 @@ def test_status_says_when_a_resource_that_failed_often_is_tried_again(
     run(["status", "museum"])
     assert "not here as listed; the next pull tries again." in said.readouterr().out
     run(["pull", "museum"])
-    before = [it.target for it in source.asked].count("/new.txt")
+    before = [asked.target for asked in source.asked].count("/new.txt")
     run(["pull", "museum"])
-    assert [it.target for it in source.asked].count("/new.txt") == before, "it rests"
+    assert [asked.target for asked in source.asked].count("/new.txt") == before, "it rests"
     said.readouterr()
 
     run(["status", "museum"])

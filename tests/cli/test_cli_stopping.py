@@ -313,7 +313,7 @@ def test_a_pull_that_is_stopped_goes_on_with_the_next_run(
     with TinySource() as source:
         source.offer(files)
         with pulling(source, here, "--bwlimit", "100k") as slow:
-            while not any(it.target == "/003" for it in source.asked):
+            while not any(asked.target == "/003" for asked in source.asked):
                 time.sleep(0.01)
             slow.send_signal(number)
             out, err = slow.communicate(timeout=30)

@@ -102,7 +102,7 @@ def test_what_others_do_to_the_store_is_found_kept_and_mended(
     said.readouterr()
 
     assert run(["audit", "state", "--json"]) == 1
-    found = {(it["kind"], it["path"]) for it in rows(said) if it["type"] == "finding"}
+    found = {(row["kind"], row["path"]) for row in rows(said) if row["type"] == "finding"}
     assert found == {
         ("*", "objects/0001.txt"),
         ("*", "objects/0002.txt"),

@@ -66,7 +66,7 @@ def test_a_file_that_is_brought_back_is_no_foreign_file_and_stays(
     assert said.readouterr().out.startswith("Restored  1 file, 9 B")
     assert here()[GONE[0]] == FILES[f"/{GONE[0]}"]
     assert os.stat(f"museum/{GONE[0]}").st_mtime_ns == before
-    assert [it.name[-8:] for it in TRASH.iterdir()] == ["0002.txt"]
+    assert [path.name[-8:] for path in TRASH.iterdir()] == ["0002.txt"]
     assert run(["audit", "museum", "--json"]) == 0
     audit = told(said, "run.end")[0]
     assert (audit["foreign"], audit["unlisted"], audit["extra"]) == (0, 1, 0)
@@ -169,7 +169,7 @@ def test_what_is_removed_for_good_is_no_longer_there(mirror: TinySource, said: S
     assert run(["trash", "empty", "museum", "--older-than", "1d"]) == 0
     assert len(list(TRASH.iterdir())) == 2
     assert run(["trash", "empty", "museum", "/objects/0001.txt"]) == 0
-    assert [it.name[-8:] for it in TRASH.iterdir()] == ["0002.txt"]
+    assert [path.name[-8:] for path in TRASH.iterdir()] == ["0002.txt"]
     said.readouterr()
 
     assert run(["trash", "empty", "museum", "--all", "--json"]) == 0
@@ -196,5 +196,5 @@ def test_what_comes_back_is_told_to_the_next_program(mirror: TinySource, said: S
     assert run(["changes", "museum", "--consumer", "index", "--ack", "--json"]) == 0
 
     lines = [json.loads(line) for line in said.readouterr().out.splitlines()]
-    changed = [it for it in lines if it["type"] == "change"]
-    assert [(it["change"], it["path"]) for it in changed] == [("created", GONE[0])]
+    changed = [line for line in lines if line["type"] == "change"]
+    assert [(item["change"], item["path"]) for item in changed] == [("created", GONE[0])]

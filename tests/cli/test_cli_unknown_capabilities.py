@@ -33,7 +33,7 @@ def test_they_do_not_stop_a_pull(gifted: TinySource) -> None:
         assert run(["pull", gifted.url, "museum"]) == 0
 
     assert files_of(Path("museum")) == MIRRORED
-    assert not {"/telepathy.xml", "/levitation.xml"} & {it.target for it in gifted.asked}
+    assert not {"/telepathy.xml", "/levitation.xml"} & {asked.target for asked in gifted.asked}
 
 
 def test_they_are_named_in_the_tree_and_are_no_failure(gifted: TinySource, said: Said) -> None:
@@ -84,7 +84,7 @@ def test_among_the_documents_of_robots_they_are_passed_over(gifted: TinySource) 
 def test_among_the_links_of_a_page_they_are_passed_over(gifted: TinySource) -> None:
     del gifted.answers[WELL_KNOWN]
     links = "".join(
-        f"<link rel=resourcesync href={it}>" for it in ("telepathy.xml", "capabilitylist.xml")
+        f"<link rel=resourcesync href={name}>" for name in ("telepathy.xml", "capabilitylist.xml")
     )
     gifted.put("/", f"<!DOCTYPE html><html lang=en>{links}".encode(), "text/html")
 
@@ -96,7 +96,8 @@ def test_among_the_links_of_a_page_they_are_passed_over(gifted: TinySource) -> N
 def test_in_an_index_of_descriptions_they_are_passed_over(gifted: TinySource) -> None:
     gifted.answers["/sd.xml"] = gifted.answers[WELL_KNOWN]
     parts = "".join(
-        f"<sitemap><loc>{gifted.url}{it}</loc></sitemap>" for it in ("/telepathy.xml", "/sd.xml")
+        f"<sitemap><loc>{gifted.url}{name}</loc></sitemap>"
+        for name in ("/telepathy.xml", "/sd.xml")
     )
     gifted.put(
         WELL_KNOWN,
@@ -114,7 +115,9 @@ def test_in_an_index_of_descriptions_they_are_passed_over(gifted: TinySource) ->
 def test_where_nothing_else_is_offered_the_unknown_is_named(gifted: TinySource, said: Said) -> None:
     del gifted.answers[WELL_KNOWN]
     gifted.put_document("/other.xml", '<rs:md capability="telekinesis"/>', [])
-    links = "".join(f"<link rel=resourcesync href={it}>" for it in ("telepathy.xml", "other.xml"))
+    links = "".join(
+        f"<link rel=resourcesync href={name}>" for name in ("telepathy.xml", "other.xml")
+    )
     gifted.put("/", f"<!DOCTYPE html><html lang=en>{links}".encode(), "text/html")
 
     assert run(["pull", gifted.url, "museum"]) == 5
@@ -128,7 +131,7 @@ def test_where_nothing_else_is_offered_the_unknown_is_named(gifted: TinySource, 
         (("validate", "{}", "--live"), 3, "Checked 3 documents, 15 entries, 1 not to be had"),
         (("diff", "{}/index.xml", "{}"), 5, "error[no-address]"),
     ],
-    ids=lambda it: it[0] if isinstance(it, tuple) else "",
+    ids=lambda item: item[0] if isinstance(item, tuple) else "",
 )
 def test_what_is_no_address_is_told_and_costs_nothing_else(
     source: TinySource, said: Said, command: tuple[str, ...], code: int, shown: str

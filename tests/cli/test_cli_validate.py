@@ -114,7 +114,7 @@ def test_an_address_is_one_document_and_live_is_all_of_them(source: TinySource, 
     )
     assert run(["validate", source.url, "--live"]) == 0
     assert said.readouterr().out == "Checked 3 documents, 14 entries: 0 errors, 0 warnings\n"
-    assert not {it.target for it in source.asked} & set(FILES)
+    assert not {asked.target for asked in source.asked} & set(FILES)
 
 
 def test_documents_that_contradict_each_other_are_found(source: TinySource, said: Said) -> None:
@@ -154,7 +154,7 @@ def test_a_sample_is_fetched_and_held_against_the_list(source: TinySource, said:
 
     assert run(["validate", source.url, "--sample", "100%"]) == 0
     assert "14 entries, 12 of 12 resources: 0 errors" in said.readouterr().out
-    assert {it.target for it in source.asked} >= set(FILES)
+    assert {asked.target for asked in source.asked} >= set(FILES)
 
     source.put("/objects/0001.txt", b"objecT 1\n")
     source.put("/objects/0002.txt", b"longer than it was\n")
@@ -172,7 +172,7 @@ def test_a_sample_is_no_larger_than_asked(source: TinySource, said: Said) -> Non
     assert run(["validate", source.url, "--sample", "5"]) == 0
 
     assert "5 of 12 resources" in said.readouterr().out
-    asked = [it.target for it in source.asked]
+    asked = [asked.target for asked in source.asked]
     assert len(set(asked) & set(FILES)) == 5
 
 
@@ -257,9 +257,9 @@ def test_every_finding_is_a_json_line(asked: list[str], said: Said) -> None:
     assert run(["validate", write("changelist.xml", CHANGES), *asked]) == 1
 
     found = rows(said)
-    (finding,) = [it for it in found if it["type"] == "finding"]
+    (finding,) = [fields for fields in found if fields["type"] == "finding"]
     assert (finding["code"], finding["severity"], finding["line"]) == (code("CH05"), "error", 11)
-    assert [it["kind"] for it in found if it["type"] == "document"] == ["Change List"]
+    assert [fields["kind"] for fields in found if fields["type"] == "document"] == ["Change List"]
     assert (found[-1]["errors"], found[-1]["documents"], found[-1]["exit"]) == (1, 1, 1)
 
 

@@ -48,10 +48,10 @@ FINDINGS = st.builds(
 )
 EVENTS = st.lists(
     FINDINGS
-    | TEXTS.map(lambda it: Judged(DocumentSummary(uri=it, label=it), it))
-    | TEXTS.map(lambda it: Unreached(uri=it, error=ResourceMissingError(it, uri=it)))
-    | TEXTS.map(lambda it: CutShort(it, 3))
-    | TEXTS.map(lambda it: ReadAgain(it, 3)),
+    | TEXTS.map(lambda name: Judged(DocumentSummary(uri=name, label=name), name))
+    | TEXTS.map(lambda name: Unreached(uri=name, error=ResourceMissingError(name, uri=name)))
+    | TEXTS.map(lambda name: CutShort(name, 3))
+    | TEXTS.map(lambda name: ReadAgain(name, 3)),
     max_size=5,
 )
 
@@ -76,7 +76,7 @@ def test_sarif_names_rules_places_and_the_tool(name: str, said: Said) -> None:
     (found,) = log["runs"]
     assert log["version"] == "2.1.0"
     assert found["tool"]["driver"]["name"] == "resourcesync"
-    results = {it["ruleId"]: it for it in found["results"]}
+    results = {item["ruleId"]: item for item in found["results"]}
     result = results[RULES["G13a"].code]
     place = result["locations"][0]["physicalLocation"]
     assert place["artifactLocation"]["uri"] == "my%20list.xml"
@@ -98,7 +98,7 @@ def test_junit_has_a_suite_for_each_document_and_fails_where_asked(
     assert run(["validate", name, "good.xml", *options]) == 1
 
     root = ET.fromstring(said.readouterr().out)
-    suites = {it.get("name"): it for it in root}
+    suites = {element.get("name"): element for element in root}
     assert set(suites) == {"my list.xml", "good.xml"}
     assert suites["good.xml"].get("failures") == "0"
     assert len(suites["good.xml"].findall("testcase")) == 1
@@ -172,7 +172,7 @@ def test_sarif_is_sound_json_whatever_a_document_holds(events: list[ValidationEv
     log = json.loads(sarif_log(events, tally(events)))
 
     results = log["runs"][0]["results"]
-    assert len(results) == sum(isinstance(it, RuleFinding) for it in events)
+    assert len(results) == sum(isinstance(event, RuleFinding) for event in events)
     for result in results:
         uri = result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
         assert re.fullmatch(r"[\x21-\x7e]*", uri)

@@ -70,7 +70,7 @@ def test_a_list_that_is_read_again_is_held_against_what_it_was(
 
     rules = broken(events, "CH10", "CH11")
     assert rules == [(rule, f"{source.url}/changelist.xml") for rule in expected]
-    assert [it.lists for it in events if isinstance(it, ReadAgain)] == [1]
+    assert [event.lists for event in events if isinstance(event, ReadAgain)] == [1]
 
 
 def test_it_waits_once_as_long_as_asked_and_not_at_all_without_a_change_list(
@@ -97,7 +97,7 @@ def test_a_list_that_became_an_index_is_not_compared(source: TinySource) -> None
     events = judged(source.url, act=grow, again=LONG)
 
     assert broken(events, "CH10", "CH11") == []
-    assert [it.lists for it in events if isinstance(it, ReadAgain)] == [0]
+    assert [event.lists for event in events if isinstance(event, ReadAgain)] == [0]
 
 
 @pytest.mark.parametrize("how", ["gone", "cut"])
@@ -112,10 +112,10 @@ def test_a_list_that_cannot_be_read_again_is_told(how: str, source: TinySource) 
 
     events = judged(source.url, act=spoil, again=LONG)
 
-    unreached = [it.uri for it in events if isinstance(it, Unreached)]
+    unreached = [event.uri for event in events if isinstance(event, Unreached)]
     assert broken(events, "G01") == [("G01", f"{source.url}/changelist.xml")] * (how == "cut")
     assert unreached == [f"{source.url}/changelist.xml"] * (how == "gone")
-    assert [it.lists for it in events if isinstance(it, ReadAgain)] == [0]
+    assert [event.lists for event in events if isinstance(event, ReadAgain)] == [0]
 
 
 def test_the_closing_line_says_how_many_lists_were_read_again(
@@ -150,7 +150,7 @@ def offer_many(source: TinySource, number: int) -> None:
     up = f'<rs:ln rel="up" href="{source.url}/capabilitylist.xml"/>'
     md = '<rs:md capability="resourcelist" at="2026-01-02T00:00:00Z"/>'
     back = f'<rs:ln rel="index" href="{source.url}/resourcelist.xml"/>'
-    names = [f"/part{it}.xml" for it in range(number)]
+    names = [f"/part{number}.xml" for number in range(number)]
     for name in names:
         source.put_document(name, f"{up}{back}{md}", [])
     parts = [f"<sitemap><loc>{source.url}{name}</loc></sitemap>" for name in names]
@@ -162,7 +162,7 @@ def offer_many(source: TinySource, number: int) -> None:
 
 
 def asked_documents(source: TinySource) -> set[str]:
-    return {it.target for it in source.asked} - {"/robots.txt", "/"}
+    return {asked.target for asked in source.asked} - {"/robots.txt", "/"}
 
 
 def test_it_stops_at_its_limit_and_says_so(source: TinySource, said: Said) -> None:
@@ -239,11 +239,11 @@ def test_every_format_says_that_it_stopped(source: TinySource, said: Said) -> No
     assert log["properties"]["summary"].endswith("not all was judged")
     suites = ET.fromstring(wrote("junit"))
     assert suites.get("name", "").endswith("not all was judged")
-    assert [it.get("name") for it in suites.iter("testcase")].count("cut-short") == 1
+    assert [element.get("name") for element in suites.iter("testcase")].count("cut-short") == 1
     assert f"::warning title=cut-short::{source.url}" in wrote("github")
     assert '<article class="warning"><p>only the first 5 documents' in wrote("html")
     found = [json.loads(line) for line in wrote("json").splitlines()]
-    (event,) = [it for it in found if it["type"] == "cut-short"]
+    (event,) = [item for item in found if item["type"] == "cut-short"]
     assert (event["uri"], event["documents"]) == (source.url, 5)
     assert found[-1]["cut_short"] == 1
 
@@ -260,7 +260,7 @@ def test_what_is_missing_is_not_held_against_a_source_that_was_not_read_whole(
     cut = judged(target, live=True, most_documents=2)
 
     assert broken(cut, "SD09") == []
-    assert [it.documents for it in cut if isinstance(it, CutShort)] == [2]
+    assert [item.documents for item in cut if isinstance(item, CutShort)] == [2]
 
 
 def test_the_description_above_a_capability_list_is_judged_too(source: TinySource) -> None:
@@ -269,7 +269,7 @@ def test_the_description_above_a_capability_list_is_judged_too(source: TinySourc
     events = judged(f"{source.url}/capabilitylist.xml", live=True)
 
     assert broken(events, *RULES) == []
-    assert "/.well-known/resourcesync" in {it.target for it in source.asked}
+    assert "/.well-known/resourcesync" in {asked.target for asked in source.asked}
 
 
 # --- one document alone ---

@@ -67,7 +67,7 @@ def test_a_message_is_an_event_for_programs(said: Said) -> None:
     run(["validate", record("message.http"), "asked.http", "--json"])
 
     lines = [json.loads(line) for line in said.readouterr().out.splitlines()]
-    told = [(it["uri"], it["kind"]) for it in lines if it["type"] == "message"]
+    told = [(line["uri"], line["kind"]) for line in lines if line["type"] == "message"]
     assert told == [("message.http", "notification"), ("asked.http", "verification")]
     assert (lines[-1]["messages"], lines[-1]["documents"], lines[-1]["errors"]) == (2, 1, 1)
 

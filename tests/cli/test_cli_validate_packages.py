@@ -75,7 +75,7 @@ def test_a_manifest_of_changes_in_a_resource_dump_is_told_as_that_alone(
     manifest = MANIFEST.format(HELLO).replace("resourcedump-manifest", "changedump-manifest")
     name = package(manifest.replace(" at=", " from="), a_txt=b"hello")
     source.put("/part.zip", Path(name).read_bytes(), "application/zip")
-    pointers = [source.pointer(f"/{it}.xml", it) for it in ("resourcelist", "resourcedump")]
+    pointers = [source.pointer(f"/{name}.xml", name) for name in ("resourcelist", "resourcedump")]
     source.put_document("/capabilitylist.xml", '<rs:md capability="capabilitylist"/>', pointers)
     source.put_document(
         "/resourcedump.xml",
@@ -86,7 +86,9 @@ def test_a_manifest_of_changes_in_a_resource_dump_is_told_as_that_alone(
     assert run(["validate", source.url, "--sample", "100%"]) == 1
 
     lines = [
-        it for it in said.readouterr().out.splitlines() if "part.zip" in it and " error:" in it
+        splitline
+        for splitline in said.readouterr().out.splitlines()
+        if "part.zip" in splitline and " error:" in splitline
     ]
     assert len(lines) == 1
     assert code("RM02") in lines[0]
@@ -124,7 +126,7 @@ def test_a_sample_opens_packages_of_dumps(source: TinySource, said: Said) -> Non
     source.put("/part.zip", Path(name).read_bytes(), "application/zip")
     other = MANIFEST.format(HELLO).replace("2026-01-01", "2026-01-02")
     source.put("/manifest.xml", other.encode(), "application/xml")
-    pointers = [source.pointer(f"/{it}.xml", it) for it in ("resourcelist", "resourcedump")]
+    pointers = [source.pointer(f"/{name}.xml", name) for name in ("resourcelist", "resourcedump")]
     source.put_document("/capabilitylist.xml", '<rs:md capability="capabilitylist"/>', pointers)
     up = f'<rs:ln rel="up" href="{source.url}/capabilitylist.xml"/>'
     source.put_document(

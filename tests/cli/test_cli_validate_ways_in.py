@@ -52,7 +52,7 @@ def test_a_page_of_the_set_that_leads_to_it_is_right(path: str, source: TinySour
     events = judged(source.url + path.rstrip("/"), live=True)
 
     assert broken(events, *RULES) == []
-    assert path in {it.target for it in source.asked}
+    assert path in {asked.target for asked in source.asked}
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_nothing_is_said_of_a_set_that_was_not_read_whole(source: TinySource) ->
     events = judged(f"{source.url}/other.html", live=True)
 
     assert broken(events, "DI01") == []
-    assert any(isinstance(it, Unreached) for it in events)
+    assert any(isinstance(event, Unreached) for event in events)
 
 
 def test_a_link_whose_target_is_late_is_not_judged_but_named(source: TinySource) -> None:
@@ -114,7 +114,9 @@ def test_a_link_whose_target_is_late_is_not_judged_but_named(source: TinySource)
     events = judged(f"{source.url}/page.html", live=True)
 
     assert broken(events, "DI01") == []
-    assert [it.uri for it in events if isinstance(it, Unreached)] == [f"{source.url}/late.xml"]
+    assert [event.uri for event in events if isinstance(event, Unreached)] == [
+        f"{source.url}/late.xml"
+    ]
 
 
 def test_a_page_is_left_alone_when_one_document_is_judged(source: TinySource) -> None:
@@ -122,7 +124,7 @@ def test_a_page_is_left_alone_when_one_document_is_judged(source: TinySource) ->
     put_page(source, "/page.html", linking(source, "/resourcelist.xml", in_head=False))
 
     assert broken(judged(f"{source.url}/resourcelist.xml"), "DI01") == []
-    assert {it.target for it in source.asked} <= {"/robots.txt", "/resourcelist.xml"}
+    assert {asked.target for asked in source.asked} <= {"/robots.txt", "/resourcelist.xml"}
 
 
 @pytest.mark.parametrize(
@@ -160,7 +162,7 @@ def test_a_link_to_what_is_no_address_is_no_crash(target: str, source: TinySourc
 
     events = judged(f"{source.url}/page.html", live=True)
 
-    assert len(broken(events, "DI01")) + sum(isinstance(it, Unreached) for it in events) == 1
+    assert len(broken(events, "DI01")) + sum(isinstance(event, Unreached) for event in events) == 1
 
 
 # --- robots.txt (§6.3.4) ---
@@ -189,7 +191,7 @@ def test_the_documents_that_robots_txt_names_are_judged(
     events = judged(source.url, live=True)
 
     assert [rule for rule, _ in broken(events, "DI03")] == expected
-    assert not [it for it in events if isinstance(it, Unreached)]
+    assert not [event for event in events if isinstance(event, Unreached)]
 
 
 def test_a_sitemap_of_robots_txt_that_is_not_there_is_none_of_our_business(
@@ -201,7 +203,7 @@ def test_a_sitemap_of_robots_txt_that_is_not_there_is_none_of_our_business(
     events = judged(source.url, live=True)
 
     assert broken(events, *RULES) == []
-    assert not [it for it in events if isinstance(it, Unreached)]
+    assert not [event for event in events if isinstance(event, Unreached)]
 
 
 def test_the_codes_of_these_rules_are_those_of_the_table(source: TinySource, said: Said) -> None:

@@ -56,17 +56,17 @@ def test_a_mirror_is_kept_in_step_audited_and_the_next_program_told(
         assert run(["watch", "--json"]) == 0
 
     assert files_of(copies) == {**MIRRORED, "new.txt": b"new"}
-    assert {it["change"] for it in told()} == {"created"}
+    assert {fields["change"] for fields in told()} == {"created"}
     assert told()[-1]["path"] == "new.txt"
     lines = rows(said)
-    kinds = [it["type"] for it in lines]
+    kinds = [line["type"] for line in lines]
     assert kinds[:2] == ["run.start", "watch"]
     assert kinds[-1] == "run.end"
     assert {"watch.pull", "watch.hand-on", "watch.audit"} < set(kinds)
-    pulls = [it for it in lines if it["type"] == "watch.pull"]
+    pulls = [line for line in lines if line["type"] == "watch.pull"]
     assert pulls[0]["state"] == "in sync"
     assert pulls[0]["created"] == len(MIRRORED)
-    known = {it["title"]: it for it in event_schema()["oneOf"]}
+    known = {item["title"]: item for item in event_schema()["oneOf"]}
     for line in lines:
         assert line.keys() <= known[line["type"]]["properties"].keys()
 
@@ -89,8 +89,8 @@ def test_what_another_run_brought_is_told_after_the_next_pull(
     ):
         assert run(["watch", "--json"]) == 0
 
-    lines = [it for it in rows(said) if it["type"] == "watch.hand-on"]
-    assert [it["changes"] for it in lines] == [len(MIRRORED)] * 2
+    lines = [row for row in rows(said) if row["type"] == "watch.hand-on"]
+    assert [line["changes"] for line in lines] == [len(MIRRORED)] * 2
 
 
 def test_the_next_program_is_told_of_each_set(source: TinySource) -> None:
@@ -100,9 +100,9 @@ def test_the_next_program_is_told_of_each_set(source: TinySource) -> None:
     with meanwhile(lambda: len(told()) == 4, passed):
         assert run(["watch"]) == 0
 
-    paths = {str(it["path"]) for it in told()}
+    paths = {str(fields["path"]) for fields in told()}
     assert len(told()) == len(paths) == 4
-    assert all(Path("copies/museum", it).is_file() for it in paths)
+    assert all(Path("copies/museum", path).is_file() for path in paths)
 
 
 def test_a_next_program_that_takes_too_long_is_ended_told_of_and_told_again(
@@ -115,8 +115,8 @@ def test_a_next_program_that_takes_too_long_is_ended_told_of_and_told_again(
     with meanwhile(lambda: len(told()) == len(MIRRORED), lambda: len(source.asked) > asked + 34):
         assert run(["watch", "--json"]) == 0
 
-    lines = [it for it in rows(said) if it["type"] == "watch.hand-on"]
-    assert [(it["exit"], it["code"], it["tries"]) for it in lines] == [(3, "on-change", 1)]
+    lines = [row for row in rows(said) if row["type"] == "watch.hand-on"]
+    assert [(line["exit"], line["code"], line["tries"]) for line in lines] == [(3, "on-change", 1)]
     assert lines[0]["message"] == "sh was ended: it took longer than 1.0 s"
     assert lines[0]["again"] is not None
     cursor = Path("copies/museum/.resourcesync/consumers/on_change.json")
@@ -133,13 +133,15 @@ def test_one_that_fails_waits_and_keeps_no_other_back(source: TinySource, said: 
         with meanwhile(lambda: len(source.asked) > asked + 28):
             assert run(["watch", "--json"]) == 0
 
-    lines = [it for it in rows(said) if it["type"] == "watch.pull"]
-    failing = [it for it in lines if it["mirror"] == "dead"]
-    assert [(it["exit"], it["tries"], it["code"]) for it in failing] == [(4, 1, "connect")]
+    lines = [row for row in rows(said) if row["type"] == "watch.pull"]
+    failing = [line for line in lines if line["mirror"] == "dead"]
+    assert [(fields["exit"], fields["tries"], fields["code"]) for fields in failing] == [
+        (4, 1, "connect")
+    ]
     [failure] = failing
     wait = datetime.fromisoformat(failure["again"]) - datetime.fromisoformat(failure["time"])
     assert 50 <= wait.total_seconds() <= 61
-    assert len([it for it in lines if it["mirror"] == "museum"]) >= 2
+    assert len([line for line in lines if line["mirror"] == "museum"]) >= 2
 
 
 def test_a_new_configuration_is_taken_and_a_bad_one_is_not(source: TinySource, said: Said) -> None:
@@ -193,7 +195,7 @@ def test_a_service_manager_is_told(source: TinySource, monkeypatch: pytest.Monke
                 heard.append(manager.recv(4096).decode())
             except BlockingIOError:
                 return False
-            return sum("WATCHDOG=1" in it for it in heard) > 3
+            return sum("WATCHDOG=1" in name for name in heard) > 3
 
         with meanwhile(listen):
             assert run(["watch"]) == 0

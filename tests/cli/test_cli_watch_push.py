@@ -53,11 +53,11 @@ def test_push_without_a_callback_is_warned_of_and_the_mirror_is_polled(
     thread.join()
 
     lines = rows(said)
-    [warning] = [it for it in lines if it["type"] == "warning"]
+    [warning] = [line for line in lines if line["type"] == "warning"]
     assert warning["code"] == "config"
     assert warning["message"] == "`push = true` of museum does nothing: `watch` has no callback"
     assert warning["mirror"] == "museum"
-    assert any(it["type"] == "watch" for it in lines)
+    assert any(line["type"] == "watch" for line in lines)
 
 
 def get(address: str) -> str:
@@ -66,14 +66,14 @@ def get(address: str) -> str:
 
 
 def check_events(lines: list[dict[str, Any]], topic: str, hub: str) -> None:
-    told = [it for it in lines if it["type"] == "watch.subscription"]
-    mine = [it for it in told if it["topic"] == topic]
+    told = [line for line in lines if line["type"] == "watch.subscription"]
+    mine = [fields for fields in told if fields["topic"] == topic]
     assert mine[0]["state"] == "pending"
     last = {"mirror": "museum", "hub": hub, "state": "verified", "was": "pending"}
     assert mine[-1] | last == mine[-1]
-    known = {it["title"]: it for it in event_schema()["oneOf"]}["watch.subscription"]
-    assert all(set(known["required"]) <= set(it) for it in told)
-    assert all(it.keys() <= known["properties"].keys() for it in told)
+    known = {item["title"]: item for item in event_schema()["oneOf"]}["watch.subscription"]
+    assert all(set(known["required"]) <= set(fields) for fields in told)
+    assert all(fields.keys() <= known["properties"].keys() for fields in told)
 
 
 class Looker:
@@ -100,7 +100,7 @@ class Looker:
 
     def status(self) -> dict[str, Any]:
         found = json.loads(self.page["api/status.json"])["subscriptions"]
-        [mine] = [it for it in found if it["topic"] == self.topic]
+        [mine] = [item for item in found if item["topic"] == self.topic]
         return dict(mine)
 
 

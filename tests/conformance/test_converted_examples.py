@@ -15,7 +15,7 @@ from tests.support.examples import PROFILES, Example, examples
 def broken(path: Path, profile: RuleProfile) -> set[str]:
     """Return the rules of level MUST that a document breaks."""
     found = validate_document([path.read_bytes()], uri=path.name, profile=profile)
-    return {it.rule.id for it in found if it.rule.level is Level.MUST}
+    return {finding.rule.id for finding in found if finding.rule.level is Level.MUST}
 
 
 @pytest.mark.parametrize("example", examples(), ids=str)
@@ -52,7 +52,7 @@ def changes(path: Path) -> list[tuple[str, str, object, object]]:
         entries = list(read(stream, uri="http://example.com/list.xml").entries())
     assert all(isinstance(entry, Change) for entry in entries)
     return [
-        (it.kind, it.resource.uri, it.time, it.resource.digests)
-        for it in entries
-        if isinstance(it, Change)
+        (entry.kind, entry.resource.uri, entry.time, entry.resource.digests)
+        for entry in entries
+        if isinstance(entry, Change)
     ]

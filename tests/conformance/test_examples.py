@@ -150,13 +150,15 @@ def test_a_hash_that_cannot_be_verified_is_no_mismatch(example: Example) -> None
     for entry in example.tell().entries:
         if not isinstance(entry, Change):
             continue
-        for digests in (entry.resource.digests, *(it.digests for it in entry.resource.links)):
+        for digests in (entry.resource.digests, *(link.digests for link in entry.resource.links)):
             assert all(digest.is_usable is (example.name != "link-patch") for digest in digests)
             assert not disagree(digests, digests)
 
 
 @pytest.mark.parametrize(
-    "example", [it for it in examples("1.0", "1.1") if it.name == "open-change-list"], ids=str
+    "example",
+    [example for example in examples("1.0", "1.1") if example.name == "open-change-list"],
+    ids=str,
 )
 def test_the_times_of_changes_show_the_version(example: Example) -> None:
     assert example.tell().dialect is {"1.0": Dialect.V1_0, "1.1": Dialect.V1_1}[example.version]
@@ -274,9 +276,9 @@ def test_a_dump_offers_three_packages_each_with_its_manifest() -> None:
 
 def test_a_manifest_says_where_in_the_package_each_resource_is() -> None:
     entries = ours("1.1", "resource-dump-manifest").entries
-    resources = [one for one in entries if isinstance(one, Resource)]
+    resources = [entry for entry in entries if isinstance(entry, Resource)]
 
-    assert [(one.path, one.extra) for one in resources] == [
+    assert [(resource.path, resource.extra) for resource in resources] == [
         ("/files/atlas-1630.html", ()),
         ("/files/globe.pdf", ()),
     ]
@@ -284,18 +286,20 @@ def test_a_manifest_says_where_in_the_package_each_resource_is() -> None:
 
 def test_a_change_dump_offers_a_package_of_changes_for_each_day() -> None:
     entries = ours("1.1", "change-dump").entries
-    packages = [one for one in entries if isinstance(one, Package)]
+    packages = [entry for entry in entries if isinstance(entry, Package)]
 
-    assert [(one.from_, one.until, one.length) for one in packages] == [
+    assert [(package.from_, package.until, package.length) for package in packages] == [
         (march(10), march(11), 5120),
         (march(11), march(12), 7168),
         (march(12), march(13), 6144),
     ]
-    assert all(one.contents is not None for one in packages)
+    assert all(package.contents is not None for package in packages)
 
 
 def test_a_manifest_of_changes_has_no_path_for_a_deletion() -> None:
-    assert [(one.kind.value, one.resource.path) for one in changes("change-dump-manifest")] == [
+    assert [
+        (change.kind.value, change.resource.path) for change in changes("change-dump-manifest")
+    ] == [
         ("created", "/files/islands.html"),
         ("updated", "/files/ports.pdf"),
         ("deleted", ""),

@@ -61,7 +61,9 @@ def test_an_archive_says_what_it_says(example: Example) -> None:
 
 def test_there_is_an_example_of_every_archive() -> None:
     assert {example.name for example in examples("archives")} == ARCHIVES.keys()
-    assert {it.capability for it in ARCHIVES.values()} >= {it for it in Capability if it.is_archive}
+    assert {archive.capability for archive in ARCHIVES.values()} >= {
+        capability for capability in Capability if capability.is_archive
+    }
 
 
 def test_the_documents_in_an_archive_keep_their_own_times() -> None:
@@ -115,7 +117,9 @@ SNAPSHOTS: Final = [
 ]
 
 
-@pytest.mark.parametrize("example", [it for it in examples("0.9") if it.name in SNAPSHOTS], ids=str)
+@pytest.mark.parametrize(
+    "example", [example for example in examples("0.9") if example.name in SNAPSHOTS], ids=str
+)
 def test_a_snapshot_of_0_9_has_an_at_and_leads_up(example: Example) -> None:
     header = example.tell().header
 

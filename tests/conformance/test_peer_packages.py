@@ -24,7 +24,7 @@ def package(tmp_path: Path) -> Path:
     entries = [resource(f"http://h/{name}", data, f"/d/{name}") for name, data in FILES.items()]
     path = tmp_path / "ours.zip"
     with path.open("wb") as file:
-        for piece in write_package(RESOURCES, entries, lambda it: [FILES[it.path[3:]]]):
+        for piece in write_package(RESOURCES, entries, lambda item: [FILES[item.path[3:]]]):
             file.write(piece)
     return path
 
@@ -32,7 +32,7 @@ def package(tmp_path: Path) -> Path:
 def test_the_zip_of_the_standard_library_takes_our_packages(package: Path) -> None:
     with zipfile.ZipFile(package) as peer:
         assert peer.testzip() is None
-        assert {it: peer.read(f"d/{it}") for it in FILES} == FILES
+        assert {file: peer.read(f"d/{file}") for file in FILES} == FILES
 
 
 @pytest.mark.skipif(shutil.which("unzip") is None, reason="Info-ZIP is not installed")
@@ -55,7 +55,7 @@ def test_the_dumps_of_resync_are_read(tmp_path: Path, compress: bool) -> None:
 
     with (tmp_path / "dump_00000.zip").open("rb") as file:
         reader = open_package(file, uri="http://h/dump_00000.zip")
-        found = {it.entry.uri: b"".join(it.chunks()) for it in reader.members()}
+        found = {member.entry.uri: b"".join(member.chunks()) for member in reader.members()}
         unlisted = reader.unlisted
 
     assert found == {f"http://h/{name}": data for name, data in FILES.items()}

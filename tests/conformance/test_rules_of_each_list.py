@@ -30,8 +30,10 @@ def moment(text: str) -> datetime:
 @pytest.mark.conformance("SD01", "SD03", "SD08", "SD09")
 def test_every_source_has_one_description_at_the_well_known_address() -> None:
     for site in sites():
-        found = [it for it in site.values() if it.md["capability"] == "description"]
-        assert [it.uri for it in found] == [DESCRIPTION]
+        found = [
+            published for published in site.values() if published.md["capability"] == "description"
+        ]
+        assert [published.uri for published in found] == [DESCRIPTION]
         assert found[0].link("up") is None
 
 
@@ -55,8 +57,8 @@ def test_descriptions_and_capability_lists_tell_no_time() -> None:
 
 @pytest.mark.conformance("CA01", "CA07")
 def test_a_capability_list_points_to_the_description_and_is_no_index() -> None:
-    assert {it.link("up") for it in of("capabilitylist")} == {DESCRIPTION}
-    indexes = {it.md["capability"] for it in everything() if it.is_index}
+    assert {published.link("up") for published in of("capabilitylist")} == {DESCRIPTION}
+    indexes = {published.md["capability"] for published in everything() if published.is_index}
     assert indexes == {"resourcelist", "changelist"}
 
 
@@ -89,9 +91,13 @@ def test_parts_of_a_resource_list_point_back_to_their_index() -> None:
     parts = [large_site()[entry.loc] for entry in index.entries]
 
     assert len(parts) > 1
-    assert {it.link("index") for it in parts} == {index.uri}
-    assert {it.md["capability"] for it in parts} == {"resourcelist"}
-    (whole,) = (it for it in small_site().values() if it.md["capability"] == "resourcelist")
+    assert {part.link("index") for part in parts} == {index.uri}
+    assert {part.md["capability"] for part in parts} == {"resourcelist"}
+    (whole,) = (
+        published
+        for published in small_site().values()
+        if published.md["capability"] == "resourcelist"
+    )
     assert whole.link("index") is None
 
 
@@ -99,9 +105,11 @@ def test_parts_of_a_resource_list_point_back_to_their_index() -> None:
 def test_no_resource_is_listed_twice_not_even_in_two_parts() -> None:
     for site in sites():
         parts = [
-            it for it in site.values() if it.md["capability"] == "resourcelist" and not it.is_index
+            published
+            for published in site.values()
+            if published.md["capability"] == "resourcelist" and not published.is_index
         ]
-        listed = [entry.loc for it in parts for entry in it.entries]
+        listed = [entry.loc for part in parts for entry in part.entries]
         assert len(listed) >= 10
         assert len(listed) == len(set(listed))
 
@@ -133,7 +141,7 @@ def test_a_change_list_tells_its_beginning_and_points_up() -> None:
         assert capability_list(document)
     parts = [large_site()[entry.loc] for entry in index.entries]
     assert len(parts) > 2
-    assert {it.link("index") for it in parts} == {index.uri}
+    assert {part.link("index") for part in parts} == {index.uri}
 
 
 @pytest.mark.conformance("CH03", "CH09")
@@ -148,7 +156,7 @@ def test_changes_come_in_order_of_time_and_lie_in_the_interval_of_their_list() -
     for document in of("changelist"):
         told = [moment(entry.md["datetime"]) for entry in document.entries]
         assert told
-        assert all(one < other for one, other in itertools.pairwise(told))
+        assert all(moment < other for moment, other in itertools.pairwise(told))
         assert moment(document.md["from"]) <= told[0]
         if "until" in document.md:
             assert told[-1] <= moment(document.md["until"])
@@ -171,8 +179,8 @@ def test_a_closed_list_never_changes_and_an_open_one_only_grows() -> None:
                 closed += 1
                 assert now[uri].content == document.content
             elif not now[uri].is_index:
-                old = [(it.loc, it.md) for it in document.entries]
-                new = [(it.loc, it.md) for it in now[uri].entries]
+                old = [(entry.loc, entry.md) for entry in document.entries]
+                new = [(entry.loc, entry.md) for entry in now[uri].entries]
                 grown += len(new) > len(old)
                 assert new[: len(old)] == old
         before = now
@@ -185,16 +193,18 @@ def test_a_closed_list_never_changes_and_an_open_one_only_grows() -> None:
 def test_the_changes_of_one_resource_make_sense_one_after_the_other() -> None:
     for site in sites():
         lists = [
-            it for it in site.values() if it.md["capability"] == "changelist" and not it.is_index
+            published
+            for published in site.values()
+            if published.md["capability"] == "changelist" and not published.is_index
         ]
-        lists.sort(key=lambda it: it.md["from"])
+        lists.sort(key=lambda published: published.md["from"])
         here = {
             entry.loc
-            for it in site.values()
-            if it.md["capability"] == "resourcelist" and not it.is_index
-            for entry in it.entries
+            for published in site.values()
+            if published.md["capability"] == "resourcelist" and not published.is_index
+            for entry in published.entries
         }
-        for entry in (entry for it in lists for entry in it.entries):
+        for entry in (entry for published in lists for entry in published.entries):
             assert (entry.loc in here) is (entry.md["change"] != "created")
             if entry.md["change"] == "deleted":
                 here.remove(entry.loc)
@@ -205,10 +215,10 @@ def test_the_changes_of_one_resource_make_sense_one_after_the_other() -> None:
 
 @pytest.mark.conformance("CH13")
 def test_a_deletion_says_nothing_of_bytes_that_are_gone() -> None:
-    deleted = [it for _, it in entries_of("changelist") if it.md["change"] == "deleted"]
+    deleted = [entry for _, entry in entries_of("changelist") if entry.md["change"] == "deleted"]
 
     assert len(deleted) == 10
-    assert {frozenset(it.md) for it in deleted} == {frozenset({"change", "datetime"})}
+    assert {frozenset(entry.md) for entry in deleted} == {frozenset({"change", "datetime"})}
 
 
 @pytest.mark.conformance("CI02", "CI03", "CI05", "CI06", "CI08", "CI09")
@@ -220,9 +230,13 @@ def test_the_lists_of_an_index_follow_each_other_and_only_the_last_is_open() -> 
     assert index.md["from"] == closed[0]["from"]
     assert "until" not in index.md
     assert "until" not in last
-    for one, other in itertools.pairwise([*closed, last]):
-        assert one["from"] < one["until"] == other["from"]
-    lists = {it.uri for it in large_site().values() if it.md["capability"] == "changelist"}
+    for fields, other in itertools.pairwise([*closed, last]):
+        assert fields["from"] < fields["until"] == other["from"]
+    lists = {
+        published.uri
+        for published in large_site().values()
+        if published.md["capability"] == "changelist"
+    }
     assert lists == {index.uri, *(entry.loc for entry in index.entries)}
 
 

@@ -33,7 +33,9 @@ def all_entries() -> list[Entry]:
 
 def terms(kind: str) -> list[ET.Element]:
     """Every ``rs:md`` or ``rs:ln``, of roots and of entries."""
-    found = [it for document in everything() for it in document.root.iter(f"{TERMS}{kind}")]
+    found = [
+        element for document in everything() for element in document.root.iter(f"{TERMS}{kind}")
+    ]
     assert found
     return found
 
@@ -46,7 +48,12 @@ def with_attribute(name: str) -> list[str]:
 
 def capabilities_with(name: str) -> set[str]:
     """The capabilities of the documents whose entries carry an attribute."""
-    return {it.md["capability"] for it in everything() for e in it.entries if name in e.md}
+    return {
+        published.md["capability"]
+        for published in everything()
+        for e in published.entries
+        if name in e.md
+    }
 
 
 @pytest.mark.conformance("G01")
@@ -60,30 +67,35 @@ def test_what_we_publish_is_utf_8_xml_without_a_doctype() -> None:
 def test_roots_are_lists_or_indexes_and_hold_their_own_kind_of_entry() -> None:
     kinds = {f"{SITEMAP}urlset": f"{SITEMAP}url", f"{SITEMAP}sitemapindex": f"{SITEMAP}sitemap"}
 
-    assert {it.root.tag for it in everything()} == set(kinds)
+    assert {published.root.tag for published in everything()} == set(kinds)
     for document in everything():
-        sitemap = [it.tag for it in document.root if it.tag.startswith(SITEMAP)]
+        sitemap = [element.tag for element in document.root if element.tag.startswith(SITEMAP)]
         assert set(sitemap) <= {kinds[document.root.tag]}
 
 
 @pytest.mark.conformance("G04")
 def test_all_other_elements_are_in_the_namespace_of_resourcesync() -> None:
-    tags = {it.tag for document in everything() for it in document.root.iter()}
+    tags = {element.tag for document in everything() for element in document.root.iter()}
 
-    assert {it for it in tags if not it.startswith(SITEMAP)} == {f"{TERMS}md", f"{TERMS}ln"}
+    assert {tag for tag in tags if not tag.startswith(SITEMAP)} == {f"{TERMS}md", f"{TERMS}ln"}
 
 
 @pytest.mark.conformance("G05", "G06", "G07")
 def test_every_root_has_one_md_that_names_a_known_capability() -> None:
     for document in everything():
         assert len(document.root.findall(f"{TERMS}md")) == 1
-    assert {it.md["capability"] for it in everything()} == KNOWN
+    assert {published.md["capability"] for published in everything()} == KNOWN
 
 
 @pytest.mark.conformance("G08", "CA08")
 def test_a_document_has_the_capability_that_was_announced() -> None:
     for site in sites():
-        announced = [(e, it) for it in site.values() for e in it.entries if "capability" in e.md]
+        announced = [
+            (e, published)
+            for published in site.values()
+            for e in published.entries
+            if "capability" in e.md
+        ]
         assert len(announced) == 3
         for entry, document in announced:
             assert site[entry.loc].md["capability"] == entry.md["capability"]
@@ -92,7 +104,7 @@ def test_a_document_has_the_capability_that_was_announced() -> None:
 
 @pytest.mark.conformance("G09", "G10")
 def test_attributes_are_those_of_resourcesync_without_a_prefix() -> None:
-    used = {name for kind in ("md", "ln") for it in terms(kind) for name in it.attrib}
+    used = {name for kind in ("md", "ln") for term in terms(kind) for name in term.attrib}
 
     assert used <= ATTRIBUTES
 
@@ -100,7 +112,7 @@ def test_attributes_are_those_of_resourcesync_without_a_prefix() -> None:
 @pytest.mark.conformance("G11", "G12", "G14", "G15")
 def test_an_entry_has_one_address_and_nothing_twice() -> None:
     for entry in all_entries():
-        children = [it.tag for it in entry.element]
+        children = [element.tag for element in entry.element]
         assert entry.element.attrib == {}
         assert children.count(f"{SITEMAP}loc") == 1
         assert entry.loc
@@ -124,14 +136,14 @@ def test_times_are_in_utc_to_the_second_or_finer() -> None:
 
     assert len(told) > 50
     assert [
-        it for it in told if not re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", it)
+        name for name in told if not re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", name)
     ] == []
 
 
 @pytest.mark.conformance("G21")
 def test_an_index_lists_no_index() -> None:
     for site in sites():
-        for index in [it for it in site.values() if it.is_index]:
+        for index in [published for published in site.values() if published.is_index]:
             assert [site[entry.loc].is_index for entry in index.entries] == [False] * len(
                 index.entries
             )
@@ -142,10 +154,10 @@ def test_an_index_lists_no_index() -> None:
 def test_elements_come_in_the_order_of_the_schema() -> None:
     inside = [f"{SITEMAP}loc", f"{SITEMAP}lastmod", f"{TERMS}md", f"{TERMS}ln"]
     for document in everything():
-        own = [it.tag.startswith(TERMS) for it in document.root]
+        own = [element.tag.startswith(TERMS) for element in document.root]
         assert own == sorted(own, reverse=True)
         for entry in document.entries:
-            order = [inside.index(it.tag) for it in entry.element]
+            order = [inside.index(element.tag) for element in entry.element]
             assert order == sorted(order)
 
 
@@ -156,7 +168,7 @@ def test_links_say_where_they_lead_and_why_and_none_is_given_twice() -> None:
         assert link.attrib["href"].startswith("https://")
         assert link.attrib["rel"] in {"up", "index", "describedby"}
     for document in everything():
-        rels = [it.get("rel") for it in document.root.findall(f"{TERMS}ln")]
+        rels = [element.get("rel") for element in document.root.findall(f"{TERMS}ln")]
         assert len(rels) == len(set(rels))
 
 
@@ -165,7 +177,7 @@ def test_lengths_hashes_and_types_have_their_form() -> None:
     for length in with_attribute("length"):
         assert re.fullmatch(r"0|[1-9]\d*", length)
     for value in with_attribute("hash"):
-        pairs = [it.split(":") for it in value.split()]
+        pairs = [name.split(":") for name in value.split()]
         assert pairs
         assert len({algorithm for algorithm, _ in pairs}) == len(pairs)
         for algorithm, digest in pairs:
@@ -202,12 +214,12 @@ def test_moments_belong_to_lists_of_resources_and_intervals_to_lists_of_changes(
 
 @pytest.mark.conformance("G40")
 def test_an_interval_that_ends_has_begun_before() -> None:
-    marks = [it.md for it in of("changelist")]
+    marks = [published.md for published in of("changelist")]
     marks += [entry.md for _, entry in entries_of("changelist", index=True)]
-    closed = [it for it in marks if "until" in it]
+    closed = [mark for mark in marks if "until" in mark]
 
     assert closed
-    assert [it for it in closed if not it["from"] <= it["until"]] == []
+    assert [fields for fields in closed if not fields["from"] <= fields["until"]] == []
 
 
 @pytest.mark.conformance("G43")

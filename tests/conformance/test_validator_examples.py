@@ -119,6 +119,6 @@ def test_the_command_finds_the_same_in_the_whole_folder(
             name = name_of(version, Path(row["uri"]))
             found.setdefault(name, Counter())[row["rule"]] += 1
     present = {name_of(version, path) for path in folder.glob("*.xml")}
-    expected = {name: it for name, it in FINDINGS[version].items() if name in present}
+    expected = {name: fields for name, fields in FINDINGS[version].items() if name in present}
     assert found == expected
     assert code == (1 if expected else 0)

@@ -37,7 +37,9 @@ def test_what_the_validator_calls_good_fits_the_schema(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "case", [it for it in CASES if it.rule in SEEN and it.good != RD], ids=lambda case: case.rule
+    "case",
+    [case for case in CASES if case.rule in SEEN and case.good != RD],
+    ids=lambda case: case.rule,
 )
 def test_what_breaks_a_rule_of_form_does_not_fit_the_schema(case: Case) -> None:
     assert faults(case.broken.encode()) != []

@@ -90,7 +90,7 @@ class TestBucketCopies(CopiesSuite):
         own = tmp_path / "home/.resourcesync"
         for name in ("tmp", "trash", "quarantine"):
             (own / name).mkdir(parents=True)
-        above, below = (os.open(it, os.O_RDONLY) for it in (own.parent, own))
+        above, below = (os.open(path, os.O_RDONLY) for path in (own.parent, own))
         folder = FileTreeCopies(above, below)
         self.store: BucketStore = open_store(bucket)
         self.clock = ManualClock()

@@ -19,7 +19,7 @@ def folder(tmp_path: Path) -> Iterator[FileTreeCopies]:
     own = tmp_path / "mirror/.resourcesync"
     for name in ("tmp", "trash", "quarantine"):
         (own / name).mkdir(parents=True)
-    above, below = (os.open(it, os.O_RDONLY) for it in (own.parent, own))
+    above, below = (os.open(path, os.O_RDONLY) for path in (own.parent, own))
     copies = FileTreeCopies(above, below)
     yield copies
     copies.close()

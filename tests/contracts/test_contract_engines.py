@@ -45,10 +45,10 @@ def test_every_unit_is_done_once_and_what_goes_wrong_is_told_in_one_line(
     units = pieces(tmp_path, 12, **special)
     with opened(name, request) as engine:
         assert engine.slots >= 1
-        found = {it.name: it for it in engines.done(engine, units)}
+        found = {outcome.name: outcome for outcome in engines.done(engine, units)}
         after = engines.done(engine, [Piece("after", str(tmp_path))])
 
-    failed = {one: it.failed for one, it in found.items() if it.failed}
+    failed = {name: outcome.failed for name, outcome in found.items() if outcome.failed}
     assert found.keys() == {unit.name for unit in units}
     assert failed == {
         "n3": ("engine", "ValueError: no such thing as this"),
@@ -58,7 +58,7 @@ def test_every_unit_is_done_once_and_what_goes_wrong_is_told_in_one_line(
     assert {path.stem for path in tmp_path.glob("*.done")} == found.keys() - failed.keys() | {
         "after"
     }
-    assert [it.name for it in after] == ["after"]
+    assert [outcome.name for outcome in after] == ["after"]
     assert len(begun(units[0])) == 1
     if name != "threads":
         assert len(begun(units[7])) >= 2

@@ -99,9 +99,9 @@ class TestMirrorAccount(AccountSuite):
             0,
         )
         self.state.commit(StateTransaction(installed=[wrong], pending=[row]))
-        assert [it.uri for it in account.resources()] == [f"{MINE}b"]
+        assert [resource.uri for resource in account.resources()] == [f"{MINE}b"]
         (lot,) = account.changes(start, 0)
-        assert [(it.kind, it.resource) for it in lot.changes] == [
+        assert [(change.kind, change.resource) for change in lot.changes] == [
             ("deleted", Resource(uri=f"{MINE}a"))
         ]
 
@@ -118,7 +118,7 @@ class TestMirrorAccount(AccountSuite):
     ) -> None:
         self.put("resourcesync/capabilitylist.xml", b"theirs")
         self.put("resourcesync.xml", b"theirs")
-        assert [it.uri for it in account.resources()] == [f"{MINE}resourcesync.xml"]
+        assert [resource.uri for resource in account.resources()] == [f"{MINE}resourcesync.xml"]
 
     def test_the_log_of_another_mirror_is_not_gone_on_with(self, account: ResourceAccount) -> None:
         self.put("a", b"1")
@@ -137,15 +137,15 @@ class TestMirrorAccount(AccountSuite):
         start = account.position()
         self.put("meta", b"about a")
         (lot,) = account.changes(start, 0)
-        assert [it.uri for it in lot.changes] == [f"{MINE}meta", f"{MINE}a"]
+        assert [change.uri for change in lot.changes] == [f"{MINE}meta", f"{MINE}a"]
         described = lot.changes[1].resource.described_by
-        assert [it.href for it in described] == [f"{MINE}meta"]
+        assert [link.href for link in described] == [f"{MINE}meta"]
         assert list(account.changes(lot.position, 0)) == []
         self.put("a", b"2")
         self.remove("meta")
         (lot,) = account.changes(lot.position, 0)
-        assert [it.uri for it in lot.changes] == [f"{MINE}a", f"{MINE}meta"]
-        assert [it.href for it in lot.changes[0].resource.described_by] == [f"{UP}meta"]
+        assert [change.uri for change in lot.changes] == [f"{MINE}a", f"{MINE}meta"]
+        assert [link.href for link in lot.changes[0].resource.described_by] == [f"{UP}meta"]
 
 
 def options(folder: Path, **values: str) -> AccountOptions:

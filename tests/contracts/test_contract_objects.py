@@ -82,7 +82,7 @@ def test_a_server_that_is_away_is_asked_again_until_it_is_back(
 ) -> None:
     port = free_port()
     monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{port}")
-    patient, hasty = (Bucket(bucket, patience=it, pauses=(0.001, 0.02)) for it in (60, 0.2))
+    patient, hasty = (Bucket(bucket, patience=item, pauses=(0.001, 0.02)) for item in (60, 0.2))
     store = BucketStore(patient, hasty, seconds=60)
 
     def hold() -> bool:
@@ -99,7 +99,7 @@ def test_a_server_that_is_away_is_asked_again_until_it_is_back(
         done, _ = wait(asked, timeout=1)  # dozens of tries
         assert not done
         with interposed(object_server.port, at=port):
-            put, looked, listed, held = [it.result(60) for it in asked]
+            put, looked, listed, held = [future.result(60) for future in asked]
     assert put
     assert (looked, listed, held) == (None, [], True)
 

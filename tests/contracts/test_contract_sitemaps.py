@@ -80,13 +80,13 @@ class TestMeasuredSitemapAccount(TestSitemapAccount):
         for name in ("dated", "changed", "undated", "gone"):
             self.put(name, b"first")
             self.site.dates[name] = "" if name == "undated" else "2026-01-01"
-        first = {it.uri: it.digests for it in account.resources()}
+        first = {resource.uri: resource.digests for resource in account.resources()}
         self.site.dates["changed"] = "2026-01-02"
         for name in ("dated", "changed", "undated"):
             self.put(name, b"second")
         del self.site.pages["gone"]
         self.site.fetcher.asked.clear()
-        second = {it.uri: it.digests for it in account.resources()}
+        second = {resource.uri: resource.digests for resource in account.resources()}
         asked = self.site.fetcher.asked
         assert asked[-2:] == [f"{HOME}changed", f"{HOME}undated"]
         assert len(asked) == 4
@@ -102,12 +102,12 @@ class TestMeasuredSitemapAccount(TestSitemapAccount):
         told = list(account.resources())
         self.site.dates["07"] = "2026-02-02"
         serve = self.site.fetcher.serve
-        self.site.fetcher.serve = lambda it: (
-            Answer(status=503) if it.uri.endswith(("/07", "/08", "/09")) else serve(it)
+        self.site.fetcher.serve = lambda request: (
+            Answer(status=503) if request.uri.endswith(("/07", "/08", "/09")) else serve(request)
         )
         again = list(account.resources())
-        assert [it.uri for it in again] == [it.uri for it in told]
-        assert [it.uri for it in again if not it.digests] == [f"{HOME}07"]
+        assert [resource.uri for resource in again] == [resource.uri for resource in told]
+        assert [resource.uri for resource in again if not resource.digests] == [f"{HOME}07"]
 
     def test_a_page_that_is_listed_and_not_there_is_left_out(
         self, account: ResourceAccount
@@ -115,10 +115,10 @@ class TestMeasuredSitemapAccount(TestSitemapAccount):
         self.put("here", b"1")
         self.put("gone", b"1")
         serve = self.site.fetcher.serve
-        self.site.fetcher.serve = lambda it: (
-            Answer(status=404) if it.uri.endswith("/gone") else serve(it)
+        self.site.fetcher.serve = lambda request: (
+            Answer(status=404) if request.uri.endswith("/gone") else serve(request)
         )
-        assert [it.uri for it in account.resources()] == [f"{HOME}here"]
+        assert [resource.uri for resource in account.resources()] == [f"{HOME}here"]
 
     def test_pages_elsewhere_are_told_as_listed_and_not_asked(
         self, account: ResourceAccount
@@ -141,11 +141,13 @@ class TestMeasuredSitemapAccount(TestSitemapAccount):
             return replace(answer, headers=dates) if isinstance(answer, Answer) else answer
 
         self.site.fetcher.serve = dated
-        assert [it.lastmod for it in account.resources()] == [datetime(2026, 1, 1, 10, tzinfo=UTC)]
+        assert [resource.lastmod for resource in account.resources()] == [
+            datetime(2026, 1, 1, 10, tzinfo=UTC)
+        ]
         for wrong in ("yesterday", "Thu, 01 Jan 2026 10:00:00 -0000"):
             dates["last-modified"] = wrong
             self.put("a", wrong.encode())
-            assert [it.lastmod for it in account.resources()] == [None]
+            assert [resource.lastmod for resource in account.resources()] == [None]
 
     def test_a_page_whose_day_is_not_over_is_asked_with_a_condition(
         self, account: ResourceAccount
@@ -160,7 +162,7 @@ class TestMeasuredSitemapAccount(TestSitemapAccount):
         assert self.site.fetcher.asked[2:] == [f"{HOME}a"]
         self.put("a", b"second")
         second = list(account.resources())
-        assert [it.uri for it in second if it not in first] == [f"{HOME}a"]
+        assert [resource.uri for resource in second if resource not in first] == [f"{HOME}a"]
 
     def test_a_page_that_changed_in_the_second_of_its_answer_is_asked_without_a_condition(
         self, account: ResourceAccount
@@ -182,7 +184,9 @@ class TestMeasuredSitemapAccount(TestSitemapAccount):
         self.site.fetcher.serve = dated
         list(account.resources())
         dates["date"] = "Thu, 01 Jan 2026 10:00:01 GMT"
-        assert [it.lastmod for it in account.resources()] == [datetime(2026, 1, 1, 10, tzinfo=UTC)]
+        assert [resource.lastmod for resource in account.resources()] == [
+            datetime(2026, 1, 1, 10, tzinfo=UTC)
+        ]
         list(account.resources())
         assert conditions == ["", "", moment]
 
@@ -193,8 +197,8 @@ class TestMeasuredSitemapAccount(TestSitemapAccount):
             self.put(name, b"1")
             self.site.dates[name] = "2026-01-01"
         with open_account(options(tmp_path, self.site.fetcher, measure="head")) as heads:
-            assert [it.digests for it in heads.resources()] == [(), ()]
-        assert all(it.digests for it in account.resources())
+            assert [resource.digests for resource in heads.resources()] == [(), ()]
+        assert all(resource.digests for resource in account.resources())
         self.remove("b")
         assert len(list(account.resources())) == 1
         with MeasurementStore(tmp_path / "memory") as memory:
@@ -218,7 +222,7 @@ def told(tmp_path: Path, answers: dict[str, bytes], address: str) -> list[str]:
         return Answer(body=answers[name]) if name in answers else Answer(status=404)
 
     with open_account(options(tmp_path, MemoryFetcher(serve), address)) as account:
-        return [it.uri for it in account.resources()]
+        return [resource.uri for resource in account.resources()]
 
 
 @pytest.mark.parametrize(
@@ -251,11 +255,13 @@ def test_all_sitemaps_that_robots_txt_names_count_and_each_uri_once(tmp_path: Pa
     robots = f"Sitemap: {HOME}1.xml\nSitemap: {HOME}all.xml\nSitemap: {HOME}2.xml".encode()
     listed = index(f"{HOME}1.xml", f"{HOME}2.xml")
     answers = {"robots.txt": robots, "1.xml": GOOD, "all.xml": listed, "2.xml": other}
-    fetcher = MemoryFetcher(lambda it: Answer(body=answers[it.uri.removeprefix(HOME)]))
+    fetcher = MemoryFetcher(lambda request: Answer(body=answers[request.uri.removeprefix(HOME)]))
     with open_account(options(tmp_path, fetcher, HOME)) as account:
-        found = {it.uri.removeprefix(HOME): it.lastmod for it in account.resources()}
+        found = {
+            resource.uri.removeprefix(HOME): resource.lastmod for resource in account.resources()
+        }
     assert found == {"a": datetime(2026, 1, 3, tzinfo=UTC), "b": None, "c": None}
-    assert [it.removeprefix(HOME) for it in fetcher.asked] == list(answers)
+    assert [name.removeprefix(HOME) for name in fetcher.asked] == list(answers)
     del answers["2.xml"]
     with pytest.raises(ResourceSyncError):
         told(tmp_path, answers, HOME)

@@ -24,7 +24,7 @@ def test_a_change_is_held_back_until_what_it_did_is_seen(world: World) -> None:
         index.refresh()
 
         (lot,) = account.changes(start, 0)
-        assert [it.uri for it in lot.changes] == [PREFIX + "04"]
+        assert [change.uri for change in lot.changes] == [PREFIX + "04"]
         ((code, reason),) = lot.warnings
         assert code == "held-back"
         assert reason.startswith("2 changes held back for up to 30 s: ")
@@ -35,11 +35,11 @@ def test_a_change_is_held_back_until_what_it_did_is_seen(world: World) -> None:
         index.put(later, b"here it is")
         index.refresh()
         told, position = world.told(account, position)
-        assert [(it.kind, it.uri) for it in told] == [("created", PREFIX + "later")]
+        assert [(change.kind, change.uri) for change in told] == [("created", PREFIX + "later")]
 
         world.clock.sleep(60)  # what still is there then is believed to be there
         told, position = world.told(account, position)
-        assert [(it.kind, it.uri) for it in told] == [("updated", PREFIX + "03")]
+        assert [(change.kind, change.uri) for change in told] == [("updated", PREFIX + "03")]
         assert world.told(account, position) == ([], position)
 
 
@@ -59,8 +59,8 @@ def test_the_mapping_that_config_prints_makes_an_index_that_is_followed(
         index.put(rel_path("new"), b"new")
         index.refresh()
         told, _ = world.told(account, start)
-        assert [it.uri for it in told] == [PREFIX + "new"]
-        assert [it.uri for it in account.resources()] == [PREFIX + "new"]
+        assert [change.uri for change in told] == [PREFIX + "new"]
+        assert [resource.uri for resource in account.resources()] == [PREFIX + "new"]
 
 
 def test_a_position_is_not_beyond_what_is_not_seen_yet(world: World) -> None:
@@ -73,7 +73,7 @@ def test_a_position_is_not_beyond_what_is_not_seen_yet(world: World) -> None:
         index.write([(action, {"resource_set": "pdf", "location": half, "length": 4})])
         index.refresh()
         told, position = world.told(account, position)
-        assert [(it.kind, it.uri, it.resource.length) for it in told] == [
+        assert [(change.kind, change.uri, change.resource.length) for change in told] == [
             ("created", PREFIX + "half", 4)
         ]
         assert world.told(account, position) == ([], position)
@@ -86,13 +86,13 @@ def test_a_change_that_is_seen_late_is_told(world: World) -> None:
         world.index.put(rel_path("05"), b"on time")
         world.index.refresh()
         told, position = world.told(account, start)
-        assert [it.uri for it in told] == [PREFIX + "05"]
+        assert [change.uri for change in told] == [PREFIX + "05"]
 
         world.index.log(rel_path("06"), "updated", timestamp=early, datetime=early)
         world.index.refresh()
 
         told, position = world.told(account, position)
-        assert [it.uri for it in told] == [PREFIX + "06"]
+        assert [change.uri for change in told] == [PREFIX + "06"]
         assert world.told(account, position) == ([], position)
 
 
@@ -105,7 +105,7 @@ def test_a_change_of_tomorrow_hides_none_of_today(world: World) -> None:
             world.index.put(rel_path("12"), name.encode())
             world.index.refresh()
             told, position = world.told(account, position)
-            assert sorted(it.uri for it in told) == [PREFIX + name, PREFIX + "12"]
+            assert sorted(change.uri for change in told) == [PREFIX + name, PREFIX + "12"]
 
 
 def test_what_was_erased_or_has_no_date_leads_to_a_whole_look(world: World) -> None:
@@ -158,7 +158,7 @@ def test_the_last_change_of_each_is_told_oldest_first(world: World) -> None:
             world.index.log(rel_path(name), "updated", datetime=moment)
         world.index.refresh()
         told, _ = world.told(account, position)
-    assert [it.uri.removeprefix(PREFIX) for it in told] == ["15", "16", "14"]
+    assert [change.uri.removeprefix(PREFIX) for change in told] == ["15", "16", "14"]
 
 
 def test_a_change_is_dated_by_when_it_was_written_else_by_when_it_happened(world: World) -> None:
@@ -169,8 +169,10 @@ def test_a_change_is_dated_by_when_it_was_written_else_by_when_it_happened(world
         world.index.put(rel_path("09"), b"x")
         world.index.refresh()
         told, _ = world.told(account, start)
-    assert {it.uri for it in told} == {PREFIX + "08", PREFIX + "09"}
-    assert all(it.time is not None and it.time - moment < timedelta(minutes=1) for it in told)
+    assert {change.uri for change in told} == {PREFIX + "08", PREFIX + "09"}
+    assert all(
+        change.time is not None and change.time - moment < timedelta(minutes=1) for change in told
+    )
 
 
 def test_what_is_posted_twice_at_once_is_counted_as_it_happened(world: World) -> None:

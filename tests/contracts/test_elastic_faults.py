@@ -44,12 +44,12 @@ def status(code: int, kind: str = "any_exception") -> Fault:
 
 FAULTS: dict[str, tuple[Fault, type[ResourceSyncError], str]] = {
     "some shards failed": (
-        searched(lambda it: {**it, "_shards": {"total": 3, "failed": 1}}),
+        searched(lambda fields: {**fields, "_shards": {"total": 3, "failed": 1}}),
         SourceUnavailableError,
         "partial-search",
     ),
     "it took too long": (
-        searched(lambda it: {**it, "timed_out": True}),
+        searched(lambda fields: {**fields, "timed_out": True}),
         SourceUnavailableError,
         "partial-search",
     ),
@@ -58,15 +58,15 @@ FAULTS: dict[str, tuple[Fault, type[ResourceSyncError], str]] = {
         SourceUnavailableError,
         "lost-view",
     ),
-    "fewer than it said": (searched(lambda it: it), BadResponseError, "cut-short"),
+    "fewer than it said": (searched(lambda fields: fields), BadResponseError, "cut-short"),
     "no fields": (
-        searched(lambda it: {**it, "hits": {"hits": [{"_id": "a", "sort": [1]}]}}),
+        searched(lambda fields: {**fields, "hits": {"hits": [{"_id": "a", "sort": [1]}]}}),
         BadResponseError,
         "bad-response",
     ),
     "no answer to a search": (searched(lambda it: ["?"]), BadResponseError, "bad-response"),
     "an inexact total": (
-        searched(lambda it: {**it, "hits": {"total": {"value": 9, "relation": "gte"}}}, 0),
+        searched(lambda fields: {**fields, "hits": {"total": {"value": 9, "relation": "gte"}}}, 0),
         BadResponseError,
         "bad-response",
     ),
@@ -114,7 +114,7 @@ def test_nothing_is_published_from_a_part(world: World, tmp_path: Path) -> None:
     world.index.put(rel_path("31"), b"31")
     world.index.refresh()
 
-    with world.between.failing(searched(lambda it: it)):
+    with world.between.failing(searched(lambda fields: fields)):
         assert run([*command, "--rescan", "0"]) != 0
 
     assert {path: path.read_bytes() for path in out.rglob("*.xml")} == before
@@ -139,8 +139,8 @@ def test_answers_that_are_too_large_are_asked_for_in_smaller_pages(
 ) -> None:
     monkeypatch.setattr(client, "MAX_ANSWER", 5_000)
     with world.account(page=30) as account:
-        assert len({it.uri for it in account.resources()}) == 30
-    assert len([it for it in world.between.asked if it[1].startswith("/_search?")]) > 4
+        assert len({resource.uri for resource in account.resources()}) == 30
+    assert len([item for item in world.between.asked if item[1].startswith("/_search?")]) > 4
 
 
 def _mapped(world: World, **fields: object) -> None:
@@ -196,7 +196,7 @@ def test_an_index_that_is_made_anew_or_filled_meanwhile_is_refused(world: World)
 
         position, reading = account.position(), account.resources()
         first = [next(reading) for _ in range(230)]
-        assert len({it.uri for it in first}) == 230
+        assert len({resource.uri for resource in first}) == 230
         world.index.drop()
         world.index.make()
         with pytest.raises(BadResponseError) as made_anew:
@@ -262,19 +262,19 @@ def test_an_import_makes_the_indices_and_posts_what_differs(
     address = f"{world.scheme}:{world.between.url}/{world.index.name}-own"
 
     def imported(*told: dict[str, object]) -> str:
-        lines.write_text("".join(json.dumps(it) + "\n" for it in told))
+        lines.write_text("".join(json.dumps(fields) + "\n" for fields in told))
         assert run(["catalogue", "import", address, str(lines)]) == 0
         return capsys.readouterr().out
 
-    one = {"uri": PREFIX + "1", "length": 1, "hash": "md5:" + "0" * 32}
+    fields = {"uri": PREFIX + "1", "length": 1, "hash": "md5:" + "0" * 32}
     two = {"uri": PREFIX + "2", "length": 2, "type": "text/html"}
-    assert "2 created" in imported(one, two)
-    assert "nothing that was not known" in imported(one, two)
+    assert "2 created" in imported(fields, two)
+    assert "nothing that was not known" in imported(fields, two)
     assert "1 created, 1 updated, 1 deleted" in imported(
-        {**two, "length": 3}, {**one, "uri": "https://o.example/"}
+        {**two, "length": 3}, {**fields, "uri": "https://o.example/"}
     )
 
     log = ask(f"{world.index.url}/{world.index.name}-own-change/_search?size=20")
-    kinds = [it["_source"]["change"] for it in log["hits"]["hits"]]
+    kinds = [item["_source"]["change"] for item in log["hits"]["hits"]]
     assert sorted(kinds) == ["created", "created", "created", "deleted", "updated"]
     world.index.name += "-own"

@@ -46,26 +46,29 @@ class TestTellingAccount(AccountSuite):
 
 class TellsTwice(TellingAccount):
     def resources(self) -> Iterator[Resource]:
-        for it in super().resources():
-            yield from (it, it)
+        for resource in super().resources():
+            yield from (resource, resource)
 
 
 class TellsNoLength(TellingAccount):
     def resources(self) -> Iterator[Resource]:
-        return (replace(it, length=None) for it in super().resources())
+        return (replace(resource, length=None) for resource in super().resources())
 
 
 class TellsWrongDigests(TellingAccount):
     def resources(self) -> Iterator[Resource]:
         other = self.system.resources
-        return (replace(it, digests=other[min(other)].digests) for it in list(super().resources()))
+        return (
+            replace(resource, digests=other[min(other)].digests)
+            for resource in list(super().resources())
+        )
 
 
 class TellsLocalTime(TellingAccount):
     def resources(self) -> Iterator[Resource]:
         return (
-            replace(it, lastmod=it.lastmod and it.lastmod.replace(tzinfo=None))
-            for it in super().resources()
+            replace(resource, lastmod=resource.lastmod and resource.lastmod.replace(tzinfo=None))
+            for resource in super().resources()
         )
 
 
@@ -94,7 +97,9 @@ class ByNumber(TellingAccount):
 
     def resources(self) -> Iterator[Resource]:
         done = 0
-        while page := [self.system.resources[it] for it in sorted(self.system.resources)][done:]:
+        while page := [
+            self.system.resources[resource] for resource in sorted(self.system.resources)
+        ][done:]:
             yield from page[: self.page]
             done += self.page
 
@@ -139,7 +144,7 @@ class Changed(TellingAccount):
 
 class WithoutDeletions(Changed):
     def spoiled(self, changes: Sequence[Change]) -> Sequence[Change]:
-        return [it for it in changes if it.kind is not ChangeKind.DELETED]
+        return [change for change in changes if change.kind is not ChangeKind.DELETED]
 
 
 class Backwards(Changed):
@@ -151,12 +156,12 @@ class FirstWord(Changed):
     """Tells each resource once, as it was first."""
 
     def spoiled(self, changes: Sequence[Change]) -> Sequence[Change]:
-        return list({it.uri: it for it in reversed(changes)}.values())[::-1]
+        return list({change.uri: change for change in reversed(changes)}.values())[::-1]
 
 
 class WithoutUpdates(Changed):
     def spoiled(self, changes: Sequence[Change]) -> Sequence[Change]:
-        return [it for it in changes if it.kind is not ChangeKind.UPDATED]
+        return [change for change in changes if change.kind is not ChangeKind.UPDATED]
 
 
 class AtTheEnd(TellingAccount):
@@ -201,7 +206,7 @@ class GoesOnAnyhow(TellingAccount):
 
 class PostsOnlyNew(TellingAccount):
     def post(self, changes: Sequence[Change]) -> Posted:
-        return super().post([it for it in changes if it.kind is ChangeKind.CREATED])
+        return super().post([change for change in changes if change.kind is ChangeKind.CREATED])
 
 
 BROKEN: list[tuple[str, type[TellingAccount]]] = [
@@ -231,7 +236,7 @@ BROKEN: list[tuple[str, type[TellingAccount]]] = [
 ]
 
 
-@pytest.mark.parametrize(("check", "kind"), BROKEN, ids=lambda it: getattr(it, "__name__", ""))
+@pytest.mark.parametrize(("check", "kind"), BROKEN, ids=lambda item: getattr(item, "__name__", ""))
 def test_an_account_that_breaks_a_promise_is_found(check: str, kind: type[TellingAccount]) -> None:
     suite = TestTellingAccount()
     suite.system = TellingSystem()

@@ -41,8 +41,8 @@ class Recorded(MemoryCatalogue):
         with super().record(now) as recording:
             yield recording
             recording.resources = {
-                uri: it._replace(resource=self.spoiled(it.resource))
-                for uri, it in recording.resources.items()
+                uri: entry._replace(resource=self.spoiled(entry.resource))
+                for uri, entry in recording.resources.items()
             }
 
 
@@ -54,8 +54,8 @@ class WithoutExtra(Recorded):
 class WholeSeconds(Recorded):
     def spoiled(self, resource: Resource) -> Resource:
         links = (
-            replace(it, modified=it.modified and it.modified.replace(microsecond=0))
-            for it in resource.links
+            replace(link, modified=link.modified and link.modified.replace(microsecond=0))
+            for link in resource.links
         )
         return replace(resource, links=tuple(links))
 
@@ -67,9 +67,9 @@ class Seen(MemoryCatalogue):
 
     @contextmanager
     def snapshot(self) -> Iterator[MemorySnapshot]:
-        with super().snapshot() as it:
-            parts = (it._resources, it._changes, it._edits, it._forgotten)
-            yield self.view(it.at, *parts)
+        with super().snapshot() as snapshot:
+            parts = (snapshot._resources, snapshot._changes, snapshot._edits, snapshot._forgotten)
+            yield self.view(snapshot.at, *parts)
 
 
 class EndIncluded(Seen):
@@ -106,7 +106,7 @@ class Alive(MemoryCatalogue):
 
             class Live(MemorySnapshot):
                 def resources(self, start: str = "", end: str | None = None) -> Iterator[Resource]:
-                    return (it.resource for it in catalogue._resources.values())
+                    return (resource.resource for resource in catalogue._resources.values())
 
             yield Live(view.at, view._resources, view._changes, view._edits, view._forgotten)
 
@@ -137,7 +137,9 @@ class DeletesLast(Writing):
     class recording(MemoryRecording):  # noqa: N801
         def touched(self, resource: Resource, fingerprint: str) -> None:
             gone = any(
-                it.uri == resource.uri for it in self.changes if it.kind is ChangeKind.DELETED
+                change.uri == resource.uri
+                for change in self.changes
+                if change.kind is ChangeKind.DELETED
             )
             super().touched(resource, fingerprint)
             if gone:
@@ -167,7 +169,7 @@ class OneTime(Writing):
         def _append(self, kind: ChangeKind, resource: Resource) -> None:
             super()._append(kind, resource)
             self.changes = [
-                replace(it, time=from_microseconds(self._moment)) for it in self.changes
+                replace(change, time=from_microseconds(self._moment)) for change in self.changes
             ]
 
 
@@ -308,7 +310,7 @@ BROKEN: list[tuple[str, type[MemoryCatalogue]]] = [
 ]
 
 
-@pytest.mark.parametrize(("check", "kind"), BROKEN, ids=lambda it: getattr(it, "__name__", ""))
+@pytest.mark.parametrize(("check", "kind"), BROKEN, ids=lambda item: getattr(item, "__name__", ""))
 def test_a_catalogue_that_breaks_a_promise_is_found(
     check: str, kind: type[MemoryCatalogue]
 ) -> None:

@@ -49,7 +49,7 @@ class NeverRestarts(FileTreeCopies):
 class ListsAll(FileTreeCopies):
     def paths(self) -> Iterator[str]:
         yield from super().paths()
-        yield from (f".resourcesync/tmp/{it}" for it in os.listdir(self._tmp))
+        yield from (f".resourcesync/tmp/{name}" for name in os.listdir(self._tmp))
 
 
 class CopiesNothing(FileTreeCopies):
@@ -59,18 +59,27 @@ class CopiesNothing(FileTreeCopies):
 
 class OtherSignature(FileTreeCopies):
     def install(self, batch: Sequence[CopyInstallation]) -> list[str | StorageError]:
-        return [it if isinstance(it, StorageError) else f"{it}." for it in super().install(batch)]
+        return [
+            item if isinstance(item, StorageError) else f"{item}."
+            for item in super().install(batch)
+        ]
 
 
 class KnowsNoneOfOurs(FileTreeCopies):
     def install(self, batch: Sequence[CopyInstallation]) -> list[str | StorageError]:
-        return super().install([replace(it, replaces=None) for it in batch])
+        return super().install([replace(installation, replaces=None) for installation in batch])
 
 
 class Overwrites(FileTreeCopies):
     def install(self, batch: Sequence[CopyInstallation]) -> list[str | StorageError]:
         return super().install(
-            [replace(it, replaces=self.signature(it.path) or it.replaces) for it in batch]
+            [
+                replace(
+                    installation,
+                    replaces=self.signature(installation.path) or installation.replaces,
+                )
+                for installation in batch
+            ]
         )
 
 
@@ -87,7 +96,7 @@ class NeverEqual(FileTreeCopies):
 class StopsAtOne(FileTreeCopies):
     def install(self, batch: Sequence[CopyInstallation]) -> list[str | StorageError]:
         found = super().install(batch)
-        wrong = [number for number, it in enumerate(found) if isinstance(it, StorageError)]
+        wrong = [number for number, item in enumerate(found) if isinstance(item, StorageError)]
         return found if not wrong else found[: wrong[0] + 1]
 
 
@@ -113,15 +122,15 @@ class LooksAnywhere(FileTreeCopies):
 class TellsNoReason(FileTreeCopies):
     def install(self, batch: Sequence[CopyInstallation]) -> list[str | StorageError]:
         found = super().install(batch)
-        return [StorageError("no") if isinstance(it, StorageError) else it for it in found]
+        return [StorageError("no") if isinstance(item, StorageError) else item for item in found]
 
 
 class DeletesForGood(FileTreeCopies):
     def remove(self, batch: Sequence[CopyRemoval], reason: str) -> list[str | StorageError]:
         found = super().remove(batch, reason)
-        for it in found:
-            if isinstance(it, str) and it:
-                self.purge(it)
+        for item in found:
+            if isinstance(item, str) and item:
+                self.purge(item)
         return found
 
 
@@ -134,13 +143,13 @@ class TakesFromTheTrash(FileTreeCopies):
 
 class RemovesAnything(FileTreeCopies):
     def remove(self, batch: Sequence[CopyRemoval], reason: str) -> list[str | StorageError]:
-        now = [replace(it, signature=self.signature(it.path) or "") for it in batch]
+        now = [replace(removal, signature=self.signature(removal.path) or "") for removal in batch]
         return super().remove(now, reason)
 
 
 class TrashesAnything(RemovesAnything):
     def remove(self, batch: Sequence[CopyRemoval], reason: str) -> list[str | StorageError]:
-        return super().remove([replace(it, is_altered=False) for it in batch], reason)
+        return super().remove([replace(removal, is_altered=False) for removal in batch], reason)
 
 
 class RemembersSignatures(FileTreeCopies):
@@ -161,17 +170,17 @@ class CopiesOnMoving(FileTreeCopies):
 
     def move(self, batch: Sequence[CopyMove]) -> list[str | StorageError]:
         found = super().move(batch)
-        for it in batch:
-            staged = self.stage_copy(it.to, ["sha-256"])
+        for copy_move in batch:
+            staged = self.stage_copy(copy_move.to, ["sha-256"])
             if staged is not None:
-                self.install([CopyInstallation(staged=staged, path=it.path)])
+                self.install([CopyInstallation(staged=staged, path=copy_move.path)])
         return found
 
 
 class NewSignature(FileTreeCopies):
     def move(self, batch: Sequence[CopyMove]) -> list[str | StorageError]:
         found = super().move(batch)
-        return [it if isinstance(it, StorageError) else f"{it}." for it in found]
+        return [item if isinstance(item, StorageError) else f"{item}." for item in found]
 
 
 class TakesWhatIsThere(FileTreeCopies):
@@ -179,7 +188,10 @@ class TakesWhatIsThere(FileTreeCopies):
 
     def move(self, batch: Sequence[CopyMove]) -> list[str | StorageError]:
         found = super().move(batch)
-        return [self.signature(it.to) or known for it, known in zip(batch, found, strict=True)]
+        return [
+            self.signature(copy_move.to) or known
+            for copy_move, known in zip(batch, found, strict=True)
+        ]
 
 
 class MovesOver(FileTreeCopies):
@@ -191,24 +203,26 @@ class MakesNoRoom(FileTreeCopies):
     """Moves onto a folder by moving that away."""
 
     def move(self, batch: Sequence[CopyMove]) -> list[str | StorageError]:
-        return super().move([replace(it, to=it.to.replace("b/c/d", "e")) for it in batch])
+        return super().move(
+            [replace(copy_move, to=copy_move.to.replace("b/c/d", "e")) for copy_move in batch]
+        )
 
 
 class WantsAFile(FileTreeCopies):
     """Calls it an error that a folder is where a copy was."""
 
     def move(self, batch: Sequence[CopyMove]) -> list[str | StorageError]:
-        for it in batch:
-            if any(path.startswith(f"{it.path}/") for path in self.paths()):
-                raise StorageError(f"{it.path} is a folder")
+        for copy_move in batch:
+            if any(path.startswith(f"{copy_move.path}/") for path in self.paths()):
+                raise StorageError(f"{copy_move.path} is a folder")
         return super().move(batch)
 
 
 class StopsMoving(FileTreeCopies):
     def move(self, batch: Sequence[CopyMove]) -> list[str | StorageError]:
         found: list[str | StorageError] = []
-        for it in batch:
-            found += super().move([it])
+        for copy_move in batch:
+            found += super().move([copy_move])
             if isinstance(found[-1], StorageError):
                 found += [found[-1]] * (len(batch) - len(found))
                 break
@@ -256,14 +270,14 @@ BROKEN: list[tuple[str, type[FileTreeCopies]]] = [
 def opened(kind: type[FileTreeCopies], root: Path) -> Iterator[FileTreeCopies]:
     for name in ("tmp", "trash", "quarantine"):
         (root / ".resourcesync" / name).mkdir(parents=True)
-    above, below = (os.open(it, os.O_RDONLY) for it in (root, root / ".resourcesync"))
+    above, below = (os.open(path, os.O_RDONLY) for path in (root, root / ".resourcesync"))
     with closing(kind(above, below)) as copies:
         yield copies
     os.close(below)
     os.close(above)
 
 
-@pytest.mark.parametrize(("check", "kind"), BROKEN, ids=lambda it: getattr(it, "__name__", ""))
+@pytest.mark.parametrize(("check", "kind"), BROKEN, ids=lambda item: getattr(item, "__name__", ""))
 def test_copies_that_break_a_promise_are_found(
     check: str, kind: type[FileTreeCopies], tmp_path: Path
 ) -> None:

@@ -161,7 +161,7 @@ BROKEN: list[tuple[str, type[MemoryDocuments]]] = [
 ]
 
 
-@pytest.mark.parametrize(("check", "kind"), BROKEN, ids=lambda it: getattr(it, "__name__", ""))
+@pytest.mark.parametrize(("check", "kind"), BROKEN, ids=lambda item: getattr(item, "__name__", ""))
 def test_a_place_for_documents_that_breaks_a_promise_is_found(
     check: str, kind: type[MemoryDocuments]
 ) -> None:

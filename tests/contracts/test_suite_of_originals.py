@@ -57,7 +57,7 @@ class Right(MemoryOriginals):
         self.ahead: dict[Original, tuple[Resource, str]] = {}
 
     def prefetch(self, originals: Sequence[Original]) -> None:
-        self.ahead = {it: super(Right, self).measure(it) for it in originals}
+        self.ahead = {original: super(Right, self).measure(original) for original in originals}
 
     def measure(self, original: Original) -> tuple[Resource, str]:
         return self.ahead.pop(original, None) or super().measure(original)
@@ -65,13 +65,15 @@ class Right(MemoryOriginals):
     def scan(self) -> Iterator[Original]:
         self.left_out = []
         held = list(super().scan())
-        for number, it in enumerate(held):
+        for number, original in enumerate(held):
             if number == self.reached:
                 raise StorageError("it cannot be listed")
-            if it.uri.startswith(f"{BASE}."):
-                self.left_out.append(Omission(name=it.uri.removeprefix(BASE), reason="hidden"))
+            if original.uri.startswith(f"{BASE}."):
+                self.left_out.append(
+                    Omission(name=original.uri.removeprefix(BASE), reason="hidden")
+                )
             else:
-                yield it
+                yield original
 
     def omissions(self) -> Sequence[Omission]:
         return self.left_out
@@ -80,23 +82,26 @@ class Right(MemoryOriginals):
 class ByTime(Right):
     def scan(self) -> Iterator[Original]:
         order = list(self._stored)
-        return iter(sorted(super().scan(), key=lambda it: order.index(it.uri)))
+        return iter(sorted(super().scan(), key=lambda original: order.index(original.uri)))
 
 
 class Twice(Right):
     def scan(self) -> Iterator[Original]:
-        for it in super().scan():
-            yield from (it, it)
+        for original in super().scan():
+            yield from (original, original)
 
 
 class WithoutCase(Right):
     def scan(self) -> Iterator[Original]:
-        return iter(sorted(super().scan(), key=lambda it: it.uri.lower()))
+        return iter(sorted(super().scan(), key=lambda original: original.uri.lower()))
 
 
 class LocalTime(Right):
     def scan(self) -> Iterator[Original]:
-        return (it._replace(lastmod=it.lastmod.replace(tzinfo=None)) for it in super().scan())
+        return (
+            original._replace(lastmod=original.lastmod.replace(tzinfo=None))
+            for original in super().scan()
+        )
 
 
 class FailsWhenEmpty(Right):
@@ -119,7 +124,7 @@ class OtherFingerprints(Right):
 
     def scan(self) -> Iterator[Original]:
         self.asked += 1
-        return (it._replace(fingerprint=f"{self.asked}") for it in super().scan())
+        return (original._replace(fingerprint=f"{self.asked}") for original in super().scan())
 
 
 class FirstPage(Right):
@@ -152,12 +157,12 @@ class EndsWhenItFails(Right):
 
 class SameFingerprint(Right):
     def scan(self) -> Iterator[Original]:
-        return (it._replace(fingerprint="same") for it in super().scan())
+        return (original._replace(fingerprint="same") for original in super().scan())
 
 
 class WithoutFingerprint(Right):
     def scan(self) -> Iterator[Original]:
-        return (it._replace(fingerprint="") for it in super().scan())
+        return (original._replace(fingerprint="") for original in super().scan())
 
 
 class Measuring(Right):
@@ -246,7 +251,7 @@ BROKEN: list[tuple[str, type[Right]]] = [
 ]
 
 
-@pytest.mark.parametrize(("check", "kind"), BROKEN, ids=lambda it: getattr(it, "__name__", ""))
+@pytest.mark.parametrize(("check", "kind"), BROKEN, ids=lambda item: getattr(item, "__name__", ""))
 def test_originals_that_break_a_promise_are_found(check: str, kind: type[Right]) -> None:
     held = kind()
 

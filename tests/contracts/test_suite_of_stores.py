@@ -333,7 +333,7 @@ BROKEN: list[tuple[str, type[ShelfStore]]] = [
 ]
 
 
-@pytest.mark.parametrize(("check", "kind"), BROKEN, ids=lambda it: getattr(it, "__name__", ""))
+@pytest.mark.parametrize(("check", "kind"), BROKEN, ids=lambda item: getattr(item, "__name__", ""))
 def test_a_store_that_breaks_a_promise_is_found(
     check: str, kind: type[ShelfStore], tmp_path: Path
 ) -> None:

@@ -215,7 +215,7 @@ def contradict(source: TinySource, *entries: str, at: str = LISTED_AT) -> None:
     source.put_document(
         "/capabilitylist.xml",
         '<rs:md capability="capabilitylist"/>',
-        [source.pointer(f"/{it}.xml", it) for it in pointers],
+        [source.pointer(f"/{pointer}.xml", pointer) for pointer in pointers],
     )
     here = [entry.replace(BASE, f"{source.url}/") for entry in entries]
     head = '<rs:md capability="changelist" from="2025-12-30T00:00:00Z"/>'

@@ -46,4 +46,4 @@ def test_a_pull_says_in_one_line_that_a_worker_died_and_ends_in_sync(
     assert deadly.killed
     lines = [line for line in (said.out + said.err).splitlines() if "a worker died" in line]
     assert len(lines) == 1, said
-    assert {f"/{it.name}": it.read_bytes() for it in store.glob("*.txt")} == TEXTS
+    assert {f"/{path.name}": path.read_bytes() for path in store.glob("*.txt")} == TEXTS

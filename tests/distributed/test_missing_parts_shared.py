@@ -39,7 +39,7 @@ def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SharedCa
 
 def parts_of(source: SharedCampaign) -> list[str]:
     body = source.honest(BASE + "resourcesync/resourcelist.xml").body.decode()
-    return [it.partition("</loc>")[0] for it in body.split("<sitemap><loc>")[1:]]
+    return [name.partition("</loc>")[0] for name in body.split("<sitemap><loc>")[1:]]
 
 
 @pytest.mark.parametrize("answer", [Answer(status=404), Answer(body=b"<html>log in</html>")])

@@ -41,7 +41,7 @@ class Site:
         return _files(self.root / "data", self.root)
 
     def asked(self) -> list[str]:
-        return [it.target for it in self.server.take() if it.target.startswith("/data/")]
+        return [asked.target for asked in self.server.take() if asked.target.startswith("/data/")]
 
 
 def _files(folder: Path, root: Path) -> dict[str, bytes]:
@@ -126,14 +126,18 @@ def test_a_part_that_workers_read_is_asked_for_again_though_its_index_stays_as_i
 ) -> None:
     store, lists = tmp_path / "store", site.root / "resourcesync"
     store.mkdir()
-    index = next(it for it in lists.rglob("resourcelist*.xml") if "<sitemap>" in it.read_text())
+    index = next(
+        path for path in lists.rglob("resourcelist*.xml") if "<sitemap>" in path.read_text()
+    )
     text = index.read_text()
     index.write_text(re.sub(r"</loc>.*?</sitemap>", "</loc></sitemap>", text, flags=re.DOTALL))
     mirror = Mirror(site.url, f"file://{store}", state=tmp_path / "home", engine=pool)
     assert mirror.pull().created == 23
     assert mirror.pull().mode == "unchanged"
     (site.root / "data" / "03.txt").write_text("written anew, and longer\n")
-    part = next(it for it in lists.rglob("resourcelist*.xml") if "/data/03.txt" in it.read_text())
+    part = next(
+        path for path in lists.rglob("resourcelist*.xml") if "/data/03.txt" in path.read_text()
+    )
     at = f'at="{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%fZ}"'
     entry = r"(/data/03.txt</loc>).*?</url>"
     text = re.sub(r'at="[^"]*"', at, part.read_text(), count=1)
@@ -196,7 +200,7 @@ def test_every_command_finds_the_copies_of_a_table(
         out.mkdir()
         exported = ["export", str(home), "--format"]
         return [
-            *(_told(["audit", str(home), "--method", it], capsys) for it in ("lists", "hash")),
+            *(_told(["audit", str(home), "--method", name], capsys) for name in ("lists", "hash")),
             _told([*exported, "zip", "--out", f"{out}/copies.zip"], capsys),
             _told([*exported, "bagit", "--out", f"{out}/bag", "--since", "-1d"], capsys),
             _told(["publish", str(home), "--url", "http://a.example", "--out", f"{out}"], capsys),
@@ -210,7 +214,11 @@ def test_every_command_finds_the_copies_of_a_table(
     without = told()
     assert run(["tables", "make", str(home), "-q"]) == 0
     assert told() == without
-    assert [it.get("copies", it.get("resources")) for it in without[2:5]] == [23, 23, 23]
+    assert [fields.get("copies", fields.get("resources")) for fields in without[2:5]] == [
+        23,
+        23,
+        23,
+    ]
 
 
 def test_a_reader_of_a_table_sees_one_moment_while_the_next_one_is_made(
@@ -314,7 +322,7 @@ def test_packages_of_a_dump_are_units_where_most_is_wanted(
 
     assert (pulled.state, pulled.created) == ("in sync", 23)
     assert _files(store / "data", store) == site.files()
-    asked = [it.target for it in site.server.take()]
+    asked = [asked.target for asked in site.server.take()]
     packages = [target for target in asked if target.endswith(".zip")]
     assert len(packages) == len(set(packages)) > 3, "several packages, each once"
     assert [target for target in asked if target.startswith("/data/")] == ["/data/07.txt"]

@@ -42,5 +42,5 @@ def test_a_mirror_with_a_table_ends_in_step_whatever_happens_and_never_lies(
 ) -> None:
     lives = [live(tmp_path / str(seed), seed) for seed in (21, 22, 97, 216, 311)]
 
-    assert sum(one.brought for one in lives) > 20, "workers had work"
-    assert sum(one.lost for one in lives) > 3, "workers died"
+    assert sum(live.brought for live in lives) > 20, "workers had work"
+    assert sum(live.lost for live in lives) > 3, "workers died"

@@ -73,12 +73,15 @@ def test_a_kill_while_the_files_of_a_package_are_removed_is_got_over(
     world.pull()
     with world._open(world.folder / ".resourcesync" / "state.db") as state:
         copies = list(state.copies())
-    rows = [WorkRow(ListedRow(it.uri, it.uri, it.path, "", 1, None, "", ""), None) for it in copies]
+    rows = [
+        WorkRow(ListedRow(copy.uri, copy.uri, copy.path, "", 1, None, "", ""), None)
+        for copy in copies
+    ]
     file, send = f"{world.scratch}/made", world.exchange.send
     world.tables.write_work(file, rows)
     for ending in (".permit", ".matched", ".pairs"):
         send(f"package/one{ending}", file)
-    world.tables.write_done(file, [DoneRow(it.uri, it, None) for it in copies])
+    world.tables.write_done(file, [DoneRow(copy.uri, copy, None) for copy in copies])
     send("package/one", file)
     left, remove = removals, world.exchange.remove
 
@@ -175,11 +178,11 @@ def test_an_outcome_that_cannot_be_used_is_none(world: SharedCampaign, outcome: 
         copies = list(state.copies())
         SyncState(state).write(baseline_due=True)
     file = f"{world.scratch}/made"
-    listed = [ListedRow(it.uri, it.uri, it.path, "", 1, None, "", "") for it in copies]
+    listed = [ListedRow(copy.uri, copy.uri, copy.path, "", 1, None, "", "") for copy in copies]
     world.tables.write_work(file, [WorkRow(row, None) for row in listed])
     for name in ("work/dead-0", "done/dead-0.begun"):
         world.exchange.send(name, file)
-    world.tables.write_done(file, [DoneRow(it.uri, it, None) for it in copies[1:]])
+    world.tables.write_done(file, [DoneRow(copy.uri, copy, None) for copy in copies[1:]])
     world.exchange.send("done/dead-0", file)
     if outcome == "damaged":
         world.exchange.files["done/dead-0"] = b"PAR1"

@@ -43,7 +43,7 @@ def gone(name: str, hour: int) -> Told:
 
 def tell(world: DumpWorld, name: str, *told: Told, from_: str = "", until: str = "") -> None:
     """Serve a Change List, and what it tells of."""
-    world.put_all([it for it in told if it.change != "deleted"])
+    world.put_all([told for told in told if told.change != "deleted"])
     world.say(name, document(*rows(*told), md=md("changelist", from_=from_, until=until)))
 
 
@@ -183,7 +183,7 @@ def test_a_kept_copy_that_is_damaged_is_not_asked_for(tmp_path: Path, why: str) 
     world.pull(delete="never", filters=filters)
     (world.folder / "b.html").write_text("damaged")
 
-    assert [it.uri for it in world.audit(offline=True).findings] == [BASE + "b.html"]
+    assert [finding.uri for finding in world.audit(offline=True).findings] == [BASE + "b.html"]
 
     assert world.pull(delete="never").state is MirrorState.IN_SYNC
     assert world.asked_resources() == []

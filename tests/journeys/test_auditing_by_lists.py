@@ -24,7 +24,7 @@ def test_a_copy_in_doubt_is_not_counted_as_accurate_though_its_memory_agrees(wor
     report = world.audit(method="lists")
 
     assert (report.listed, report.present, report.accurate) == (41, 41, 40)
-    assert [(it.kind, it.path) for it in report.findings] == [
+    assert [(finding.kind, finding.path) for finding in report.findings] == [
         (FindingKind.DIFFERENT, "objects/0001.html")
     ]
 
@@ -67,7 +67,9 @@ def test_a_change_that_is_listed_late_is_missing_though_it_tells_a_time_before_t
 
     report = world.audit(method="lists")
 
-    assert [(it.kind, it.path) for it in report.findings] == [(FindingKind.MISSING, "late.html")]
+    assert [(finding.kind, finding.path) for finding in report.findings] == [
+        (FindingKind.MISSING, "late.html")
+    ]
 
 
 def test_changes_that_were_listed_late_and_processed_count_beside_the_same_list(

@@ -62,7 +62,7 @@ def test_an_audit_of_a_plain_sitemap_says_that_its_accuracy_is_not_known(
         uris = [f"{source.url}/{name}.html" for name in PAGES]
         for name in PAGES:
             source.put(f"/{name}.html", b"page", "text/html")
-        source.put("/sitemap.xml", urlset(*((it, "2025-01-01") for it in uris)), "text/xml")
+        source.put("/sitemap.xml", urlset(*((uri, "2025-01-01") for uri in uris)), "text/xml")
         assert run(["pull", source.url, "m"]) == 0
         source.put("/b.html", b"edited", "text/html")
         capsys.readouterr()

@@ -35,7 +35,7 @@ def documents(out: Path) -> Iterator[Path]:
     head = out / "resourcesync" / "resourcelist.xml"
     with head.open("rb") as stream:
         document = reader.read_stream(stream, uri=head.name)
-        parts = [it.uri for it in document.entries() if isinstance(it, Part)]
+        parts = [entry.uri for entry in document.entries() if isinstance(entry, Part)]
     yield from [head.with_name(uri.rpartition("/")[2]) for uri in parts] or [head]
 
 
@@ -44,7 +44,7 @@ def listed(out: Path) -> list[Resource]:
     for path in documents(out):
         with path.open("rb") as stream:
             document = reader.read_stream(stream, uri=path.name)
-            found += [it for it in document.entries() if isinstance(it, Resource)]
+            found += [entry for entry in document.entries() if isinstance(entry, Resource)]
             assert document.refused == 0
     return found
 
@@ -93,7 +93,7 @@ def test_parts_that_were_copied_are_read_by_resync(source: Path) -> None:
     for path in documents(source / "out"):
         resources = ResourceList()
         resources.read(uri=str(path))
-        found |= {it.uri: it.length for it in resources}
+        found |= {resource.uri: resource.length for resource in resources}
 
     assert len(found) == 300
     assert found[f"{BASE}object-0033"] == 5

@@ -43,7 +43,7 @@ class Life:
         version = self.versions[name] = self.versions.get(name, 0) + 1
         linked = set(self.random.sample([*ASIDES, *ENTRIES[:2]], self.random.randrange(4)))
         self.links[name] = linked
-        self.world.link(name, *(self.described(it) for it in sorted(linked)))
+        self.world.link(name, *(self.described(name) for name in sorted(linked)))
         self.world.put(name, json.dumps({"version": version, "pad": "x" * 300}))
         if self.random.random() < 0.5:
             right = version if self.random.random() < 0.8 else 7_777

@@ -71,9 +71,9 @@ def test_a_month_beside_its_first_day_is_not_taken_for_it(world: DatedWorld) -> 
     for name in names:
         world.edit(name, "x")
     world.clock.advance(hours=1)
-    world.sitemap = {it: "2026-01-01" if n % 2 else "2026-01" for n, it in enumerate(names)}
+    world.sitemap = {name: "2026-01-01" if n % 2 else "2026-01" for n, name in enumerate(names)}
     world.pull()
-    assert world.pages_asked() == [(it, 304) for it in names[::2]]
+    assert world.pages_asked() == [(name, 304) for name in names[::2]]
 
 
 def test_a_page_whose_day_was_over_is_asked_for_once(world: DatedWorld) -> None:

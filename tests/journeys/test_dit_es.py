@@ -93,7 +93,7 @@ class Publication:
         self._harvester.index.refresh()
         base = f"{self._harvester.site.url}/"
         values = ("resource_set=pdf", f"res_root_dir={ROOT}", f"url_prefix={base}data")
-        given = [it for value in values for it in ("--with", value)]
+        given = [name for value in values for name in ("--with", value)]
         command = ["publish", self.address, "--url", base, "--out", str(self.out), *given]
         assert run([*command, "--max-entries", "20", "--quiet", *options]) == 0
         for path in self.out.rglob("*"):
@@ -120,9 +120,9 @@ class Publication:
         """Return what the Change List says, without the prefix."""
         prefix = f"{self._harvester.site.url}/data/"
         return [
-            (it.kind.value, it.uri.removeprefix(prefix))
-            for it in self.entries("changelist.xml")
-            if isinstance(it, Change)
+            (entry.kind.value, entry.uri.removeprefix(prefix))
+            for entry in self.entries("changelist.xml")
+            if isinstance(entry, Change)
         ]
 
     def pages(self) -> list[list[Entry]]:
@@ -133,7 +133,7 @@ class Publication:
     def written(self) -> dict[str, tuple[int, int]]:
         """Return what tells for each document whether it was written again."""
         found = (self.out / "resourcesync").glob("*.xml")
-        return {it.name: (it.stat().st_ino, it.stat().st_mtime_ns) for it in found}
+        return {path.name: (path.stat().st_ino, path.stat().st_mtime_ns) for path in found}
 
 
 def _md5(body: bytes) -> str:
@@ -154,7 +154,7 @@ def test_an_index_becomes_a_source_and_a_mirror_follows_it(
     _post(harvester, publication, tmp_path / "lines", capsys)
 
 
-def _begin(harvester: Harvester, it: Publication) -> None:
+def _begin(harvester: Harvester, publication: Publication) -> None:
     """Strategy `resourcelist`: all three ways to tell where a file is, and links."""
     for number in range(100):
         harvester.put(f"rel/{number:03}.pdf", b"relative %d" % number)
@@ -168,71 +168,73 @@ def _begin(harvester: Harvester, it: Publication) -> None:
     other.put(rel_path("meta/0.json"), b"{}")
     other.refresh()
 
-    it.publish()
+    publication.publish()
 
-    it.check_mirror()
-    parts = [part.uri.rpartition("/")[2] for part in it.entries("resourcelist.xml")]
+    publication.check_mirror()
+    parts = [part.uri.rpartition("/")[2] for part in publication.entries("resourcelist.xml")]
     assert len(parts) == 6
-    listed = [entry for name in parts for entry in it.entries(name)]
+    listed = [entry for name in parts for entry in publication.entries(name)]
     assert len(listed) == 111
-    (told,) = [it for it in listed if isinstance(it, Resource) and it.links]
+    (told,) = [item for item in listed if isinstance(item, Resource) and item.links]
     assert told.uri == f"{harvester.site.url}/data/url/0.pdf"
-    assert [str(it) for it in told.digests] == [f"md5:{_md5(b'by its address')}"]
+    assert [str(digest) for digest in told.digests] == [f"md5:{_md5(b'by its address')}"]
     assert (told.length, told.media_type) == (14, "application/pdf")
     (found,) = told.links
     assert (found.rel, found.media_type) == ("describedby", "application/json")
     assert found.href == f"{harvester.site.url}/data/meta/0.json"
 
 
-def _follow(harvester: Harvester, it: Publication) -> None:
+def _follow(harvester: Harvester, publication: Publication) -> None:
     """Strategy `inc_changelist`: what is new in the log, each resource as it is now."""
     harvester.put("rel/050.pdf", b"another")
     harvester.put("rel/a new one.pdf", b"new")
     harvester.remove("abs/3.pdf")
     harvester.put("rel/passing.pdf", b"soon gone")
     harvester.remove("rel/passing.pdf")
-    it.publish("--update")
+    publication.publish("--update")
 
-    assert sorted(it.changes()) == [
+    assert sorted(publication.changes()) == [
         ("created", "rel/a%20new%20one.pdf"),
         ("deleted", "abs/3.pdf"),
         ("updated", "rel/050.pdf"),
     ]
-    it.check_mirror()
-    it.publish("--update")  # all of it is still in the window, and not told again
-    assert len(it.changes()) == 3
+    publication.check_mirror()
+    publication.publish("--update")  # all of it is still in the window, and not told again
+    assert len(publication.changes()) == 3
 
 
-def _touch_one_page(harvester: Harvester, it: Publication) -> None:
+def _touch_one_page(harvester: Harvester, publication: Publication) -> None:
     """One change: one document is written; then one page of a new Resource List differs."""
     for number in range(25, 50):
         harvester.put(f"rel/{number:03}.pdf", b"again %d" % number)
-    it.publish("--update")
-    assert len(it.entries("changelist.xml")) == 2
-    before = it.written()
+    publication.publish("--update")
+    assert len(publication.entries("changelist.xml")) == 2
+    before = publication.written()
     harvester.put("rel/020.pdf", b"the only change")
 
-    it.publish("--update")
+    publication.publish("--update")
 
-    after = it.written()
+    after = publication.written()
     (written,) = {name for name in after if before.get(name) != after[name]}
-    assert written == it.entries("changelist.xml")[-1].uri.rpartition("/")[2]
+    assert written == publication.entries("changelist.xml")[-1].uri.rpartition("/")[2]
     assert set(before) <= set(after)
-    it.check_mirror()
-    it.publish("--rebase")
-    pages = it.pages()
+    publication.check_mirror()
+    publication.publish("--rebase")
+    pages = publication.pages()
     harvester.put("rel/020.pdf", b"once more")
-    it.publish("--rebase")
-    again = it.pages()
+    publication.publish("--rebase")
+    again = publication.pages()
     assert len(again) == len(pages) == 6
     differing = [old != new for old, new in zip(pages, again, strict=True)]
     assert differing.count(True) == 1
-    assert set(before) <= set(it.written())  # nothing is erased while a reader may be at it
-    it.check_mirror()
+    assert set(before) <= set(
+        publication.written()
+    )  # nothing is erased while a reader may be at it
+    publication.check_mirror()
 
 
 def _post(
-    harvester: Harvester, it: Publication, lines: Path, capsys: pytest.CaptureFixture[str]
+    harvester: Harvester, publication: Publication, lines: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Our own writer takes the place of the harvester."""
     uri, digest = f"{harvester.site.url}/data/rel/", f"md5:{_md5(b'own')}"
@@ -245,7 +247,7 @@ def _post(
     lines.write_text("".join(json.dumps(line) + "\n" for line in told))
     capsys.readouterr()
 
-    command = ["catalogue", "post", it.address, str(lines), "--with", "resource_set=pdf"]
+    command = ["catalogue", "post", publication.address, str(lines), "--with", "resource_set=pdf"]
     assert run([*command, "--with", f"url_prefix={harvester.site.url}/data"]) == 0
 
     assert "1 created, 1 updated, 1 deleted" in capsys.readouterr().out
@@ -253,5 +255,5 @@ def _post(
     del harvester.files["rel/002.pdf"]
     for name in ("001", "own"):
         harvester.site.put(f"/data/rel/{name}.pdf", b"own")
-    it.publish()
-    it.check_mirror()
+    publication.publish()
+    publication.check_mirror()

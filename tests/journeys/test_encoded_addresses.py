@@ -30,14 +30,18 @@ def test_a_page_is_fetched_and_known_by_its_encoded_address(
     world.put(uri, "body")
     world.answers[BASE + uri.replace("~", "%7e")] = Answer(body=b"body")
     for lists in ((written,), (uri, written)):  # the same resource, written in two ways
-        world.answers[SITEMAP] = Answer(body=urlset(*((BASE + one, "") for one in lists)))
+        world.answers[SITEMAP] = Answer(body=urlset(*((BASE + name, "") for name in lists)))
 
         report = world.pull(SITEMAP)
 
         assert (report.state, report.resources, report.refused) == (MirrorState.IN_SYNC, 1, 0)
         assert set(world.files()) == {BASE + uri}
-        told = [it["message"] for it in world.told("warning") if it["code"] == "uris-encoded"]
-        assert [repr(BASE + written) in str(it) for it in told] == [True]
+        told = [
+            mapping["message"]
+            for mapping in world.told("warning")
+            if mapping["code"] == "uris-encoded"
+        ]
+        assert [repr(BASE + written) in str(item) for item in told] == [True]
 
 
 def test_such_addresses_are_read_among_many_others(tmp_path: Path) -> None:

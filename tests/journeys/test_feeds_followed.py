@@ -85,8 +85,8 @@ def test_a_wiki_is_mirrored_though_its_feed_is_cut_and_its_publisher_ends_again_
 
 
 def _is_equal(wiki: Wiki, copy: Path) -> bool:
-    here = {it.name: it.read_text() for it in (wiki.root / "wiki").iterdir()}
-    there = {it.name: it.read_text() for it in (copy / "wiki").glob("*")}
+    here = {path.name: path.read_text() for path in (wiki.root / "wiki").iterdir()}
+    there = {path.name: path.read_text() for path in (copy / "wiki").glob("*")}
     return here == there
 
 
@@ -113,8 +113,8 @@ def test_the_changes_of_another_source_are_followed(tmp_path: Path) -> None:
             while not names(told) and time.monotonic() < until:
                 told += account.changes(position, 0.5)
 
-    found = {it.uri.rpartition("/")[2]: it for lot in told for it in lot.changes}
-    assert {name: it.kind.value for name, it in found.items()} == {
+    found = {change.uri.rpartition("/")[2]: change for lot in told for change in lot.changes}
+    assert {name: change.kind.value for name, change in found.items()} == {
         "a.txt": "deleted",
         "b.txt": "created",
     }
@@ -141,6 +141,6 @@ def test_a_stream_of_nginx_with_nchan_is_gone_on_with_without_a_gap(tmp_path: Pa
                     position = lot.position
                     if len(told) >= 1 + 50 * number:
                         break
-            tell(*(f"n{number}-{it}" for it in range(50)))
+            tell(*(f"n{number}-{item}" for item in range(50)))
 
-    assert told == ["before", *(f"n{number}-{it}" for number in range(3) for it in range(50))]
+    assert told == ["before", *(f"n{number}-{item}" for number in range(3) for item in range(50))]

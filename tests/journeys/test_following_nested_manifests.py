@@ -21,19 +21,19 @@ def package(name: str, told: Sequence[Told], mode: str, md: str = RESOURCES_MD) 
         )
         for start in range(0, len(told), SIZE)
     }
-    files = {it.member: it.data for it in told if it.change != "deleted"}
+    files = {told.member: told.data for told in told if told.change != "deleted"}
     return Packed(name=name, body=nested(parts, files, md=md, mode=mode))
 
 
-def happened(it: Told, change: str, minute: int, data: bytes = b"") -> Told:
-    return it.wrong(change=change, data=data, lastmod=f"2026-01-01T00:{minute:02}:00Z")
+def happened(told: Told, change: str, minute: int, data: bytes = b"") -> Told:
+    return told.wrong(change=change, data=data, lastmod=f"2026-01-01T00:{minute:02}:00Z")
 
 
 @pytest.mark.parametrize("mode", ["", "w:xz"])
 def test_resources_and_their_changes_come_from_nested_manifests(tmp_path: Path, mode: str) -> None:
     world = DumpWorld(tmp_path / "mirror")
     told = many(10)
-    world.contents = {f"http://source.example/{it.name}": it.data for it in told}
+    world.contents = {f"http://source.example/{told.name}": told.data for told in told}
     world.dump(package("all.zip", told, mode))
 
     report = world.pull()
@@ -42,13 +42,13 @@ def test_resources_and_their_changes_come_from_nested_manifests(tmp_path: Path, 
     assert world.is_here()
 
     changes = [
-        *(happened(it, "updated", minute, b"new") for minute, it in enumerate(told[:5])),
+        *(happened(told, "updated", minute, b"new") for minute, told in enumerate(told[:5])),
         happened(told[7], "deleted", 6),
         happened(told[2], "updated", 7, b"new again").wrong(path="again"),
         happened(Told(name="added"), "created", 8, b"added"),
     ]
-    for it in changes:
-        world.contents[f"http://source.example/{it.name}"] = it.data
+    for change in changes:
+        world.contents[f"http://source.example/{change.name}"] = change.data
     del world.contents[f"http://source.example/{told[7].name}"]
     world.dump_changes(package("changes.zip", changes, mode, CHANGES_MD))
     world.clock.advance(hours=25)  # where the lists are is looked for once a day

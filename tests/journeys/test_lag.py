@@ -155,7 +155,8 @@ def test_the_lag_starts_anew_with_each_run_that_ends_in_sync_and_with_no_other(
         assert read_status(world.folder).in_sync_at == known[-1]
         assert good == (day not in ("lost", "down"))
     assert all(
-        one is not None and other is not None and one <= other for one, other in pairwise(known)
+        moment is not None and other is not None and moment <= other
+        for moment, other in pairwise(known)
     )
 
 

@@ -31,7 +31,9 @@ def site(tmp_path: Path) -> World:
 
 
 def pulled(site: World, loc: str, filters: Filters) -> tuple[int, MirrorState]:
-    site.answers[SITEMAP] = Answer(body=urlset(*((it, "") for it in (loc, BASE + "new/a.html"))))
+    site.answers[SITEMAP] = Answer(
+        body=urlset(*((name, "") for name in (loc, BASE + "new/a.html")))
+    )
     report = site.pull(SITEMAP, filters=filters)
     assert site.asked_resources() == ["new/a.html"]
     return report.refused, report.state

@@ -54,7 +54,7 @@ def test_what_an_audit_finds_is_mended(mirror: Mirror) -> None:
     report = mirror.repair(audit)
 
     assert not audit.in_sync
-    assert [it.kind for it in found if it.kind == "finding"] == ["finding"] * 2
+    assert [event.kind for event in found if event.kind == "finding"] == ["finding"] * 2
     assert len(audit.findings) == 2
     assert (report.created, report.updated) == (1, 1)
     assert here(mirror.folder) == FILES
@@ -80,7 +80,7 @@ def test_an_audit_in_sync_leaves_nothing_to_mend(mirror: Mirror, source: TinySou
     source.asked.clear()
 
     assert mirror.repair(audit).updated == 0
-    assert [it for it in source.asked if it.target.startswith("/objects")] == []
+    assert [asked for asked in source.asked if asked.target.startswith("/objects")] == []
 
 
 def test_a_consumer_is_told_of_each_change_once(mirror: Mirror, source: TinySource) -> None:
@@ -91,8 +91,10 @@ def test_a_consumer_is_told_of_each_change_once(mirror: Mirror, source: TinySour
 
     second = list(mirror.changes("index"))
 
-    assert [it.kind.value for it in first] == ["created"] * len(FILES)
-    assert [(it.kind.value, it.path.read_bytes()) for it in second] == [("updated", b"changed")]
+    assert [change.kind.value for change in first] == ["created"] * len(FILES)
+    assert [(change.kind.value, change.path.read_bytes()) for change in second] == [
+        ("updated", b"changed")
+    ]
     assert second[0].previous != second[0].digests
     assert second[0].time.tzinfo is not None
     assert list(mirror.changes("index")) == []
@@ -148,7 +150,7 @@ def test_a_program_may_stop_a_pull_and_go_on_later(mirror: Mirror, source: TinyS
     source.answers = _Patient(source.answers, asked)
 
     def stop() -> bool:
-        if not any(it.kind == "plan" for it in done):
+        if not any(event.kind == "plan" for event in done):
             return False
         asked.set()
         return True
@@ -259,7 +261,7 @@ def test_a_mirror_that_is_held_belongs_to_one_thread(mirror: Mirror) -> None:
         thread.start()
         thread.join()
 
-    assert [type(it) for it in raised] == [ConfigurationError]
+    assert [type(exception) for exception in raised] == [ConfigurationError]
 
 
 def test_a_mirror_that_could_not_be_opened_is_not_held(mirror: Mirror) -> None:
@@ -290,27 +292,31 @@ def test_two_mirrors_are_pulled_at_once_in_threads(source: TinySource, tmp_path:
         thread.join()
 
     assert not meet.broken
-    assert [here(it.folder) for it in mirrors] == [FILES, FILES]
-    items = [[it for it in events[number] if it.kind == "item"] for number in range(2)]
-    assert [len(it) for it in items] == [len(FILES), len(FILES)]
+    assert [here(mirror.folder) for mirror in mirrors] == [FILES, FILES]
+    items = [[event for event in events[number] if event.kind == "item"] for number in range(2)]
+    assert [len(item) for item in items] == [len(FILES), len(FILES)]
 
 
 def test_an_embedding_program_keeps_its_signals_logging_and_output(
     mirror: Mirror, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    numbers = [it for it in signal.Signals if it not in (signal.SIGKILL, signal.SIGSTOP)]
+    numbers = [
+        signals for signals in signal.Signals if signals not in (signal.SIGKILL, signal.SIGSTOP)
+    ]
     during: list[object] = []
 
     def state() -> tuple[object, ...]:
         root = logging.getLogger()
         own = logging.getLogger("resourcesync")
         return (
-            [signal.getsignal(it) for it in numbers],
+            [signal.getsignal(number) for number in numbers],
             (list(root.handlers), root.level, list(own.handlers), own.level, own.propagate),
         )
 
     def own_threads() -> list[str]:
-        return [it.name for it in threading.enumerate() if "process_request" not in it.name]
+        return [
+            thread.name for thread in threading.enumerate() if "process_request" not in thread.name
+        ]
 
     before, threads = state(), own_threads()
     mirror.pull(on_event=lambda event: during.append(state()))
@@ -321,7 +327,7 @@ def test_an_embedding_program_keeps_its_signals_logging_and_output(
     assert state() == before
     assert own_threads() == threads
     assert during
-    assert all(it == before for it in during)
+    assert all(item == before for item in during)
     assert capfd.readouterr() == ("", "")
 
 
@@ -341,7 +347,7 @@ def test_a_part_of_the_copies_may_be_audited(mirror: Mirror) -> None:
 
     audit = mirror.audit(rolling=AuditRolling(share=1.0, oldest_first=True))
 
-    assert [it.path for it in audit.findings] == ["objects/02.txt"]
+    assert [finding.path for finding in audit.findings] == ["objects/02.txt"]
     assert mirror.repair(audit).updated == 1
 
 
@@ -401,7 +407,7 @@ def test_a_filter_that_is_not_named_is_the_one_that_the_mirror_remembers(
 
     assert list(few) == ["/objects/02.txt"]
     assert here(folder).keys() == FILES.keys() - {"/objects/03.txt"}
-    (scope,) = [it.fields for it in events if it.kind == "scope"]
+    (scope,) = [event.fields for event in events if event.kind == "scope"]
     assert scope["before"] != scope["after"]
     report = Mirror(None, folder, include=["/objects/02.txt"], prune=True).pull()
     assert (here(folder), report.deleted) == (few, len(FILES) - 2)

@@ -50,7 +50,7 @@ def test_a_pull_brings_what_the_source_lists(mirror: Mirror) -> None:
 
     assert (report.state, report.created) == (MirrorState.IN_SYNC, len(FILES))
     assert here(mirror.folder) == FILES
-    assert {"source", "plan", "item", "progress"} <= {it.kind for it in events}
+    assert {"source", "plan", "item", "progress"} <= {event.kind for event in events}
     assert mirror.status().state is MirrorState.IN_SYNC
 
 
@@ -75,7 +75,7 @@ def test_a_failure_is_in_the_report_and_not_raised(mirror: Mirror, source: TinyS
     report = mirror.pull()
 
     assert report.state is MirrorState.BEHIND
-    assert [it.uri for it in report.failures] == [f"{source.url}/objects/03.txt"]
+    assert [failure.uri for failure in report.failures] == [f"{source.url}/objects/03.txt"]
 
 
 def test_planning_changes_nothing(mirror: Mirror) -> None:
@@ -92,7 +92,7 @@ def test_a_plan_is_carried_out_as_it_is(mirror: Mirror, source: TinySource) -> N
     source.offer(files, at=LATE)
 
     with mirror.plan() as plan:
-        told = {it.action: it.path for it in plan}
+        told = {action.action: action.path for action in plan}
         assert here(mirror.folder) == FILES
         report = mirror.apply(plan)
 
@@ -142,7 +142,7 @@ def test_what_failed_is_planned_again(mirror: Mirror, source: TinySource) -> Non
 
     plan = mirror.plan()
 
-    assert [(it.action, it.path) for it in plan] == [("create", "objects/03.txt")]
+    assert [(action.action, action.path) for action in plan] == [("create", "objects/03.txt")]
     assert mirror.apply(plan).created == 1
     assert here(mirror.folder) == FILES
 
@@ -202,8 +202,12 @@ def test_what_is_published_is_discovered_and_read(publisher: Publisher, tree: Pa
 
     found = discover(url)
 
-    assert [it.uri for it in found.resources()] == [f"{url}{it}.txt" for it in "abc"]
-    assert [(it.kind.value, it.uri) for it in found.changes()] == [("created", f"{url}d.txt")]
+    assert [resource.uri for resource in found.resources()] == [
+        f"{url}{name}.txt" for name in "abc"
+    ]
+    assert [(change.kind.value, change.uri) for change in found.changes()] == [
+        ("created", f"{url}d.txt")
+    ]
     moment = next(found.changes()).time
     assert list(found.changes(since=moment)) == []
     assert list(validate(f"{url}.well-known/resourcesync", live=True)) == []
@@ -232,7 +236,7 @@ def test_an_incremental_plan_is_carried_out_as_it_is(
 
     plan = mirror.plan()
     outdated = mirror.plan()
-    told = {(it.action, it.path) for it in plan}
+    told = {(action.action, action.path) for action in plan}
     report = mirror.apply(plan)
 
     assert plan.mode is Mode.INCREMENTAL

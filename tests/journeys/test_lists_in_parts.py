@@ -319,7 +319,7 @@ def test_one_dump_of_an_index_that_stands_for_the_list_is_asked_for_as_well(
 ) -> None:
     world = DumpWorld(tmp_path / "mirror")
     told = many(20)
-    world.contents = {BASE + it.name: it.data for it in told}
+    world.contents = {BASE + told.name: told.data for told in told}
     dumps = {"dump0.xml": told[:10], "dump1.xml": told[10:]}
 
     def write(name: str, at: str) -> None:

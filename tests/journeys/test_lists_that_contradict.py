@@ -39,11 +39,11 @@ def repaired(world: ContradictingWorld) -> RunReport:
 def agree(world: ContradictingWorld, state: MirrorState) -> None:
     """Check that audits, a repair and the next pulls say the same as the last pull."""
     in_sync = state is MirrorState.IN_SYNC
-    assert [world.audit(method=it).in_sync for it in ("lists", "stat", "hash")] == [in_sync] * 3
+    assert [world.audit(method=name).in_sync for name in ("lists", "stat", "hash")] == [in_sync] * 3
     assert world.audit(offline=True).in_sync is in_sync
     assert (repaired(world).state is MirrorState.IN_SYNC) is in_sync
     assert later(world).state is state
-    assert [world.audit(method=it).in_sync for it in ("lists", "stat", "hash")] == [in_sync] * 3
+    assert [world.audit(method=name).in_sync for name in ("lists", "stat", "hash")] == [in_sync] * 3
 
 
 @pytest.mark.parametrize("time", [LISTED_AT, ""])
@@ -68,7 +68,7 @@ def test_what_neither_list_has_is_right_for_nobody(world: ContradictingWorld) ->
     assert later(world).state is MirrorState.BEHIND
 
     agree(world, MirrorState.BEHIND)
-    assert [it.uri for it in world.audit().findings] == [URI]
+    assert [finding.uri for finding in world.audit().findings] == [URI]
 
 
 @pytest.mark.parametrize("time", [LISTED_AT, ""])
@@ -232,4 +232,4 @@ def test_a_dry_run_foresees_what_the_pull_then_asks_for(world: ContradictingWorl
     assert (plan["update"], plan["delete"]) == (1, 0)
     assert planned.state is not MirrorState.STOPPED
     assert later(world).refetched + world.pull().updated <= 1
-    assert FindingKind.DIFFERENT not in {it.kind for it in world.audit().findings}
+    assert FindingKind.DIFFERENT not in {finding.kind for finding in world.audit().findings}

@@ -173,7 +173,7 @@ class Shards:
 
     def show(self) -> None:
         head = f'<rs:md capability="changelist" from="{self.start}"/>'
-        parts = [f"<sitemap><loc>{FOLDER}{it}.xml</loc></sitemap>" for it in self.entries]
+        parts = [f"<sitemap><loc>{FOLDER}{entry}.xml</loc></sitemap>" for entry in self.entries]
         self.write("changelist.xml", "sitemapindex", [head, *parts])
         for shard, entries in self.entries.items():
             self.write(f"{shard}.xml", "urlset", [head, *entries])
@@ -236,7 +236,7 @@ def test_a_list_that_lost_an_entry_and_has_a_newer_one_is_read_whole(tmp_path: P
         world.put("hot.html", f"newer {round_}")
         listed(world, after=60)
         entries = world.source.open_list.entries
-        entries[:] = [it for it in entries if "deleted" not in it][1:]
+        entries[:] = [entry for entry in entries if "deleted" not in entry][1:]
         world.show()
         world.snapshot()
 
@@ -291,9 +291,9 @@ def test_a_list_with_the_newest_change_first_leads_to_no_second_fetch_of_what_is
         world.remove(f"{round_}.html")
         listed(world, after=60)
         entries = world.source.open_list.entries
-        entries[:] = [it for it in reversed(entries) if "deleted" not in it]
+        entries[:] = [entry for entry in reversed(entries) if "deleted" not in entry]
         gone = [f"<loc>{BASE}{number}.html</loc>" for number in range(round_ + 1)]
-        entries[:] = [it for it in entries if not any(loc in it for loc in gone)]
+        entries[:] = [entry for entry in entries if not any(loc in entry for loc in gone)]
         world.snapshot()
 
         report = later(world)

@@ -162,7 +162,7 @@ def test_what_a_resource_list_has_and_the_source_has_not_is_behind(source: World
     report = source.pull()
 
     assert (report.state, report.failed, report.absent) == (MirrorState.BEHIND, 1, 0)
-    assert [one.code for one in report.failures] == ["missing"]
+    assert [failure.code for failure in report.failures] == ["missing"]
 
 
 def test_who_accepts_it_once_accepts_it_from_then_on(source: World) -> None:
@@ -251,4 +251,4 @@ def test_a_damaged_copy_of_what_is_not_given_is_found(site: World) -> None:
     report = site.audit(method="hash")
 
     assert (report.listed, report.accurate, report.absent) == (3, 2, 0)
-    assert [one.uri for one in report.findings] == [BASE + "b.html"]
+    assert [finding.uri for finding in report.findings] == [BASE + "b.html"]

@@ -66,7 +66,7 @@ def test_states_mean_the_same_only_when_whoever_reads_them_reads_the_same(tmp_pa
         rows.execute("PRAGMA journal_mode = WAL")
         rows.execute("CREATE TABLE t (a)")
         log = tmp_path / "a.db-wal"
-        one, table = log.read_bytes(), database.read_bytes()
+        chunk, table = log.read_bytes(), database.read_bytes()
         rows.execute("INSERT INTO t VALUES (1)")
         two = log.read_bytes()
     file = File(1)
@@ -74,12 +74,12 @@ def test_states_mean_the_same_only_when_whoever_reads_them_reads_the_same(tmp_pa
     def state(log: bytes, text: bytes = b"text", moment: int = 5) -> State:
         return {"a.db": (file, table, 1), "a.db-wal": (file, log, 1), "b": (file, text, moment)}
 
-    meaning = meanings.of(state(one))
-    assert meaning == meanings.of(state(one + bytes(100)))
+    meaning = meanings.of(state(chunk))
+    assert meaning == meanings.of(state(chunk + bytes(100)))
     assert meaning == meanings.of(state(two[:-1]))
     assert meaning != meanings.of(state(two))
-    assert meaning != meanings.of(state(one, text=b"tex"))
-    assert meaning != meanings.of(state(one, moment=6))
+    assert meaning != meanings.of(state(chunk, text=b"tex"))
+    assert meaning != meanings.of(state(chunk, moment=6))
     assert meanings.of({"a.db": (file, b"no database", 1)}) != meanings.of(
         {"a.db": (file, b"no", 1)}
     )

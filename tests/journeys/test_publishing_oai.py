@@ -29,7 +29,7 @@ def test_a_repository_is_published_as_dspace_did(tmp_path: Path) -> None:
         provider.put(Item(local=f"10673/{number}", bitstreams=(thesis,)))
     about = "https://repo.example/about.txt"
     chosen = ("prefixes=oai_dc", "files-from=mets", "names=dspace", "changefreq=never")
-    options: list[str] = [word for it in chosen for word in ("--with", it)]
+    options: list[str] = [word for name in chosen for word in ("--with", name)]
 
     def publish(*step: str) -> set[str]:
         done = resourcesync(

@@ -50,7 +50,7 @@ def write(number: int) -> None:
     """Write a version of each file, long enough ago to be trusted unread."""
     texts = {
         "a.json": json.dumps({"number": number, "padding": PADDING}, indent=1),
-        "b.xml": f"<r><number>{number}</number>{''.join(f'<p>{it}</p>' for it in PADDING)}</r>",
+        "b.xml": f"<r><number>{number}</number>{''.join(f'<p>{name}</p>' for name in PADDING)}</r>",
         "c.txt": f"{number} {PADDING}",
     }
     for name, text in texts.items():
@@ -80,7 +80,7 @@ def test_what_changed_comes_as_patches_that_are_far_smaller(server: str, said: S
         assert (end["updated"], end["patched"], end["unpatched"], end["verified"]) == (3, 2, 0, 3)
         assert is_same()
     text = (PUBLIC / "c.txt").stat().st_size
-    lists = sum(it.stat().st_size for it in PUBLIC.rglob("resourcesync/*.xml"))
+    lists = sum(path.stat().st_size for path in PUBLIC.rglob("resourcesync/*.xml"))
     assert int(str(first["bytes"])) > 3 * text
     assert int(str(end["bytes"])) < text + lists + 2_000
     assert run(["audit", "copy"]) == 0
@@ -148,13 +148,13 @@ def test_without_versions_a_change_dump_begins_after_what_is_gone_and_then_keeps
         write(number)
         assert run(["publish", "public", "-q"]) == 0
     assert b"memento" not in CHANGES.read_bytes()
-    assert any(it.is_file() for it in Path("public/.resourcesync/versions").rglob("*"))
+    assert any(path.is_file() for path in Path("public/.resourcesync/versions").rglob("*"))
     said.readouterr()
     assert run(["dump", "public", "--changes"]) == 0
     assert "cannot be packed" not in said.readouterr().err
     assert packed() == [4, 5]
     assert run(["validate", "public", "--fail-on", "warning"]) == 0, said.readouterr().out
-    assert not any(it.is_file() for it in Path("public/.resourcesync/versions").rglob("*"))
+    assert not any(path.is_file() for path in Path("public/.resourcesync/versions").rglob("*"))
 
 
 def test_versions_that_are_turned_on_later_are_told_of_by_a_new_resource_list(said: Said) -> None:
@@ -176,7 +176,7 @@ def test_versions_can_be_kept_elsewhere(here: Path) -> None:
     url = ("--url", "https://museum.example")
     assert run(["publish", "public", *url, "--versions", "--versions-in", "past", "-q"]) == 0
 
-    assert len([it for it in (here / "past").rglob("*") if it.is_file()]) == 3
+    assert len([path for path in (here / "past").rglob("*") if path.is_file()]) == 3
     assert not Path("public/.resourcesync/versions").exists()
 
 
@@ -202,8 +202,8 @@ def test_a_bound_that_leaves_no_room_is_told_and_promises_nothing(said: Said) ->
     assert run(["publish", "public", "--url", "https://museum.example", *options]) == 0
 
     assert "--versions-max-bytes leaves no room" in said.readouterr().err
-    kept = [it for it in Path("public/.resourcesync/versions").rglob("*") if it.is_file()]
-    assert sum(it.stat().st_size for it in kept) <= 10_000
+    kept = [path for path in Path("public/.resourcesync/versions").rglob("*") if path.is_file()]
+    assert sum(path.stat().st_size for path in kept) <= 10_000
     text = (PUBLIC / "resourcesync/resourcelist.xml").read_text()
     assert text.count('rel="memento"') == len(kept) < 3
 

@@ -88,7 +88,7 @@ def test_one_entry_that_cannot_be_used_is_enough_to_keep_what_a_list_lacks(
     report = world.pull(mode="baseline")
 
     kept_all(world, report, 40)
-    assert [it["code"] for it in world.told("warning")].count("not-understood") == 1
+    assert [mapping["code"] for mapping in world.told("warning")].count("not-understood") == 1
 
 
 def test_a_uri_that_is_listed_twice_with_other_content_proves_no_absence(tmp_path: Path) -> None:
@@ -103,7 +103,7 @@ def test_a_uri_that_is_listed_twice_with_other_content_proves_no_absence(tmp_pat
 
     kept_all(world, report, 40)
     assert len(shown) == 1
-    assert [it["delete"] for it in world.told("plan")] == [0]
+    assert [mapping["delete"] for mapping in world.told("plan")] == [0]
 
 
 def test_one_part_of_an_index_with_an_entry_that_cannot_be_used_is_enough(tmp_path: Path) -> None:

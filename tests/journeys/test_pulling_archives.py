@@ -121,8 +121,8 @@ def test_an_archive_stands_for_the_lists_where_there_is_no_other(world: World) -
 
 def offer_archive(world: World, *others: Capability) -> None:
     opened = read_stream(BytesIO(world.honest(CAPABILITY_LIST).body), uri=CAPABILITY_LIST)
-    entries = [it for it in opened.entries() if isinstance(it, CapabilityEntry)]
-    kept = [it for it in entries if it.capability in others]
+    entries = [entry for entry in opened.entries() if isinstance(entry, CapabilityEntry)]
+    kept = [entry for entry in entries if entry.capability in others]
     entry = CapabilityEntry(
         uri=ARCHIVE,
         capability=Capability.CHANGE_LIST_ARCHIVE,

@@ -99,7 +99,9 @@ def test_what_a_policy_kept_is_deleted_by_the_next_pull_without_it(world: World,
 
     report = world.pull()
 
-    assert [(it.state, it.deleted, it.unlisted) for it in kept] == [(MirrorState.IN_SYNC, 0, 1)] * 2
+    assert [(report.state, report.deleted, report.unlisted) for report in kept] == [
+        (MirrorState.IN_SYNC, 0, 1)
+    ] * 2
     assert (dry.deleted, report.deleted, report.state) == (0, 1, MirrorState.IN_SYNC)
     assert world.in_sync()
 
@@ -269,7 +271,7 @@ def test_pruning_keeps_the_copy_of_an_entry_that_cannot_be_used(world: World) ->
     body = world.honest(RESOURCE_LIST).body.decode()
     head, *entries = body.split("<url>")
     twice = "</loc><loc>http://source.example/other</loc>"
-    broken = [it.replace("</loc>", twice) if "0007" in it else it for it in entries]
+    broken = [entry.replace("</loc>", twice) if "0007" in entry else entry for entry in entries]
     world.answers[RESOURCE_LIST] = Answer(body="<url>".join([head, *broken]).encode())
 
     chosen = Filters(include=("/objects/0001.html", "/objects/0007.html"))

@@ -36,7 +36,7 @@ def test_a_first_pull_of_2000_small_resources_takes_one_package(world: DumpWorld
     assert world.is_here()
     assert len(world.asked()) < 20
     assert world.asked_resources().count("d.zip") == 1
-    assert report.useful == sum(len(it.data) for it in told)
+    assert report.useful == sum(len(told.data) for told in told)
 
 
 def test_the_next_pull_takes_nothing(world: DumpWorld) -> None:
@@ -88,7 +88,7 @@ def test_a_few_resources_are_not_worth_the_look_unless_it_is_asked_for(world: Du
 
 def test_what_the_dump_has_of_an_older_version_is_fetched_singly(world: DumpWorld) -> None:
     old = many(200)
-    new = [it.wrong(data=b"new " + it.data) if n < 20 else it for n, it in enumerate(old)]
+    new = [told.wrong(data=b"new " + told.data) if n < 20 else told for n, told in enumerate(old)]
     world.put_all(new)
     world.list_resources(new)
     world.dump(Packed(name="d.zip", body=zipped(old)))
@@ -105,7 +105,9 @@ def test_bytes_that_are_not_what_the_list_says_are_fetched_singly(
     world: DumpWorld, says: dict[str, object]
 ) -> None:
     told = many(100)
-    lies = [it.wrong(packed=b"lies", **says) if n % 10 == 0 else it for n, it in enumerate(told)]
+    lies = [
+        told.wrong(packed=b"lies", **says) if n % 10 == 0 else told for n, told in enumerate(told)
+    ]
     world.put_all(told)
     world.list_resources(told)
     world.dump(Packed(name="d.zip", body=zipped(lies)))
@@ -239,7 +241,7 @@ def test_a_package_that_is_not_the_one_of_its_dump_is_not_opened(
 def test_a_manifest_that_does_not_fit_its_dump_costs_the_package(
     world: DumpWorld, root: dict[str, str]
 ) -> None:
-    told = [it.wrong(change="created") if "from_" in root else it for it in many(100)]
+    told = [told.wrong(change="created") if "from_" in root else told for told in many(100)]
     world.put_all(told)
     world.list_resources(many(100))
     world.dump(Packed(name="d.zip", body=zipped(told, **root)))
@@ -264,8 +266,8 @@ def test_a_tar_brings_resources_as_well(world: DumpWorld, mode: str) -> None:
 def test_without_digests_equal_times_are_enough_and_the_copies_are_not_called_verified(
     world: DumpWorld,
 ) -> None:
-    told = [it.wrong(hash="") for it in many(100)]
-    other = [it.wrong(lastmod="2025-11-01T00:00:00Z") for it in told[:5]]
+    told = [told.wrong(hash="") for told in many(100)]
+    other = [told.wrong(lastmod="2025-11-01T00:00:00Z") for told in told[:5]]
     world.put_all(told)
     world.list_resources(told)
     world.dump(Packed(name="d.tar", body=tarred([*other, *told[5:]])))
@@ -278,8 +280,8 @@ def test_without_digests_equal_times_are_enough_and_the_copies_are_not_called_ve
 
 
 def test_a_version_of_the_very_second_of_the_dump_is_fetched_singly(world: DumpWorld) -> None:
-    told = [it.wrong(hash="", lastmod=AT) for it in many(100)]
-    stale = [it.wrong(packed=b"x" * len(it.data)) for it in told]
+    told = [told.wrong(hash="", lastmod=AT) for told in many(100)]
+    stale = [told.wrong(packed=b"x" * len(told.data)) for told in told]
     world.put_all(told)
     world.list_resources(told)
     world.dump(Packed(name="d.zip", body=zipped(stale)))

@@ -140,7 +140,7 @@ def test_entries_that_are_no_address_of_the_web_are_passed_over(world: DumpWorld
 
 
 def test_of_which_the_list_tells_nothing_no_dump_is_believed(world: DumpWorld) -> None:
-    told = [it.wrong(hash="", lastmod="") for it in many(100)]
+    told = [told.wrong(hash="", lastmod="") for told in many(100)]
     world.put_all(told)
     world.list_resources(told)
     world.dump(Packed(name="d.zip", body=zipped(told)))
@@ -155,8 +155,8 @@ def test_of_which_the_list_tells_nothing_no_dump_is_believed(world: DumpWorld) -
 
 def test_where_there_is_only_a_resource_dump_its_manifests_are_the_list(world: DumpWorld) -> None:
     told = many(100)
-    for it in told:
-        world.contents[f"http://source.example/{it.name}"] = it.data
+    for item in told:
+        world.contents[f"http://source.example/{item.name}"] = item.data
     world.dump(
         Packed(name="0.zip", body=zipped(told[:60])), Packed(name="1.zip", body=zipped(told[60:]))
     )
@@ -180,7 +180,7 @@ def test_an_index_of_dumps_is_followed_to_each_of_them(world: DumpWorld) -> None
         world.say(f"dump{n}.xml", document(package.row(), md=md("resourcedump", at=AT)))
         parts.append(f"<sitemap><loc>http://source.example/dump{n}.xml</loc></sitemap>")
     index = document(*parts, root="sitemapindex", md=md("resourcedump", at=AT))
-    world.contents = {f"http://source.example/{it.name}": it.data for it in told}
+    world.contents = {f"http://source.example/{told.name}": told.data for told in told}
     world.offer("resourcedump", index)
 
     report = world.pull()
@@ -192,7 +192,7 @@ def test_an_index_of_dumps_is_followed_to_each_of_them(world: DumpWorld) -> None
 
 def test_a_dump_leads_to_itself_and_can_be_audited(world: DumpWorld) -> None:
     told = many(20)
-    world.contents = {f"http://source.example/{it.name}": it.data for it in told}
+    world.contents = {f"http://source.example/{told.name}": told.data for told in told}
     world.dump(Packed(name="0.zip", body=zipped(told)))
 
     assert world.pull("http://source.example/resourcedump.xml").state is MirrorState.IN_SYNC
@@ -215,13 +215,13 @@ def test_an_index_of_something_else_than_dumps_is_no_dump(world: DumpWorld) -> N
 
 
 def test_a_newer_dump_is_followed_and_what_it_holds_no_more_goes(world: DumpWorld) -> None:
-    told = [it.wrong(hash="", lastmod="") for it in many(100)]
+    told = [told.wrong(hash="", lastmod="") for told in many(100)]
     world.dump(Packed(name="0.zip", body=zipped(told)))
     world.pull()
     later = "2026-02-01T00:00:00Z"
     world.clock.advance(hours=24 * 40)
-    newer = [it.wrong(data=b"new") if n < 50 else it for n, it in enumerate(told[:90])]
-    world.contents = {f"http://source.example/{it.name}": it.data for it in newer}
+    newer = [told.wrong(data=b"new") if n < 50 else told for n, told in enumerate(told[:90])]
+    world.contents = {f"http://source.example/{told.name}": told.data for told in newer}
     world.dump(Packed(name="1.zip", body=zipped(newer, at=later)), at=later)
 
     report = world.pull()
@@ -259,10 +259,10 @@ def test_changes_are_brought_by_a_change_dump(world: DumpWorld) -> None:
     world.list_changes([])
     world.pull()
     changes = changed(told[:100], 1)
-    gone = [it.wrong(change="deleted", time="2026-01-01T00:02:00Z") for it in told[190:]]
+    gone = [told.wrong(change="deleted", time="2026-01-01T00:02:00Z") for told in told[190:]]
     world.put_all(changes)
-    for it in gone:
-        del world.contents[f"http://source.example/{it.name}"]
+    for item in gone:
+        del world.contents[f"http://source.example/{item.name}"]
     world.list_changes([*changes, *gone])
     package = zipped([*changes, *gone], from_=AT)
     world.dump_changes(Packed(name="c.zip", body=package, from_=AT))
@@ -283,10 +283,10 @@ def test_of_several_versions_in_a_change_dump_the_last_counts(world: DumpWorld) 
     world.list_resources(told)
     world.dump_changes(from_=AT)
     world.pull()
-    first = [it.wrong(path=f"1/{it.name}") for it in changed(told, 1)]
-    gone = [it.wrong(change="deleted", time="2026-01-01T00:02:00Z") for it in told]
-    again = [it.wrong(change="created", path=f"3/{it.name}") for it in changed(told[:40], 3)]
-    world.contents = {f"http://source.example/{it.name}": it.data for it in again}
+    first = [told.wrong(path=f"1/{told.name}") for told in changed(told, 1)]
+    gone = [told.wrong(change="deleted", time="2026-01-01T00:02:00Z") for told in told]
+    again = [told.wrong(change="created", path=f"3/{told.name}") for told in changed(told[:40], 3)]
+    world.contents = {f"http://source.example/{told.name}": told.data for told in again}
     package = zipped([*first, *gone, *again], from_=AT, until="2026-01-01T00:10:00Z")
     world.dump_changes(Packed(name="c.zip", body=package, from_=AT, until="2026-01-01T00:10:00Z"))
 
@@ -299,20 +299,22 @@ def test_of_several_versions_in_a_change_dump_the_last_counts(world: DumpWorld) 
 
 
 def test_of_versions_that_nothing_tells_apart_the_last_one_counts(world: DumpWorld) -> None:
-    told = [it.wrong(hash="", length=-1) for it in many(20)]
+    told = [told.wrong(hash="", length=-1) for told in many(20)]
     world.put_all(told)
     world.list_resources(told)
     world.dump_changes(from_=AT)
     world.pull()
     moment = "2026-01-01T00:01:00Z"
     versions = [
-        it.wrong(
-            data=it.data + bytes([48 + n]), change="updated", time=moment, path=f"{n}/{it.name}"
+        item.wrong(
+            data=item.data + bytes([48 + n]), change="updated", time=moment, path=f"{n}/{item.name}"
         ).wrong(lastmod=moment)
         for n in range(3)
-        for it in told
+        for item in told
     ]
-    world.contents |= {f"http://source.example/{it.name}": it.data for it in versions}
+    world.contents |= {
+        f"http://source.example/{version.name}": version.data for version in versions
+    }
     package = zipped(versions, from_=AT, until="2026-01-01T00:10:00Z")
     world.dump_changes(Packed(name="c.zip", body=package, from_=AT, until="2026-01-01T00:10:00Z"))
 
@@ -331,7 +333,9 @@ def test_without_change_lists_the_packages_are_a_chain_and_read_once(world: Dump
         changes = changed(told[n * 20 : n * 20 + 20], n * 10 + 1)
         from_, until = f"2026-01-01T00:{n}0:00Z", f"2026-01-01T00:{n + 1}0:00Z"
         body = zipped(changes, from_=from_, until=until)
-        world.contents |= {f"http://source.example/{it.name}": it.data for it in changes}
+        world.contents |= {
+            f"http://source.example/{change.name}": change.data for change in changes
+        }
         packages.append(Packed(name=f"{n}.zip", body=body, from_=from_, until=until))
         world.dump_changes(*packages)
         report = world.pull()
@@ -353,7 +357,9 @@ def test_packages_that_say_no_times_are_read_once(world: DumpWorld) -> None:
     for n in range(3):
         changes = changed(told[n * 20 : n * 20 + 20], n * 10 + 1)
         from_, until = f"2026-01-01T00:{n}0:00Z", f"2026-01-01T00:{n}9:00Z"
-        world.contents |= {f"http://source.example/{it.name}": it.data for it in changes}
+        world.contents |= {
+            f"http://source.example/{change.name}": change.data for change in changes
+        }
         body = zipped(changes, from_=AT if not n else f"2026-01-01T00:{n - 1}9:00Z", until=until)
         packages.append(Packed(name=f"{n}.zip", body=body))
         world.dump_changes(*packages)
@@ -377,7 +383,9 @@ def two_packages(world: DumpWorld, *, length: int | None = None) -> tuple[list[T
     packages = []
     for n, (from_, until) in enumerate(((AT, TEN), (TEN, TWENTY))):
         changes = changed(told[n * 20 : n * 20 + 20], n * 10 + 1)
-        world.contents |= {f"http://source.example/{it.name}": it.data for it in changes}
+        world.contents |= {
+            f"http://source.example/{change.name}": change.data for change in changes
+        }
         body = zipped(changes, from_=from_, until=until)
         name = f"{n}.zip"
         packages.append(Packed(name=name, body=body, from_=from_, until=until, length=length))
@@ -404,9 +412,9 @@ def test_packages_that_were_read_are_not_fetched_while_their_dump_says_the_same(
 
 def test_packages_of_an_index_of_dumps_are_fetched_once(world: DumpWorld) -> None:
     _, packages = two_packages(world)
-    for n, it in enumerate(packages):
-        root = md("changedump", from_=it.from_, until=it.until)
-        world.say(f"dump{n}.xml", document(it.row(), md=root))
+    for n, packed in enumerate(packages):
+        root = md("changedump", from_=packed.from_, until=packed.until)
+        world.say(f"dump{n}.xml", document(packed.row(), md=root))
     parts = [f"<sitemap><loc>http://source.example/dump{n}.xml</loc></sitemap>" for n in range(2)]
     index = document(*parts, root="sitemapindex", md=md("changedump", from_=AT))
     world.say("changedump.xml", index)
@@ -430,7 +438,7 @@ def test_another_package_of_the_same_name_and_times_is_read(world: DumpWorld) ->
     told, packages = two_packages(world)
     changes = changed(told[20:50], 11)
     body = zipped(changes, from_=TEN, until=TWENTY)
-    world.contents |= {f"http://source.example/{it.name}": it.data for it in changes}
+    world.contents |= {f"http://source.example/{change.name}": change.data for change in changes}
     packages[1] = Packed(name="1.zip", body=body, from_=TEN, until=TWENTY)
     world.dump_changes(*packages)
 
@@ -447,7 +455,7 @@ def test_packages_in_a_change_list_are_not_fetched_to_see_whether_they_changed(
     world.put_all(told)
     world.list_resources(told)
     changes = changed(told, 1)
-    world.contents = {f"http://source.example/{it.name}": it.data for it in changes}
+    world.contents = {f"http://source.example/{change.name}": change.data for change in changes}
     package = Packed(name="0.zip", body=zipped(changes, from_=AT, until=TEN), from_=AT, until=TEN)
     world.say(package.name, package.body)
     world.offer("changelist", document(package.row(), md=md("changelist", from_=AT)))
@@ -469,7 +477,7 @@ def test_an_open_package_is_read_again_only_when_its_dump_says_more(world: DumpW
     assert world.pull().mode.value == "unchanged"
     assert "c.zip" not in world.asked()
     changes = changed(told, 1)
-    world.contents = {f"http://source.example/{it.name}": it.data for it in changes}
+    world.contents = {f"http://source.example/{change.name}": change.data for change in changes}
     world.dump_changes(Packed(name="c.zip", body=zipped(changes, from_=AT), from_=AT))
 
     report = world.pull()
@@ -482,7 +490,7 @@ def test_an_open_package_is_read_again_only_when_its_dump_says_more(world: DumpW
 def test_what_is_nowhere_does_not_cost_the_whole_dump_for_ever(world: DumpWorld) -> None:
     told = many(20)
     lost = told[3]
-    world.put_all([it for it in told if it is not lost])
+    world.put_all([told for told in told if told is not lost])
     world.say("d.xml", manifest_of(told))
     body = zipped(told, missing=[lost.name])
     world.dump(Packed(name="d.zip", body=body, contents="d.xml"))

@@ -51,7 +51,7 @@ def test_a_baseline_reads_the_change_dumps_past_caches_where_nothing_proves_them
     world.list_resources(first)
     changes = changed(first[:20], 1)
     body = zipped(changes, from_=AT, until=UNTIL)
-    world.contents |= {BASE + it.name: it.data for it in changes}
+    world.contents |= {BASE + change.name: change.data for change in changes}
     digest = sha256(body) if told else ""
     world.dump_changes(Packed(name="0.zip", body=body, hash=digest, from_=AT, until=UNTIL))
     asked: dict[str, bool] = {}

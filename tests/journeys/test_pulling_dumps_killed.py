@@ -208,8 +208,8 @@ class Served:
             for name, of in lists.items()
         )
         self._say("/capabilities.xml", document(*entries, md=md("capabilitylist")))
-        for it in told:
-            self.server.on(f"/{it.name}", serve(it.data))
+        for item in told:
+            self.server.on(f"/{item.name}", serve(item.data))
         self.server.on(PACKAGE, serve(body))
 
     def _say(self, target: str, body: bytes) -> None:
@@ -233,7 +233,7 @@ class Served:
         return sum(target.startswith("/r/") for target in self.server.targets())
 
     def ranges(self) -> list[str | None]:
-        return [it.fields.get("range") for it in self.server.asked if it.target == PACKAGE]
+        return [asked.fields.get("range") for asked in self.server.asked if asked.target == PACKAGE]
 
     def is_here(self) -> bool:
         found = {
@@ -241,7 +241,7 @@ class Served:
             for path in self.folder.rglob("*")
             if path.is_file() and ".resourcesync" not in path.parts
         }
-        return sorted(found.values()) == sorted(it.data for it in self._told)
+        return sorted(found.values()) == sorted(told.data for told in self._told)
 
 
 @pytest.fixture

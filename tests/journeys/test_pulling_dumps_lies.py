@@ -37,28 +37,28 @@ class Dumped:
     packing: str
 
 
-def said_of(it: Told, how: str) -> list[Told]:
+def said_of(told: Told, how: str) -> list[Told]:
     """What a manifest says of a resource, and what its package holds."""
     lie = b"lies of any length"
-    same_length = b"x" * len(it.data)
+    same_length = b"x" * len(told.data)
     return {
-        "right": [it],
+        "right": [told],
         "left out": [],
-        "no digest": [it.wrong(hash="")],
-        "nothing": [it.wrong(hash="", length=-1, lastmod="")],
-        "stale": [it.wrong(data=b"old", lastmod=OLDER)],
-        "stale and as long": [it.wrong(data=same_length, lastmod=OLDER)],
-        "damaged": [it.wrong(packed=lie)],
-        "damaged and as long": [it.wrong(packed=same_length)],
-        "wrong digest": [it.wrong(hash="sha-256:" + "0" * 64)],
-        "twice": [it, it.wrong(data=b"old", lastmod=OLDER, path=f"old/{it.name}")],
-        "unknown": [it, Told(name=f"more/{it.name}", data=lie)],
+        "no digest": [told.wrong(hash="")],
+        "nothing": [told.wrong(hash="", length=-1, lastmod="")],
+        "stale": [told.wrong(data=b"old", lastmod=OLDER)],
+        "stale and as long": [told.wrong(data=same_length, lastmod=OLDER)],
+        "damaged": [told.wrong(packed=lie)],
+        "damaged and as long": [told.wrong(packed=same_length)],
+        "wrong digest": [told.wrong(hash="sha-256:" + "0" * 64)],
+        "twice": [told, told.wrong(data=b"old", lastmod=OLDER, path=f"old/{told.name}")],
+        "unknown": [told, Told(name=f"more/{told.name}", data=lie)],
     }[how]
 
 
 LIES = {
-    "lying": lambda it: it.wrong(hash="", packed=b"x" * len(it.data)),
-    "lying of nothing": lambda it: it.wrong(hash="", length=-1, lastmod="", packed=b"lie"),
+    "lying": lambda item: item.wrong(hash="", packed=b"x" * len(item.data)),
+    "lying of nothing": lambda item: item.wrong(hash="", length=-1, lastmod="", packed=b"lie"),
 }
 """What only a digest in the list tells from the truth."""
 
@@ -73,11 +73,11 @@ def dumps(draw: st.DrawFn) -> Dumped:
     packages = draw(st.integers(1, 3))
     bare = draw(st.frozensets(st.integers(0, COUNT - 1)))
     told: list[list[Told]] = [[] for _ in range(packages)]
-    for number, it in enumerate(TRUTH):
+    for number, item in enumerate(TRUTH):
         choices = HONEST if number in bare else (*HONEST, *LIES)
         for package in draw(st.sets(st.integers(0, packages - 1), max_size=2)):
             how = draw(st.sampled_from(choices))
-            told[package] += [LIES[how](it)] if how in LIES else said_of(it, how)
+            told[package] += [LIES[how](item)] if how in LIES else said_of(item, how)
     numbers = st.integers(0, packages - 1)
     return Dumped(
         told=tuple(map(tuple, told)),
@@ -89,15 +89,15 @@ def dumps(draw: st.DrawFn) -> Dumped:
 
 
 def listed(bare: frozenset[int], truth: list[Told]) -> list[Told]:
-    return [it.wrong(hash="") if n in bare else it for n, it in enumerate(truth)]
+    return [told.wrong(hash="") if n in bare else told for n, told in enumerate(truth)]
 
 
-def pack(it: Dumped, number: int) -> Packed:
-    told = it.told[number]
-    body = zipped(told) if it.packing == "zip" else tarred(told, it.packing)
-    if number in it.broken:
+def pack(dumped: Dumped, number: int) -> Packed:
+    told = dumped.told[number]
+    body = zipped(told) if dumped.packing == "zip" else tarred(told, dumped.packing)
+    if number in dumped.broken:
         body = body[: len(body) * 2 // 3]
-    copied = f"{number}.xml" if number in it.copied else ""
+    copied = f"{number}.xml" if number in dumped.copied else ""
     return Packed(name=f"{number}.pack", body=body, contents=copied)
 
 
@@ -112,8 +112,8 @@ def remembered(world: DumpWorld) -> list[tuple[object, ...]]:
     with MirrorFolder(world.folder, world.clock) as mirror:
         assert mirror.state is not None
         return [
-            (it.uri, it.path, it.length, it.digests, it.listed, it.lastmod, it.fixity)
-            for it in mirror.state.copies()
+            (copy.uri, copy.path, copy.length, copy.digests, copy.listed, copy.lastmod, copy.fixity)
+            for copy in mirror.state.copies()
         ]
 
 
@@ -123,16 +123,16 @@ def pulled(world: DumpWorld, dumps: str) -> RunReport:
 
 @settings(max_examples=20, deadline=None)
 @given(dumps())
-def test_a_mirror_made_with_dumps_is_the_mirror_made_without(it: Dumped) -> None:
+def test_a_mirror_made_with_dumps_is_the_mirror_made_without(dumped: Dumped) -> None:
     mirrors = []
     for policy in ("always", "never"):
         with new_world() as world:
             world.put_all(TRUTH)
-            world.list_resources(listed(it.bare, TRUTH))
-            for number in range(len(it.told)):
-                if number in it.copied:
-                    world.say(f"{number}.xml", manifest_of(it.told[number]))
-            world.dump(*(pack(it, number) for number in range(len(it.told))))
+            world.list_resources(listed(dumped.bare, TRUTH))
+            for number in range(len(dumped.told)):
+                if number in dumped.copied:
+                    world.say(f"{number}.xml", manifest_of(dumped.told[number]))
+            world.dump(*(pack(dumped, number) for number in range(len(dumped.told))))
 
             report = pulled(world, policy)
 
@@ -175,7 +175,7 @@ def test_changes_with_dumps_lead_where_changes_without_lead(
 ) -> None:
     changes = history(kinds)
     middle = f"2026-01-01T00:{cut:02}:30Z"
-    lost = {it.name for it in changes if data.draw(st.booleans())} if has_list else set()
+    lost = {change.name for change in changes if data.draw(st.booleans())} if has_list else set()
     with new_world() as world:
         world.put_all(TRUTH)
         world.list_resources(TRUTH)
@@ -184,12 +184,12 @@ def test_changes_with_dumps_lead_where_changes_without_lead(
             world.list_changes([])
         world.dump_changes(empty)
         world.pull()
-        for it in changes:
-            if it.change == "deleted":
-                world.contents.pop(f"http://source.example/{it.name}", None)
-                world.answers.pop(f"http://source.example/{it.name}", None)
+        for change in changes:
+            if change.change == "deleted":
+                world.contents.pop(f"http://source.example/{change.name}", None)
+                world.answers.pop(f"http://source.example/{change.name}", None)
             else:
-                world.put_all([it])
+                world.put_all([change])
         if has_list:
             world.list_changes(changes)
         parts = ((changes[:cut], AT, middle), (changes[cut:], middle, "2026-01-01T01:00:00Z"))

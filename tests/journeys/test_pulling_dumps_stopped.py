@@ -45,12 +45,12 @@ def test_a_package_that_was_being_read_is_kept_for_the_next_pull(tmp_path: Path)
 
         with pytest.raises(StoppedError):
             mirror.pull(on_event=stop_at_the_first)
-        assert "/d.zip" in {it.target for it in source.asked}
+        assert "/d.zip" in {asked.target for asked in source.asked}
         source.asked.clear()
 
         report = mirror.pull()
 
         assert report.state is MirrorState.IN_SYNC
-        asked = {it.target for it in source.asked}
+        asked = {asked.target for asked in source.asked}
         assert "/d.zip" not in asked
         assert not any(target.startswith("/r/") for target in asked)

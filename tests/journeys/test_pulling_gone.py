@@ -173,7 +173,7 @@ def test_a_server_proves_nothing_for_another_one(tmp_path: Path, there: list[int
 
     proven = 30 if there else 0
     assert (report.deleted, report.held) == (proven, 30 - proven)
-    assert not [it for it in asked(world) if not it.startswith(FAR)]
+    assert not [name for name in asked(world) if not name.startswith(FAR)]
 
 
 def test_a_server_that_fails_takes_no_proof_from_another_one(tmp_path: Path) -> None:
@@ -227,7 +227,7 @@ def test_a_run_killed_while_it_deletes_what_is_proven_does_not_let_the_rest_go(
 
         reports = [world.pull() for _ in range(4)]  # each goes on where the last one stopped
 
-        assert {it.state for it in reports} == {MirrorState.STOPPED}
+        assert {report.state for report in reports} == {MirrorState.STOPPED}
         assert (reports[-1].held, len(world.files())) == (20, 50)
     else:
         pytest.fail("no run came to its end")

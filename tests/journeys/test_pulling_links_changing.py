@@ -197,7 +197,9 @@ def test_a_lost_linked_copy_is_missing_in_an_audit_and_repaired(world: LinkingWo
     pull(world)
     (world.folder / "about/a.xml").unlink()
     audit = world.audit()
-    assert [(it.kind, it.uri) for it in audit.findings] == [(FindingKind.MISSING, ABOUT)]
+    assert [(finding.kind, finding.uri) for finding in audit.findings] == [
+        (FindingKind.MISSING, ABOUT)
+    ]
     from resourcesync.destination.options import PullOptions
 
     with world.destination() as destination:

@@ -91,7 +91,7 @@ def test_entries_whose_places_clash_are_refused_and_the_others_are_fetched(
     report = world.pull(mapper="clashing")
     assert (report.refused, report.created, report.state) == (1, 2, MirrorState.BEHIND)
     assert world.files_on_disk()["a+1.txt"] == b"a/1.txt"
-    (refused,) = [it for it in world.told("item") if it["action"] == "refuse"]
+    (refused,) = [mapping for mapping in world.told("item") if mapping["action"] == "refuse"]
     assert (refused["code"], refused["uri"]) == ("mapper", BASE + "a/2.txt")
     assert "does not lead back to its URI" in str(refused["reason"])
 

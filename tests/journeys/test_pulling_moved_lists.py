@@ -31,12 +31,12 @@ def leave_behind(world: World, *heads: str) -> None:
     ("before", "after", "step"),
     [
         *(
-            (one, other, PublicationStep.DUE)
-            for one in SHAPES
+            (shape, other, PublicationStep.DUE)
+            for shape in SHAPES
             for other in SHAPES
-            if one is not other
+            if shape is not other
         ),
-        *((one, one, PublicationStep.INITIALISE) for one in SHAPES),
+        *((shape, shape, PublicationStep.INITIALISE) for shape in SHAPES),
     ],
 )
 def test_a_mirror_finds_the_change_list_that_its_source_moved(

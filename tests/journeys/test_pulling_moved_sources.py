@@ -164,7 +164,7 @@ def test_a_source_at_another_host_loses_nothing_and_the_way_out_is_said(tmp_path
 
     report = world.pull(mode="baseline")
 
-    (said,) = (it for it in world.told("warning") if it["code"] == "not-understood")
+    (said,) = (mapping for mapping in world.told("warning") if mapping["code"] == "not-understood")
     assert f"resourcesync pull {world.folder} --moved {ELSEWHERE}" in str(said["message"])
     assert (report.deleted, report.held, len(world.files())) == (0, 0, 31)
 

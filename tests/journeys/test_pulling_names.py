@@ -58,7 +58,7 @@ def name(uri: str) -> str:
 def aside(world: World) -> list[str]:
     """What is in the quarantine."""
     folder = world.folder / ".resourcesync/quarantine"
-    return sorted(it.name for it in folder.iterdir()) if folder.exists() else []
+    return sorted(path.name for path in folder.iterdir()) if folder.exists() else []
 
 
 def moves(world: World) -> list[tuple[object, object]]:
@@ -163,7 +163,7 @@ def test_a_file_of_somebody_else_at_the_new_name_is_kept_aside(world: World) -> 
 
     assert paths(world) == {"a": "a!9", "a/b": "a/b"}
     quarantine = world.folder / ".resourcesync/quarantine"
-    assert "mine" in [(quarantine / it).read_text() for it in aside(world)]
+    assert "mine" in [(quarantine / name).read_text() for name in aside(world)]
 
 
 def test_an_edited_copy_that_yields_keeps_its_edits(world: World) -> None:

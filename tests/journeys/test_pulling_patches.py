@@ -309,16 +309,16 @@ def test_a_plug_in_makes_the_result_and_a_bad_one_harms_nothing(
 
 
 def test_xml_is_patched_too(world: LinkingWorld) -> None:
-    one = b"<r><n a='1'>one</n>" + b" " * 300 + b"</r>"
-    world.put("b.xml", one)
+    chunk = b"<r><n a='1'>one</n>" + b" " * 300 + b"</r>"
+    world.put("b.xml", chunk)
     world.publish()
     world.pull()
-    world.put("b.xml", one.replace(b"one", b"two"))
+    world.put("b.xml", chunk.replace(b"one", b"two"))
     patch = b"<p><replace sel='r/n/text()'>two</replace></p>"
     world.patch("b.xml", "application/xml-patch+xml", patch)
     world.publish()
     assert world.pull().patched == 1
-    assert world.files()[BASE + "b.xml"] == one.replace(b"one", b"two")
+    assert world.files()[BASE + "b.xml"] == chunk.replace(b"one", b"two")
 
 
 def test_after_many_patches_of_no_use_no_more_are_tried_in_a_run(world: LinkingWorld) -> None:

@@ -42,7 +42,7 @@ def test_each_time_a_source_is_set_back_what_it_took_back_goes_though_it_is_the_
         changed(world, "objects/0001.html", f"taken-back-{number}.html", text=f"{number}")
         assert world.pull().state is MirrorState.IN_SYNC
         set_back(world, before)
-        changed(world, *(f"after-{number}-{it}.html" for it in range(4)), text="after")
+        changed(world, *(f"after-{number}-{item}.html" for item in range(4)), text="after")
 
         report = world.pull()
 
@@ -122,7 +122,9 @@ def test_an_old_copy_of_a_change_list_beside_a_new_resource_list_hides_no_settin
     old, kept = world.honest(CHANGE_LIST), saved(world)
     changed(world, "objects/0001.html", "taken-back.html", text="taken back")
     world.publish(step=PublicationStep.REBASE)
-    world.answers[CHANGE_LIST] = lambda it: world.honest(CHANGE_LIST) if it.uncached else old
+    world.answers[CHANGE_LIST] = lambda request: (
+        world.honest(CHANGE_LIST) if request.uncached else old
+    )
     assert world.pull().mode is Mode.BASELINE
     del world.answers[CHANGE_LIST]
     set_back(world, kept)
@@ -138,7 +140,7 @@ def test_an_old_copy_of_a_change_list_beside_a_new_resource_list_hides_no_settin
 def test_changes_are_listed_before_the_resource_list_that_they_lead_up_to(world: World) -> None:
     world.put("objects/0001.html", "changed")
 
-    written = [it.name for it in world.publish(step=PublicationStep.REBASE).written]
+    written = [document.name for document in world.publish(step=PublicationStep.REBASE).written]
 
     lists = ["resourcesync/changelist.xml", "resourcesync/resourcelist.xml"]
-    assert [it for it in written if it in lists] == lists
+    assert [name for name in written if name in lists] == lists

@@ -57,9 +57,9 @@ def museum(tmp_path: Path) -> Iterator[Museum]:
 
 def pages_of(asked: list[Asked], status: int) -> set[str]:
     return {
-        one.target.removeprefix("/")
-        for one in asked
-        if one.status == status and one.target.endswith(".html")
+        asked.target.removeprefix("/")
+        for asked in asked
+        if asked.status == status and asked.target.endswith(".html")
     }
 
 
@@ -74,7 +74,7 @@ def test_a_first_pull_of_a_real_site_fetches_each_page_once(
     assert ran.code == 0, ran.said
     assert files_of(museum.mirror) == museum.site.files()
     assert len(museum.site.files()) >= 60
-    counts = Counter(one.target for one in asked if one.target.endswith(".html"))
+    counts = Counter(asked.target for asked in asked if asked.target.endswith(".html"))
     assert set(counts.values()) == {1}
     assert len(asked) - sum(counts.values()) <= 12, "looking for lists takes a few requests"
     assert ran.end["unverified"] == ran.end["created"] == len(museum.site.files())
@@ -89,7 +89,7 @@ def test_with_lastmod_a_second_pull_asks_for_the_sitemap_alone(museum: Museum) -
     assert again.code == 0
     assert pages_of(asked, 200) == pages_of(asked, 304) == set()
     assert len(asked) <= 3
-    assert sum(one.sent for one in asked) < 2_000
+    assert sum(asked.sent for asked in asked) < 2_000
 
     wanted = museum.change(lastmod=True)
     changed, asked = museum.pull()
@@ -110,7 +110,7 @@ def test_without_lastmod_a_second_pull_asks_with_conditions(museum: Museum) -> N
     assert again.code == 0
     assert pages_of(asked, 200) == set()
     assert pages_of(asked, 304) == pages
-    assert sum(one.sent for one in asked) < 400 * len(asked), "no body came again"
+    assert sum(asked.sent for asked in asked) < 400 * len(asked), "no body came again"
 
     wanted = museum.change(lastmod=False)
     changed, asked = museum.pull()

@@ -37,7 +37,7 @@ def test_two_processes_together_ask_no_more_than_the_rate(tmp_path: Path) -> Non
         moments = server.moments()
 
     worst = busiest(moments, RATE, lanes=2)
-    assert [it.rows for it in found] == [15] * 6
+    assert [outcome.rows for outcome in found] == [15] * 6
     assert len(moments) == 90
     assert worst.asked <= worst.allowed
     assert len(moments) / (moments[-1][0] - moments[0][0]) <= RATE * 1.2

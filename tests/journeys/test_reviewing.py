@@ -24,7 +24,7 @@ class Seen:
         assert mode is Mode.BASELINE
         self.decisions, self.same = list(decide()), same
         assert list(decide()) == self.decisions
-        assert not any(isinstance(it, UpToDate) for it in self.decisions)
+        assert not any(isinstance(decision, UpToDate) for decision in self.decisions)
 
 
 @pytest.fixture
@@ -47,13 +47,16 @@ def test_a_review_is_shown_what_the_plan_counts(
 
     changed.pull(mode="baseline", dry_run=True, delete=delete, review=seen.review)
 
-    kinds = Counter(type(it) for it in seen.decisions)
+    kinds = Counter(type(decision) for decision in seen.decisions)
     plan: Any = changed.told("plan")[0]
     assert kinds == {Fetch: plan["create"] + plan["update"], gone: 2}
     assert (plan["create"], plan["update"], seen.same) == (1, 1, plan["same"])
-    copies = [it.before for it in seen.decisions if isinstance(it, Fetch)]
+    copies = [decision.before for decision in seen.decisions if isinstance(decision, Fetch)]
     assert sum(copy is None for copy in copies) == 1
-    uris = [it.listed.uri if isinstance(it, Fetch) else it.copy.uri for it in seen.decisions]
+    uris = [
+        decision.listed.uri if isinstance(decision, Fetch) else decision.copy.uri
+        for decision in seen.decisions
+    ]
     assert uris == sorted(uris)
 
 
@@ -67,6 +70,6 @@ def test_what_is_shown_is_what_was_counted_and_not_decided_anew(changed: World) 
     changed.pull(mode="baseline", dry_run=True, review=review)
 
     plan: Any = changed.told("plan")[0]
-    fetches = [it.listed.path for it in seen.decisions if isinstance(it, Fetch)]
+    fetches = [decision.listed.path for decision in seen.decisions if isinstance(decision, Fetch)]
     assert fetches == ["objects/0001.html", "objects/new.html"]
     assert len(fetches) == plan["create"] + plan["update"]

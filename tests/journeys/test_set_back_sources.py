@@ -228,7 +228,7 @@ def test_a_cached_resource_list_of_what_was_taken_back_is_not_begun_with(world: 
     world.publish(PublicationStep.REBASE)
     old = world.honest(address)
     set_back(world, before)
-    world.answers[address] = lambda it: world.honest(address) if it.uncached else old
+    world.answers[address] = lambda request: world.honest(address) if request.uncached else old
 
     assert world.pull().state is MirrorState.IN_SYNC
     assert world.in_sync()

@@ -209,7 +209,9 @@ def test_an_old_copy_of_a_list_after_a_kill_is_read_again_and_costs_no_baseline(
     old = world.honest(CHANGE_LIST)
     changed(world, "b.html", text="b")
     assert killed(world, 3)
-    world.answers[CHANGE_LIST] = lambda it: world.honest(CHANGE_LIST) if it.uncached else old
+    world.answers[CHANGE_LIST] = lambda request: (
+        world.honest(CHANGE_LIST) if request.uncached else old
+    )
 
     assert world.pull().mode is Mode.INCREMENTAL
     assert world.in_sync()

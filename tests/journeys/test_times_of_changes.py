@@ -32,7 +32,9 @@ def test_a_baseline_takes_changes_without_a_time_from_no_old_copy(tmp_path: Path
     world.put("a.txt", "b")
     world.publish()
     old = world.honest(CHANGE_LIST)
-    world.answers[CHANGE_LIST] = lambda it: world.honest(it.uri) if it.uncached else old
+    world.answers[CHANGE_LIST] = lambda request: (
+        world.honest(request.uri) if request.uncached else old
+    )
     world.put("a.txt", "c")
     world.publish()
     world.snapshot()
@@ -188,7 +190,9 @@ def test_lists_of_the_past_do_not_bring_an_old_copy_back_in(tmp_path: Path) -> N
     old = world.honest(LISTS + "changes-3.xml")
     world.put("x.txt", "x")
     world.publish()
-    world.answers[LISTS + "changes-3.xml"] = lambda it: world.honest(it.uri) if it.uncached else old
+    world.answers[LISTS + "changes-3.xml"] = lambda request: (
+        world.honest(request.uri) if request.uncached else old
+    )
 
     assert world.pull().state is MirrorState.IN_SYNC
     assert world.in_sync()
@@ -242,7 +246,7 @@ def test_a_package_that_is_read_again_past_caches_is_another_one_and_none_is_lef
     world.pull()
     new = pack([*changes, told("a.txt", 4, "updated")])
     for name in names:
-        world.answers[name] = lambda it: (new if it.uncached else old)[it.uri]
+        world.answers[name] = lambda request: (new if request.uncached else old)[request.uri]
 
     with world.destination() as destination:
         report = destination.pull(BASE, PullOptions())
@@ -300,5 +304,7 @@ def test_an_entry_that_cannot_be_used_is_told_once_though_its_list_is_read_twice
     report = world.pull()
 
     assert (report.state, report.refused) == (MirrorState.BEHIND, 1)
-    assert [it["uri"] for it in world.told("item")].count("http://elsewhere.example/x") == 1
+    assert [mapping["uri"] for mapping in world.told("item")].count(
+        "http://elsewhere.example/x"
+    ) == 1
     assert len(world.told("item")) == 2

@@ -71,9 +71,9 @@ def test_http2_is_used_where_it_is_offered_and_one_connection_carries_all(
 ) -> None:
     asked = pulled_from(tree, tmp_path, authority, http2=True)
 
-    assert {one.protocol for one in asked} == {"HTTP/2.0"}
+    assert {asked.protocol for asked in asked} == {"HTTP/2.0"}
     assert len(asked) >= FILES
-    assert len({one.connection for one in asked}) <= 2
+    assert len({asked.connection for asked in asked}) <= 2
 
 
 def test_without_http2_the_same_takes_connections(
@@ -81,5 +81,5 @@ def test_without_http2_the_same_takes_connections(
 ) -> None:
     asked = pulled_from(tree, tmp_path, authority, http2=False)
 
-    assert {one.protocol for one in asked} == {"HTTP/1.1"}
-    assert len({one.connection for one in asked}) > 2
+    assert {asked.protocol for asked in asked} == {"HTTP/1.1"}
+    assert len({asked.connection for asked in asked}) > 2

@@ -102,7 +102,9 @@ def test_a_resource_of_a_time_to_come_that_is_gone_does_not_come_back_with_a_bas
     assert world.pull().updated == 1
     if is_old:
         old = world.honest(CHANGE_LIST)
-        world.answers[CHANGE_LIST] = lambda it: world.honest(it.uri) if it.uncached else old
+        world.answers[CHANGE_LIST] = lambda request: (
+            world.honest(request.uri) if request.uncached else old
+        )
     world.remove("x.txt")
     world.publish()
     world.snapshot()

@@ -25,8 +25,12 @@ def world(tmp_path: Path) -> DatedWorld:
 
 
 def skews(world: DatedWorld) -> list[str]:
-    said = [str(it["message"]) for it in world.told("warning") if it["code"] == "clock-skew"]
-    return [it for it in said if "this machine" in it]
+    said = [
+        str(mapping["message"])
+        for mapping in world.told("warning")
+        if mapping["code"] == "clock-skew"
+    ]
+    return [name for name in said if "this machine" in name]
 
 
 @contextmanager

@@ -37,7 +37,7 @@ class View:
 
     def read_all(self) -> None:
         self.position = self.account.position()
-        self.held = {it.uri: it.length for it in self.account.resources()}
+        self.held = {resource.uri: resource.length for resource in self.account.resources()}
 
     def follow(self, most: int | None = None, wait: float = 0) -> None:
         """Read on; ``most`` is after how many lots it is killed."""
@@ -173,6 +173,6 @@ def test_what_is_told_is_what_was_committed(address: str, small_pages: None) -> 
                 suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
             ),
         )
-    for it in Writers.writers:
-        it.close()
+    for writer in Writers.writers:
+        writer.close()
     Writers.records.close()

@@ -51,9 +51,11 @@ def test_what_is_published_in_the_end_is_what_is_in_the_table(address: str, tmp_
     publish = ["publish", address, *told, "--url", BASE, "--out", str(tmp_path)]
     assert run([*publish, "-q"]) == 0
     done = threading.Event()
-    writers = [threading.Thread(target=write, args=(address, it, done)) for it in range(WRITERS)]
-    for it in writers:
-        it.start()
+    writers = [
+        threading.Thread(target=write, args=(address, number, done)) for number in range(WRITERS)
+    ]
+    for writer in writers:
+        writer.start()
 
     path = tmp_path / ".resourcesync" / "catalogue.db"
     try:
@@ -61,11 +63,11 @@ def test_what_is_published_in_the_end_is_what_is_in_the_table(address: str, tmp_
             _publish_and_die(publish, path, later)
     finally:
         done.set()
-        for it in writers:
-            it.join()
+        for writer in writers:
+            writer.join()
     assert run([*publish, "-q"]) == 0
 
-    held = {it.uri: it.length for it in catalogues.read_resources(path)}
+    held = {resource.uri: resource.length for resource in catalogues.read_resources(path)}
     rows = {
         f"{BASE}objects/{key}": size for key, size in records.run("SELECT id, size FROM record")
     }

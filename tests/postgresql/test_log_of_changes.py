@@ -41,7 +41,9 @@ def opened(records: Records) -> Iterator[ResourceAccount]:
 
 
 def uris(told: list[ChangeBatch]) -> set[str]:
-    return {change.uri.removeprefix(f"{BASE}objects/") for it in told for change in it.changes}
+    return {
+        change.uri.removeprefix(f"{BASE}objects/") for batch in told for change in batch.changes
+    }
 
 
 @pytest.mark.parametrize(
@@ -63,8 +65,8 @@ def test_a_log_that_may_lack_something_is_not_gone_on_with(
 ) -> None:
     position = opened.position()
 
-    for it in statements:
-        records.run(it)
+    for statement in statements:
+        records.run(statement)
 
     with pytest.raises(DiscontinuityError):
         list(opened.changes(position, 0))
@@ -81,7 +83,7 @@ def test_triggers_that_miss_what_replication_writes_are_warned_of_once(
 
     with account(records.address) as again:
         first = list(again.changes(position, 0))
-        assert not any(it.warnings for it in again.changes(first[-1].position, 0))
+        assert not any(change.warnings for change in again.changes(first[-1].position, 0))
 
     assert uris(first) == {"b"}
     ((code, reason),) = first[-1].warnings
@@ -91,7 +93,7 @@ def test_triggers_that_miss_what_replication_writes_are_warned_of_once(
     for statement in mending:
         records.run(statement)
     with account(records.address) as mended:
-        assert not any(it.warnings for it in mended.changes(first[-1].position, 0))
+        assert not any(change.warnings for change in mended.changes(first[-1].position, 0))
 
 
 @pytest.mark.parametrize(
@@ -197,7 +199,7 @@ def test_a_change_without_a_time_that_others_know_is_told_without_one(
 
     (told,) = list(opened.changes(position, 0))
 
-    assert [(it.uri, it.time) for it in told.changes] == [(f"{BASE}objects/b", None)]
+    assert [(change.uri, change.time) for change in told.changes] == [(f"{BASE}objects/b", None)]
 
 
 def test_one_without_a_log_is_only_read(address: str) -> None:

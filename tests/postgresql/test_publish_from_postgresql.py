@@ -63,14 +63,14 @@ class Site:
 
     def lengths(self) -> dict[str, int | None]:
         found = catalogues.read_resources(self.catalogue)
-        return {it.uri.removeprefix(BASE): it.length for it in found}
+        return {resource.uri.removeprefix(BASE): resource.length for resource in found}
 
     def news(self) -> list[tuple[str, str]]:
         """Publish, and return what was told since the last time."""
         self.publish()
         found = list(catalogues.read_changes(self.catalogue, self._told))
         self._told = found[-1][0] if found else self._told
-        return [(it.kind.value, it.uri.removeprefix(BASE)) for _, it in found]
+        return [(change.kind.value, change.uri.removeprefix(BASE)) for _, change in found]
 
 
 def read(address: str, values: Mapping[str, str]) -> None:
@@ -87,9 +87,9 @@ def test_the_how_to_is_true(
     made, pruned = re.findall(r"```sql\n(.*?)```", text, re.DOTALL)
     (settings,) = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
     steps = [
-        it
-        for it in re.findall(r"^ +(?:resourcesync|psql) .*", text, re.MULTILINE)
-        if "--watch" not in it
+        item
+        for item in re.findall(r"^ +(?:resourcesync|psql) .*", text, re.MULTILINE)
+        if "--watch" not in item
     ]
     place = {"postgresql://reader@db.example/museum": address, "/srv/www": str(tmp_path / "www")}
     for known, here in place.items():
@@ -162,11 +162,11 @@ def pages(address: str) -> Iterator[str]:
 
 def test_each_value_becomes_what_it_is_called(pages: str, caplog: pytest.LogCaptureFixture) -> None:
     with account(pages, MANY_VALUES) as found:
-        one, other = sorted(found.resources(), key=lambda it: it.uri)
+        resource, other = sorted(found.resources(), key=lambda resource: resource.uri)
 
     collection = Link(rel="collection", href="https://h.example/c")
     described = Link(rel="describedby", href="https://h.example/m", media_type="a/b", length=3)
-    assert one == Resource(
+    assert resource == Resource(
         uri=f"{BASE}x%20y/%C3%BC%20%25?part=1",
         lastmod=datetime(2026, 1, 2, 3, 4, 5, 500_000, tzinfo=UTC),
         length=7,
@@ -185,7 +185,7 @@ def test_each_value_becomes_what_it_is_called(pages: str, caplog: pytest.LogCapt
         encoding="identity/x",
         links=(Link(rel="canonical", href="https://h.example/z"), collection),
     )
-    doubted = [re.findall(r"is no (\S+) and is left out", it) for it in caplog.messages]
+    doubted = [re.findall(r"is no (\S+) and is left out", message) for message in caplog.messages]
     assert sorted(doubted) == [["hash"], ["lastmod"], ["length"], ["links"], ["sha-1"]]
 
 
@@ -268,7 +268,7 @@ def test_types_that_call_different_texts_equal_lose_no_uri(address: str) -> None
 
         ((_, changes, *_),) = found.changes(position, 0)
 
-    assert {(it.kind, it.uri) for it in changes} == {
+    assert {(change.kind, change.uri) for change in changes} == {
         (ChangeKind.DELETED, f"{BASE}objects/1.0"),
         (ChangeKind.UPDATED, f"{BASE}objects/1.00"),
     }

@@ -87,7 +87,7 @@ def test_only_a_seed_that_fixes_all_is_said_to_show_the_first_violation_again(
 
     for exact in (True, False):
         campaign = Campaign(run=violated, size=3, unit="things", exact=exact)
-        monkeypatch.setattr("campaigns.__main__.load", lambda _, it=campaign: it)
+        monkeypatch.setattr("campaigns.__main__.load", lambda _, item=campaign: item)
         assert main(["race", "--seed", "7"]) == 1
         last = capsys.readouterr().out.splitlines()[-1]
         assert last.endswith("python -m campaigns race --seed 7 --size 3")
@@ -143,7 +143,7 @@ def test_a_campaign_of_fuzzing_gives_each_target_its_share(
 
     assert main(["fuzz", "--size", "300", "--seed", "5"]) == 0
     told = capsys.readouterr().out
-    assert ["documents:", "inputs", "24"] in [it.split() for it in told.splitlines()]
+    assert ["documents:", "inputs", "24"] in [splitline.split() for splitline in told.splitlines()]
     assert told.splitlines()[-1].startswith("fuzz: 300 inputs, seed 5: 0 violations, ")
 
 
@@ -218,7 +218,7 @@ def test_a_change_that_no_list_tells_of_is_found_by_the_campaign(
     monkeypatch.setattr(Truth, "change", some_changes)
     asked = Asked(size=50, seed=1, folder=tmp_path, days=1, changes=5)
 
-    assert any("is held as" in it for it in load("arxiv").run(asked).violations)
+    assert any("is held as" in violation for violation in load("arxiv").run(asked).violations)
 
 
 def test_two_thousand_operations_are_not_led_out_of_the_mirror(tmp_path: Path) -> None:

@@ -29,8 +29,8 @@ def account(content: dict[str, int]) -> list[Told]:
     return [Told(uri, content[uri]) for uri in sorted(content)]
 
 
-def equal(one: Told, other: Told) -> bool:
-    return one.content == other.content
+def equal(told: Told, other: Told) -> bool:
+    return told.content == other.content
 
 
 @given(accounts, accounts)

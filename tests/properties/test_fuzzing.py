@@ -39,7 +39,7 @@ def marked(name: str) -> pytest.MarkDecorator | tuple[()]:
     return pytest.mark.xfail(strict=True, reason=OPEN[name]) if name in OPEN else ()
 
 
-@pytest.mark.parametrize("name", [pytest.param(it, marks=marked(it)) for it in TARGETS])
+@pytest.mark.parametrize("name", [pytest.param(target, marks=marked(target)) for target in TARGETS])
 def test_nothing_but_the_documented_errors_comes_out(name: str) -> None:
     outcome = campaign(TARGETS[name], count=COUNTS[name], seed="smoke")
 
@@ -72,8 +72,8 @@ KEPT = [path for path in sorted(SEEDS.rglob("*")) if path.is_file() and path.suf
 @pytest.mark.parametrize(
     "path",
     [
-        pytest.param(it, marks=marked(it.parent.name), id=f"{it.parent.name}/{it.name}")
-        for it in KEPT
+        pytest.param(path, marks=marked(path.parent.name), id=f"{path.parent.name}/{path.name}")
+        for path in KEPT
     ],
 )
 def test_an_input_that_once_showed_a_fault_shows_none_now(path: Path) -> None:
@@ -120,7 +120,7 @@ class Fickle(Brittle):
 def test_the_machine_finds_a_crash_and_makes_it_small() -> None:
     outcome = campaign(Brittle(), count=50)
 
-    assert [(it.what.split(" ")[0], it.data) for it in outcome.findings] == [
+    assert [(finding.what.split(" ")[0], finding.data) for finding in outcome.findings] == [
         ("KeyError", b"here"),
         (WrongAnswerError.__name__, b"law"),
     ]

@@ -68,13 +68,13 @@ class Life:
         found: list[Resource] = []
         for name in set(versions.read):
             entries = read_stream(BytesIO(content_of(documents, name)), uri=name).entries()
-            told = [it.resource if isinstance(it, Change) else it for it in entries]
-            found += [it for it in told if isinstance(it, Resource) and it.digests]
+            told = [entry.resource if isinstance(entry, Change) else entry for entry in entries]
+            found += [item for item in told if isinstance(item, Resource) and item.digests]
         return found
 
     def kept(self) -> dict[str, bytes]:
         place = self.root / ".resourcesync/versions"
-        return {it.name: it.read_bytes() for it in place.rglob("*") if it.is_file()}
+        return {path.name: path.read_bytes() for path in place.rglob("*") if path.is_file()}
 
     def is_kept(self, resource: Resource, kept: Container[str]) -> bool:
         """Whether the memento of an entry is there, with the bytes that the entry tells."""
@@ -89,12 +89,12 @@ class Life:
         version = past.find(resource.uri, moment)
         if version is None or version.sha256 not in kept:
             return False
-        assert [(it.algorithm, it.value) for it in resource.digests] == [
+        assert [(digest.algorithm, digest.value) for digest in resource.digests] == [
             ("sha-256", version.sha256)
         ]
         for patch in resource.patches:
             assert version.patch is not None
-            assert [it.value for it in patch.digests] == [version.patch.sha256]
+            assert [digest.value for digest in patch.digests] == [version.patch.sha256]
             assert version.patch.sha256 in kept
             assert 0 < version.patch.length < version.length
         return True
@@ -102,7 +102,7 @@ class Life:
     def check(self) -> None:
         """All that is listed is kept, and all that is kept is whole."""
         kept = self.kept()
-        assert all(self.is_kept(it, kept) for it in self.listed())
+        assert all(self.is_kept(resource, kept) for resource in self.listed())
         for name, body in kept.items():
             if name.startswith(".tmp-"):
                 continue  # what a killed run began has no name
@@ -175,7 +175,7 @@ def test_versions_never_take_more_than_they_may(
         life.publish()
         assert sum(map(len, life.kept().values())) <= most
         life.change()
-    unpromised = [it for it in life.listed() if it.memento is None]
+    unpromised = [resource for resource in life.listed() if resource.memento is None]
     assert unpromised or len(life.kept()) > 0
 
 
@@ -191,7 +191,9 @@ def test_room_for_a_patch_is_not_made_of_the_version_that_it_leads_to(tmp_path: 
         path.write_text(text % number)
         life.publish()
 
-    [memento] = {it.memento.href for it in life.listed()[-1:] if it.memento is not None}
+    [memento] = {
+        resource.memento.href for resource in life.listed()[-1:] if resource.memento is not None
+    }
     newest = FileVersionReader(tmp_path / ".resourcesync/catalogue.db").at(BASE + "a.json", None)
     assert newest is not None
     assert newest.sha256 in life.kept(), memento
@@ -244,7 +246,7 @@ def test_a_full_disk_while_keeping_publishes_nothing_new(
 ) -> None:
     life = Life(tmp_path, 1)
     life.publish()
-    before = [it.digests for it in life.listed()]
+    before = [resource.digests for resource in life.listed()]
     (tmp_path / "c.txt").write_text("new")
 
     def full(*_: object) -> bool:
@@ -255,14 +257,14 @@ def test_a_full_disk_while_keeping_publishes_nothing_new(
         with pytest.raises(DiskFullError):
             life.publish()
 
-    assert [it.digests for it in life.listed()] == before
+    assert [resource.digests for resource in life.listed()] == before
     life.publish()
     life.check()
     assert b"new" in life.kept().values()
 
 
 def patch_of(life: Life) -> str:
-    return next((it.patches[0].href for it in life.listed() if it.patches), "")
+    return next((resource.patches[0].href for resource in life.listed() if resource.patches), "")
 
 
 def test_a_patch_leads_from_what_was_listed_before_and_from_no_older_version(
@@ -296,7 +298,9 @@ def test_a_file_that_comes_back_is_a_version_of_its_own_and_stays(tmp_path: Path
             path.unlink()
         life.publish()
         mementos |= {
-            it.memento.href for it in life.listed() if it.memento and it.uri.endswith("back.txt")
+            resource.memento.href
+            for resource in life.listed()
+            if resource.memento and resource.uri.endswith("back.txt")
         }
     assert len(mementos) == 2
 

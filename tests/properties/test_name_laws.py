@@ -137,7 +137,7 @@ def assert_no_cross(uris: list[str], profile: FileSystemProfile) -> None:
     owners = {seen(old.path(uri), profile): uri for uri in uris}
     for uri in uris:
         owner = owners.get(seen(new.preferred_path(uri), profile), uri)
-        names = {seen(new.preferred_path(one), profile) for one in (owner, uri)}
+        names = {seen(new.preferred_path(name), profile) for name in (owner, uri)}
         assert len(names) == 1, (owner, uri)
 
 
@@ -175,7 +175,7 @@ def test_every_path_leads_back_to_its_uri_unless_another_spelling_says_the_same(
         mapping = NameMapping(base=BASE, profile=profile)
         path = mapping.path(normal)
         found = mapping.uris(path)
-        assert all(mapping.path(one) == path for one in found)
+        assert all(mapping.path(name) == path for name in found)
         if normal not in found and not path.startswith("!7/") and "/!7/" not in path:
             assert (
                 not found

@@ -47,8 +47,8 @@ def test_resources_come_out_of_packages_as_they_went_in(
     given_resources = [(uri, text * times, kind) for uri, (text, times), kind in drawn]
     entries = [resource(uri, data, "", kind) for uri, data, kind in given_resources]
     size = PackageSize(max_entries=most, max_bytes=100_000)
-    data = iter(it for _, it, _ in given_resources)
-    again = iter(it for _, it, _ in given_resources)
+    data = iter(chunk for _, chunk, _ in given_resources)
+    again = iter(chunk for _, chunk, _ in given_resources)
     found: list[tuple[str, bytes]] = []
 
     def pieces(_: Resource | Link) -> Iterator[bytes]:
@@ -79,15 +79,15 @@ def test_changes_come_out_in_their_order(
     data = iter(data for kind, _, data in given_changes if kind is not ChangeKind.DELETED)
     found: list[tuple[str, bytes]] = []
     for package in packages:
-        paths = [it.path for entry in package if (it := content_of(entry)) is not None]
+        paths = [resource.path for entry in package if (resource := content_of(entry)) is not None]
         assert len(set(paths)) == len(paths)
-        assert all(it.isascii() and it.startswith("/resources/") for it in paths)
+        assert all(path.isascii() and path.startswith("/resources/") for path in paths)
         told = unpack(b"".join(write_package(CHANGES, package, lambda _: [next(data)])))
         found += told.given
 
     kept = [(f"http://h/{n}", d) for k, n, d in given_changes if k is not ChangeKind.DELETED]
     assert found == kept
-    assert [it.kind for p in packages for it in p if isinstance(it, Change)] == [
+    assert [item.kind for p in packages for item in p if isinstance(item, Change)] == [
         kind for kind, _, _ in given_changes
     ]
 
@@ -107,7 +107,7 @@ VICTIMS = {
         write_package(
             RESOURCES,
             [resource("http://h/a", ONE, "/a"), resource("http://h/d/b", TWO, "/d/b")],
-            lambda it: [ONE if it.path == "/a" else TWO],
+            lambda item: [ONE if item.path == "/a" else TWO],
         )
     ),
     "tar": tarball(

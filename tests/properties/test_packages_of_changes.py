@@ -65,8 +65,8 @@ def broken(text: bytes) -> set[str]:
 def test_changes_are_packed_oldest_first_or_not_at_all(
     drawn: list[tuple[ChangeKind, str, datetime | None]],
 ) -> None:
-    entries = [made(*it, place) for place, it in enumerate(drawn)]
-    times = [it.time for it in entries if it.time is not None]
+    entries = [made(*item, place) for place, item in enumerate(drawn)]
+    times = [entry.time for entry in entries if entry.time is not None]
 
     if times != sorted(times):
         with pytest.raises(ValueError, match=r"told after a later one \(§13\.2\)"):
@@ -76,9 +76,9 @@ def test_changes_are_packed_oldest_first_or_not_at_all(
     root = manifest_of(packed(CHANGES, entries))
     told = [md.get("datetime") for md in root.iterfind(f"{URL}/{MD}")]
     assert len(told) == len(entries)
-    moments = [datetime.fromisoformat(it) for it in told if it is not None]
+    moments = [datetime.fromisoformat(name) for name in told if name is not None]
     assert moments == times
-    assert all(one <= other for one, other in itertools.pairwise(moments))
+    assert all(moment <= other for moment, other in itertools.pairwise(moments))
 
 
 @pytest.mark.conformance("CM06")
@@ -97,7 +97,7 @@ def test_every_change_of_an_interval_is_in_one_of_its_packages_repeated_ones_too
             kind, moment = md.attrib["change"], datetime.fromisoformat(md.attrib["datetime"])
             told.append((str(url.findtext(LOC)), kind, moment))
 
-    assert told == [(it.uri, it.kind.value, it.time) for it in entries]
+    assert told == [(entry.uri, entry.kind.value, entry.time) for entry in entries]
 
 
 media_types = st.sampled_from(["text/html", "image/jpeg", "application/xml", "text/plain"])
@@ -109,12 +109,12 @@ def test_a_manifest_tells_its_moment_the_way_up_and_each_media_type(
     kinds: list[str], at: datetime
 ) -> None:
     header = replace(RESOURCES, at=at)
-    entries = [resource(f"http://h/{place}", BODY, "", it) for place, it in enumerate(kinds)]
+    entries = [resource(f"http://h/{place}", BODY, "", name) for place, name in enumerate(kinds)]
     [planned] = plan_packages(header, entries)
     package = packed(header, planned)
     root = manifest_of(package)
 
-    own, ways = root.find(MD), [it.attrib for it in root.iterfind(LN)]
+    own, ways = root.find(MD), [element.attrib for element in root.iterfind(LN)]
     assert own is not None
     assert datetime.fromisoformat(own.attrib["at"]) == at
     assert ways == [{"rel": "up", "href": UP.href}]
@@ -143,9 +143,9 @@ def test_a_manifest_without_its_moment_or_the_way_up_is_not_written(header: Head
 def test_a_change_that_has_bytes_keeps_its_media_type(drawn: list[tuple[ChangeKind, str]]) -> None:
     entries: list[Change] = []
     for kind, media_type in drawn:
-        it = change(kind, "http://h/a", BODY, "")
-        told = it.resource if kind is DELETED else replace(it.resource, media_type=media_type)
-        entries.append(replace(it, resource=told))
+        item = change(kind, "http://h/a", BODY, "")
+        told = item.resource if kind is DELETED else replace(item.resource, media_type=media_type)
+        entries.append(replace(item, resource=told))
 
     given_types = [kept.media_type for e in entries if (kept := content_of(e)) is not None]
     written = [
@@ -153,7 +153,7 @@ def test_a_change_that_has_bytes_keeps_its_media_type(drawn: list[tuple[ChangeKi
         for planned in plan_packages(CHANGES, entries)
         for md in manifest_of(packed(CHANGES, planned)).iterfind(f"{URL}/{MD}")
     ]
-    assert [it["type"] for it in written if it["change"] != "deleted"] == given_types
+    assert [fields["type"] for fields in written if fields["change"] != "deleted"] == given_types
 
 
 @pytest.mark.conformance("RD06")

@@ -80,8 +80,8 @@ def test_a_small_change_of_a_large_json_text_is_a_small_patch_with_its_very_byte
     chance = random.Random(seed)
     value = {f"k{n}": [{"id": i, "text": "Ärger " * 5} for i in range(9)] for n in range(9)}
     before, after = (
-        json.dumps(it, indent=indent, ensure_ascii=ascii_only).encode()
-        for it in (value, edited(value, chance))
+        json.dumps(fields, indent=indent, ensure_ascii=ascii_only).encode()
+        for fields in (value, edited(value, chance))
     )
 
     patch = computed(json_diff.compute, before, after)
@@ -111,7 +111,7 @@ Node = Any
 def node(chance: random.Random, depth: int = 0) -> Node:
     name = chance.choice(["a", "b", "x:c", "d"])
     marks = chance.sample(["k", "l", "x:m"], chance.randrange(3))
-    attributes = "".join(f' {it}="{chance.choice(["1", "2", "é", "&amp;"])}"' for it in marks)
+    attributes = "".join(f' {mark}="{chance.choice(["1", "2", "é", "&amp;"])}"' for mark in marks)
     if depth > 3 or chance.random() < 0.2:
         return [name, attributes, []]
     inner: list[Node] = []
@@ -126,19 +126,19 @@ def node(chance: random.Random, depth: int = 0) -> Node:
     return [name, attributes, inner or [chance.choice(["v1", "v2", "long text " * 9])]]
 
 
-def written(it: Node) -> str:
-    if isinstance(it, str):
-        return it
-    name, attributes, inner = it
+def written(item: Node) -> str:
+    if isinstance(item, str):
+        return item
+    name, attributes, inner = item
     if not inner:
         return f"<{name}{attributes}/>"
     return f"<{name}{attributes}>{''.join(map(written, inner))}</{name}>"
 
 
-def altered(it: Node, chance: random.Random) -> Node:
-    if isinstance(it, str):
-        return chance.choice(["v9", "n n", it])
-    name, attributes, inner = it
+def altered(item: Node, chance: random.Random) -> Node:
+    if isinstance(item, str):
+        return chance.choice(["v9", "n n", item])
+    name, attributes, inner = item
     inner, kind = list(inner), chance.random()
     at = chance.randrange(len(inner) + 1)
     if at < len(inner) and kind < 0.6:
@@ -160,7 +160,7 @@ def test_an_xml_patch_leads_to_the_very_bytes(seed: int, times: int) -> None:
     new: Node = old
     for _ in range(times):
         new = altered(new, chance)
-    before, after = (f"<?xml version='1.0'?>\n{written(it)}\n".encode() for it in (old, new))
+    before, after = (f"<?xml version='1.0'?>\n{written(item)}\n".encode() for item in (old, new))
 
     patch = computed(xml_diff.compute, before, after)
     result = io.BytesIO()
@@ -184,7 +184,7 @@ RECORDS = [f'<record id="{n}"><title>Title {n}</title></record>' for n in range(
     ],
 )
 def test_a_small_change_of_many_records_is_a_small_patch(changed: list[str], most: int) -> None:
-    before, after = ("<r>\n" + "\n".join(it) + "\n</r>" for it in (RECORDS, changed))
+    before, after = ("<r>\n" + "\n".join(item) + "\n</r>" for item in (RECORDS, changed))
 
     patch = computed(xml_diff.compute, before.encode(), after.encode())
     result = io.BytesIO()
@@ -196,7 +196,7 @@ def test_a_small_change_of_many_records_is_a_small_patch(changed: list[str], mos
 
 def test_a_patch_binds_the_prefixes_of_what_it_brings() -> None:
     before, after = (
-        f"<p:r{SPACES} xmlns:p='http://p.example/'>{it}</p:r>" for it in ("", "<x:a/>")
+        f"<p:r{SPACES} xmlns:p='http://p.example/'>{name}</p:r>" for name in ("", "<x:a/>")
     )
 
     patch = computed(xml_diff.compute, before.encode(), after.encode())

@@ -62,7 +62,7 @@ def test_who_follows_the_lists_has_what_the_table_says(
 
             wanted = sorted(rows)
             followed = world.followed()
-            assert [same_bytes(it) for it in followed] == [same_bytes(it) for it in wanted]
+            assert [same_bytes(item) for item in followed] == [same_bytes(item) for item in wanted]
             if step in (PublicationStep.REBASE, PublicationStep.INITIALISE):
                 assert world.listed()[1] == wanted
 

@@ -34,12 +34,12 @@ def entries_of(*places: str) -> st.SearchStrategy[list[str]]:
         "<url><loc>{}</loc>{}<rs:md{}{}/>{}</url>".format,
         st.sampled_from(LOCS),
         LEFT_OUT | st.sampled_from(TIMES).map("<lastmod>{}</lastmod>".format),
-        LEFT_OUT | st.sampled_from(HASHES).map(lambda it: f" hash={quoteattr(it)}"),
-        LEFT_OUT | st.sampled_from(LENGTHS).map(lambda it: f" length={quoteattr(it)}"),
+        LEFT_OUT | st.sampled_from(HASHES).map(lambda name: f" hash={quoteattr(name)}"),
+        LEFT_OUT | st.sampled_from(LENGTHS).map(lambda name: f" length={quoteattr(name)}"),
         LEFT_OUT | st.sampled_from(places),
     )
-    repeated = st.tuples(entry, st.integers(1, 40)).map(lambda it: [it[0]] * it[1])
-    return st.lists(repeated, max_size=5).map(lambda it: list(chain.from_iterable(it)))
+    repeated = st.tuples(entry, st.integers(1, 40)).map(lambda item: [item[0]] * item[1])
+    return st.lists(repeated, max_size=5).map(lambda item: list(chain.from_iterable(item)))
 
 
 @given(entries_of("<priority>0.5</priority>", "<changefreq>daily</changefreq>"))
@@ -62,7 +62,7 @@ def test_many_plain_entries_come_as_columns(count: int) -> None:
     )
     groups = list(open_document(document(*[entry] * count)).batches())
 
-    assert sum(len(it) for it in groups if isinstance(it, ResourceRun)) > 0.7 * count
+    assert sum(len(group) for group in groups if isinstance(group, ResourceRun)) > 0.7 * count
 
 
 def selection(
@@ -117,7 +117,7 @@ def test_a_selection_of_many_is_that_of_each(
     refused: tuple[list[RefusedRow], list[RefusedRow]] = ([], [])
     alone, together = (selection(profile, told, **filters) for told in refused)
 
-    expected = [row for it in run if (row := alone.resource_row(it)) is not None]
+    expected = [row for resource in run if (row := alone.resource_row(resource)) is not None]
 
     assert list(together.resource_rows(run)) == expected
     assert refused[0] == refused[1]
@@ -142,7 +142,7 @@ def test_a_source_speaks_for_no_neighbour_in_a_run_either() -> None:
     )
 
     assert rows == []
-    assert [(it.uri, it.code) for it in told] == [(uri, "foreign") for uri in uris]
+    assert [(row.uri, row.code) for row in told] == [(uri, "foreign") for uri in uris]
 
 
 Pair = tuple[str, int]

@@ -49,7 +49,7 @@ def resource(name: str, what: str, length: int) -> Resource:
 
 def record(source: Source, edits: dict[str, tuple[str, int]]) -> None:
     source.clock.advance(seconds=60)
-    held = {it.uri for it in source.catalogue.entries()}
+    held = {entry.uri for entry in source.catalogue.entries()}
     with source.catalogue.record(source.clock.now()) as recording:
         recording.touched(resource("always", "plain", 1), "")
         for number, (name, (what, length)) in enumerate(edits.items()):
@@ -86,7 +86,7 @@ def pages(source: Source) -> list[tuple[str, list[Resource]]]:
     for name in names:
         page, entries, size = opened(source, name)
         assert page.at == header.at
-        listed = [it for it in entries if isinstance(it, Resource)]
+        listed = [entry for entry in entries if isinstance(entry, Resource)]
         assert len(listed) == len(entries) > 0
         assert source.limits.allow(len(listed), size)
         found.append((name, listed))
@@ -102,11 +102,11 @@ def opened(source: Source, name: str) -> tuple[Header, list[Entry], int]:
 
 
 def listed(source: Source) -> list[Resource]:
-    return [it for _, page in pages(source) for it in page]
+    return [resource for _, page in pages(source) for resource in page]
 
 
 def held(source: Source) -> list[Resource]:
-    return [it.resource for it in source.catalogue.entries()]
+    return [entry.resource for entry in source.catalogue.entries()]
 
 
 def harm(source: Source, how: str, number: int) -> None:

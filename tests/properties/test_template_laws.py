@@ -136,7 +136,7 @@ def test_a_mirror_keeps_its_rule_and_refuses_clashes_before_anything_is_written(
         "2/b.txt": "bitstream/2/b.txt",
         "c.txt": "c.txt",
     }
-    (refused,) = [it for it in world.told("item") if it["action"] == "refuse"]
+    (refused,) = [mapping for mapping in world.told("item") if mapping["action"] == "refuse"]
     assert (refused["uri"], refused["code"]) == (BASE + "1/a.txt", "mapper")
     world.remove("1/a.txt")
     world.put("bitstream/3/d.txt", "d")

@@ -68,7 +68,7 @@ class Driver:
         if not host:
             assert turn.share == (None, None)
             return
-        shares = [it.share for it in self.under_way if it.unit.host == host]
+        shares = [turn.share for turn in self.under_way if turn.unit.host == host]
         assert len(shares) <= self.manners.units
         for have, most in (
             ([share.rate for share in shares], self.manners.rate),
@@ -77,8 +77,8 @@ class Driver:
             if most is None:
                 assert have == [None] * len(shares)
             else:
-                assert all(it is not None and it > 0 for it in have)
-                assert sum(it or 0 for it in have) <= most * (1 + LITTLE)
+                assert all(item is not None and item > 0 for item in have)
+                assert sum(item or 0 for item in have) <= most * (1 + LITTLE)
 
     def end(self, turn: Turn, *, wait: float | None, lost: bool) -> None:
         self.under_way.remove(turn)
@@ -149,8 +149,8 @@ def test_few_units_are_given_the_whole_of_what_may_be_asked(count: int, rates: l
     driver = Driver([*units, Named("other", "b:1")], HostLimits(units=4, rate=80.0))
     driver.give(99)
 
-    assert [it.share.rate for it in driver.under_way if it.unit.host == "a:1"] == rates
-    assert [it.share.rate for it in driver.under_way if it.unit.host == "b:1"] == [80.0]
+    assert [turn.share.rate for turn in driver.under_way if turn.unit.host == "a:1"] == rates
+    assert [turn.share.rate for turn in driver.under_way if turn.unit.host == "b:1"] == [80.0]
 
 
 def test_when_workers_come_larger_parts_of_before_count_until_they_are_over() -> None:

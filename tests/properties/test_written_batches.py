@@ -20,7 +20,8 @@ ONE, OTHER = Digest("sha-256", "0a" * 32), Digest("md5", "%s{}&")
 resources = st.builds(
     Resource,
     uri=st.sampled_from(["http://h/a", "http://h/%20?a&b={}", "http://h/ü"]),
-    lastmod=st.none() | st.integers(0, 10**9).map(lambda it: MOMENT + timedelta(microseconds=it)),
+    lastmod=st.none()
+    | st.integers(0, 10**9).map(lambda number: MOMENT + timedelta(microseconds=number)),
     length=st.none() | st.integers(0, 3),
     digests=st.sampled_from([(), (ONE,), (ONE, OTHER)]),
     media_type=st.sampled_from(["", "text/plain", '"%d"']),
@@ -30,12 +31,12 @@ resources = st.builds(
     extra=st.sampled_from([(), (("{http://e/}x", "%s"),)]),
     foreign=st.sampled_from([(), ("<x xmlns='http://f/'>%</x>",)]),
 )
-alike = st.builds(lambda it, count: [it] * count, resources, st.integers(1, 3))
+alike = st.builds(lambda item, count: [item] * count, resources, st.integers(1, 3))
 
 
 @given(st.lists(resources, max_size=6) | alike)
 def test_resources_in_a_batch(batch: list[Resource]) -> None:
-    alone = [writer.render(it, LIST) for it in batch]
+    alone = [writer.render(resource, LIST) for resource in batch]
 
     assert writer.rows(batch, LIST) == alone
     assert writer.body(batch, LIST) == b"".join(alone)
@@ -43,9 +44,11 @@ def test_resources_in_a_batch(batch: list[Resource]) -> None:
 
 @given(st.lists(resources, max_size=6) | alike)
 def test_changes_in_a_batch(batch: list[Resource]) -> None:
-    changes = [Change(kind=ChangeKind.UPDATED, time=MOMENT, resource=it) for it in batch]
+    changes = [
+        Change(kind=ChangeKind.UPDATED, time=MOMENT, resource=resource) for resource in batch
+    ]
 
-    assert writer.rows(changes, CHANGES) == [writer.render(it, CHANGES) for it in changes]
+    assert writer.rows(changes, CHANGES) == [writer.render(change, CHANGES) for change in changes]
 
 
 def test_what_says_nothing_has_no_metadata_whatever_its_neighbours_say() -> None:

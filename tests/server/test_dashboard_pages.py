@@ -150,18 +150,20 @@ def elements(picture: str, name: str) -> list[ET.Element]:
 
 def test_each_change_is_joined_to_the_pull_that_brought_it() -> None:
     figure = timeline(detail("museum"))
-    lines = [it for it in elements(figure, "line") if it.get("class") == "join"]
+    lines = [element for element in elements(figure, "line") if element.get("class") == "join"]
     assert len(lines) == 2
     left, right = 128, 1120 - 14
     made, came = (left + (right - left) * part / 24 for part in (21, 23))
-    ends = {(it.get("x1"), it.get("x2")) for it in lines}
+    ends = {(line.get("x1"), line.get("x2")) for line in lines}
     assert ends == {(f"{made:.1f}", f"{came:.1f}"), (f"{came:.1f}", f"{came:.1f}")}
-    titles = [it.text or "" for it in elements(figure, "title")]
+    titles = [element.text or "" for element in elements(figure, "title")]
     assert "1 resource created 2026-11-21 12:00:00Z; here after 2 h 0 min" in titles
-    assert any(it.startswith("Not here yet, made 2026-11-21 14:00:00Z") for it in titles)
-    assert any("could not go on: museum" in it for it in titles)
-    opened = [it for it in elements(figure, "rect") if it.get("fill") == "url(#open)"]
-    assert [it.get("x") for it in opened] == [f"{left + (right - left) * 19 / 24:.1f}"]
+    assert any(title.startswith("Not here yet, made 2026-11-21 14:00:00Z") for title in titles)
+    assert any("could not go on: museum" in title for title in titles)
+    opened = [
+        element for element in elements(figure, "rect") if element.get("fill") == "url(#open)"
+    ]
+    assert [element.get("x") for element in opened] == [f"{left + (right - left) * 19 / 24:.1f}"]
 
 
 def test_every_mark_says_its_value_and_a_table_has_all_of_them() -> None:
@@ -175,7 +177,7 @@ def test_every_mark_says_its_value_and_a_table_has_all_of_them() -> None:
 def test_the_next_pull_is_shown_where_it_is_known() -> None:
     waits = replace(brief("museum"), next_attempt="13:45:00Z (retry 1)")
     page = mirrors_page([waits, brief("other")], NOW)
-    cells = [it.partition("</td>")[0] for it in page.split('data-label="Next pull">')[1:]]
+    cells = [name.partition("</td>")[0] for name in page.split('data-label="Next pull">')[1:]]
     assert sorted(cells) == ["-", "13:45:00Z (retry 1)"]
     assert "Next pull" not in mirrors_page([brief("other")], NOW)
 
@@ -241,13 +243,13 @@ def test_each_document_hangs_below_the_one_that_lists_it() -> None:
 def test_the_worst_mirror_comes_first() -> None:
     words = (MirrorState.IN_SYNC, MirrorState.STOPPED, MirrorState.BEHIND, MirrorState.FAILING)
     found = [
-        replace(brief(""), status=MirrorStatus(folder=f"m-{it.value}", source="", state=it))
-        for it in words
+        replace(brief(""), status=MirrorStatus(folder=f"m-{word.value}", source="", state=word))
+        for word in words
     ]
     late = replace(found[2], lag=None, status=replace(found[2].status, folder="m-later"))
     lost = replace(found[0], error="lost", status=replace(found[0].status, folder="m-lost"))
     texts = Seen(mirrors_page([*found, late, lost], NOW)).texts
-    names = [it for it in texts if it.startswith("m-")]
+    names = [text for text in texts if text.startswith("m-")]
     assert names == ["m-lost", "m-stopped", "m-failing", "m-later", "m-behind", "m-in sync"]
     assert "6 mirrors: 1 cannot be read, 1 stopped, 1 failing, 2 behind, 1 in sync." in texts
 
@@ -269,8 +271,8 @@ def test_an_axis_of_things_that_are_counted_has_whole_marks(most: int) -> None:
 
 
 @given(
-    st.datetimes(timezones=st.just(UTC)).filter(lambda it: 1 < it.year < 9_999),
-    st.one_of(*(st.floats(min_value=20, max_value=it) for it in (86_400, 172_800, 1e9))),
+    st.datetimes(timezones=st.just(UTC)).filter(lambda moment: 1 < moment.year < 9_999),
+    st.one_of(*(st.floats(min_value=20, max_value=item) for item in (86_400, 172_800, 1e9))),
 )
 def test_an_axis_of_time_has_few_marks_that_differ_and_is_never_without_one(
     since: datetime, seconds: float
@@ -286,7 +288,7 @@ def test_an_axis_of_time_has_few_marks_that_differ_and_is_never_without_one(
 def luminance(colour: str) -> float:
     parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
     red, green, blue = (
-        it / 12.92 if it <= 0.04045 else ((it + 0.055) / 1.055) ** 2.4 for it in parts
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
     )
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
@@ -296,12 +298,14 @@ def test_all_text_can_be_read_on_its_ground_by_day_and_by_night() -> None:
     dark = dark.partition("} }")[0]
     for scheme in (light, dark):
         colours = dict(re.findall(r"--(\w+): (#[0-9a-f]{6});", scheme))
-        pairs = [(it, ground) for it in ("text", "muted", "blue") for ground in ("card", "back")]
-        pairs += [(it, f"{it}back") for it in ("good", "warn", "bad", "muted")]
-        pairs += [(it, "card") for it in ("good", "warn", "bad", "violet")]
-        for it, ground in pairs:
-            bright, dim = sorted((luminance(colours[it]), luminance(colours[ground])))[::-1]
-            assert (bright + 0.05) / (dim + 0.05) >= 4.5, (it, ground)
+        pairs = [
+            (name, ground) for name in ("text", "muted", "blue") for ground in ("card", "back")
+        ]
+        pairs += [(name, f"{name}back") for name in ("good", "warn", "bad", "muted")]
+        pairs += [(name, "card") for name in ("good", "warn", "bad", "violet")]
+        for name, ground in pairs:
+            bright, dim = sorted((luminance(colours[name]), luminance(colours[ground])))[::-1]
+            assert (bright + 0.05) / (dim + 0.05) >= 4.5, (name, ground)
 
 
 def test_times_at_an_axis_are_round_and_differ() -> None:

@@ -243,11 +243,11 @@ def parts(answer: Answer) -> list[tuple[str, str, bytes]]:
     kind = answer.fields["content-type"]
     message = message_from_bytes(f"Content-Type: {kind}\r\n\r\n".encode() + answer.body)
     found = []
-    for it in message.get_payload():
-        assert isinstance(it, EmailMessage)
-        body = it.get_payload(decode=True)
+    for item in message.get_payload():
+        assert isinstance(item, EmailMessage)
+        body = item.get_payload(decode=True)
         assert isinstance(body, bytes)
-        found.append((it.get_content_type(), str(it["content-range"]), body))
+        found.append((item.get_content_type(), str(item["content-range"]), body))
     return found
 
 

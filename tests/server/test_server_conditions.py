@@ -99,7 +99,7 @@ def test_a_tag_is_found_in_a_list_of_tags(field: str, weak: bool, strong: bool) 
     assert has_tag(field, '"a"', weak=False) is strong
 
 
-@given(st.lists(st.text("ab,* /W\x21\xe9", max_size=5).filter(lambda it: " " not in it)))
+@given(st.lists(st.text("ab,* /W\x21\xe9", max_size=5).filter(lambda name: " " not in name)))
 def test_every_tag_of_a_list_is_found_and_no_other(tags: list[str]) -> None:
     field = ", ".join(f'"{tag}"' for tag in tags)
 

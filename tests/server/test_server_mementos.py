@@ -70,7 +70,7 @@ def listed(app: ASGIApp, name: str) -> list[tuple[str, str, str]]:
 
 def test_a_timemap_lists_every_version_with_its_moment(app: ASGIApp) -> None:
     answer = get(app, MAP + "a%20b.xml")
-    (first, one, early), (last, two, late) = listed(app, "a%20b.xml")
+    (first, name, early), (last, two, late) = listed(app, "a%20b.xml")
 
     assert (answer.status, answer.fields["content-type"]) == (200, "application/link-format")
     assert (first, last) == ("first memento", "last memento")
@@ -79,8 +79,8 @@ def test_a_timemap_lists_every_version_with_its_moment(app: ASGIApp) -> None:
         f'<{BASE}resourcesync/versions/timegate/a%20b.xml>; rel="timegate",',
         f'<{BASE}resourcesync/versions/timemap/a%20b.xml>; rel="self"; type="{LINK_FORMAT}",',
     ]
-    assert (get(app, one).body, get(app, two).body) == tuple(it.encode() for it in TEXTS)
-    moments = [parse_http_date(it) or 0 for it in (early, late)]
+    assert (get(app, name).body, get(app, two).body) == tuple(text.encode() for text in TEXTS)
+    moments = [parse_http_date(name) or 0 for name in (early, late)]
     assert moments[1] - moments[0] == HOUR
     assert [rel for rel, _, _ in listed(app, "gone.txt")] == ["first last memento"]
 
@@ -288,10 +288,10 @@ def test_a_version_with_a_time_that_cannot_be_has_the_moment_at_which_it_was_see
         publish_tree(tmp_path, {"url": BASE, "versions": True}, clock=clock)
         clock.advance(hours=1)
     app = serving.find_tree(tmp_path).application(clock)
-    (_, one, early), (_, two, late) = listed(app, "a.txt")
+    (_, name, early), (_, two, late) = listed(app, "a.txt")
 
-    moments = [parse_http_date(it) or 0 for it in (early, late)]
+    moments = [parse_http_date(name) or 0 for name in (early, late)]
     assert moments[1] - moments[0] == HOUR
-    for uri, moment in ((one, early), (two, late)):
+    for uri, moment in ((name, early), (two, late)):
         answer = get(app, GATE + "a.txt", {"accept-datetime": moment})
         assert answer.fields["location"] == uri

@@ -42,7 +42,7 @@ def test_any_field_selects_a_true_part_or_none(field: str) -> None:
 
     if isinstance(part, tuple):
         assert part
-        assert all(0 <= it.start < it.stop <= 100 for it in part)
+        assert all(0 <= byte_range.start < byte_range.stop <= 100 for byte_range in part)
         assert field.isascii()
     else:
         assert part in {"whole", "unsatisfiable"}
@@ -51,17 +51,17 @@ def test_any_field_selects_a_true_part_or_none(field: str) -> None:
 RANGE = st.tuples(st.integers(0, 2_000), st.none() | st.integers(0, 400)) | st.integers(0, 2_000)
 
 
-def written(it: tuple[int, int | None] | int) -> str:
-    if isinstance(it, int):
-        return f"-{it}"
-    first, more = it
+def written(item: tuple[int, int | None] | int) -> str:
+    if isinstance(item, int):
+        return f"-{item}"
+    first, more = item
     return f"{first}-{'' if more is None else first + more}"
 
 
-def chosen(it: tuple[int, int | None] | int, size: int) -> range:
-    if isinstance(it, int):
-        return range(max(size - it, 0), size)
-    first, more = it
+def chosen(item: tuple[int, int | None] | int, size: int) -> range:
+    if isinstance(item, int):
+        return range(max(size - item, 0), size)
+    first, more = item
     return range(first, size if more is None else min(first + more + 1, size))
 
 
@@ -69,7 +69,7 @@ def chosen(it: tuple[int, int | None] | int, size: int) -> range:
 def test_several_ranges_select_every_byte_that_was_asked_for_once_and_in_order(
     size: int, asked: list[tuple[int, int | None] | int]
 ) -> None:
-    wanted = {place for it in asked for place in chosen(it, size)}
+    wanted = {place for item in asked for place in chosen(item, size)}
 
     part = select_ranges("bytes=" + ",".join(map(written, asked)), size)
 
@@ -98,7 +98,7 @@ def test_steps_are_short_and_lose_nothing() -> None:
     pieces = (b"head", ByteRange(start=5, stop=25), b"tail", ByteRange(start=30, stop=30))
     assert list(chunk_ranges(pieces, 8)) == [
         b"head",
-        *(ByteRange(start=it, stop=min(it + 8, 25)) for it in (5, 13, 21)),
+        *(ByteRange(start=number, stop=min(number + 8, 25)) for number in (5, 13, 21)),
         b"tail",
         ByteRange(start=30, stop=30),
     ]

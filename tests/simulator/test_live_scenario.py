@@ -94,7 +94,7 @@ def simulated(scenario: Scenario, until: float) -> tuple[dict[str, bytes], dict[
             return
         source = world._source
         digests.clear()
-        digests.update({name: it.digest for name, it in source.origin.versions.items()})
+        digests.update({name: version.digest for name, version in source.origin.versions.items()})
         if event != "change":
             documents.clear()
             for name in source._documents.names():
@@ -143,7 +143,7 @@ def test_a_pull_follows_a_live_profile_until_it_is_in_sync(tmp_path: Path) -> No
         assert command(["pull", str(folder), "-q"]) == 0
         assert command(["audit", str(folder), "-q"]) == 0
 
-    copies = {name: hashlib.sha256(it).hexdigest() for name, it in files_of(folder).items()}
+    copies = {name: hashlib.sha256(chunk).hexdigest() for name, chunk in files_of(folder).items()}
     assert files_of(folder) != first
     assert copies == digests
 
@@ -155,7 +155,9 @@ def test_answers_have_types_and_tags_and_nothing_else_is_taken() -> None:
         tag = fields["etag"]
         assert got(connection, "resourcesync/resourcelist.xml", if_none_match=tag)[0] == 304
         name = "r0000/i0000001.html"
-        types = {got(connection, f"r0000/i{it:07}.html")[1]["content-type"] for it in range(40)}
+        types = {
+            got(connection, f"r0000/i{number:07}.html")[1]["content-type"] for number in range(40)
+        }
         assert types == {"text/html", "image/png"}
         assert "last-modified" in got(connection, name)[1]
         whole = got(connection, name)[2]

@@ -42,8 +42,8 @@ def changes(source: LiveSource, now: datetime) -> list[Change]:
 
     document = reader.read_stream(BytesIO(source.answer("changelist.xml", now).body), uri=BASE)
     found = list(document.entries())
-    assert all(isinstance(it, Change) for it in found)
-    return [it for it in found if isinstance(it, Change)]
+    assert all(isinstance(item, Change) for item in found)
+    return [item for item in found if isinstance(item, Change)]
 
 
 def test_what_is_due_happens_at_its_own_time_and_the_oldest_is_forgotten() -> None:
@@ -52,20 +52,22 @@ def test_what_is_due_happens_at_its_own_time_and_the_oldest_is_forgotten() -> No
     assert changes(source, NOON) == []
     found = changes(source, NOON + timedelta(seconds=21))
 
-    assert [it.time for it in found] == [NOON + timedelta(seconds=s) for s in (12, 14, 16, 18, 20)]
+    assert [change.time for change in found] == [
+        NOON + timedelta(seconds=s) for s in (12, 14, 16, 18, 20)
+    ]
 
 
 def test_the_lists_tell_what_is_there_and_the_same_seed_tells_the_same() -> None:
     from io import BytesIO
 
     later = NOON + timedelta(minutes=10)
-    one, other = (LiveSource(LiveSettings(), BASE, 7, NOON) for _ in range(2))
-    listed = reader.read_stream(BytesIO(one.answer("resourcelist.xml", later).body), uri=BASE)
+    source, other = (LiveSource(LiveSettings(), BASE, 7, NOON) for _ in range(2))
+    listed = reader.read_stream(BytesIO(source.answer("resourcelist.xml", later).body), uri=BASE)
 
     for resource in listed.entries():
         assert isinstance(resource, Resource)
-        assert len(one.answer(resource.uri.removeprefix(BASE), later).body) == resource.length
-    assert one.answer("resourcelist.xml", later) == other.answer("resourcelist.xml", later)
+        assert len(source.answer(resource.uri.removeprefix(BASE), later).body) == resource.length
+    assert source.answer("resourcelist.xml", later) == other.answer("resourcelist.xml", later)
 
 
 def test_deletions_have_no_lastmod_and_without_it_no_change_has_but_the_resources_have() -> None:
@@ -76,9 +78,9 @@ def test_deletions_have_no_lastmod_and_without_it_no_change_has_but_the_resource
     found = changes(source, later)
     listed = reader.read_stream(BytesIO(source.answer("resourcelist.xml", later).body), uri=BASE)
 
-    assert {it.kind for it in found} == set(ChangeKind)
-    assert all(it.resource.lastmod is None for it in found)
-    assert all(it.lastmod for it in listed.entries() if isinstance(it, Resource))
+    assert {change.kind for change in found} == set(ChangeKind)
+    assert all(change.resource.lastmod is None for change in found)
+    assert all(entry.lastmod for entry in listed.entries() if isinstance(entry, Resource))
 
 
 def test_who_looks_at_the_pages_changes_nothing_of_what_happens_later() -> None:

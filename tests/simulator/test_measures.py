@@ -113,9 +113,9 @@ def test_the_events_up_to_the_end_are_what_the_figures_count(faults: Faults) -> 
     assert names.index("measured") < names.index("quiet")
     pulls = [more for _, name, more in counted if name == "pull"]
     assert measured.pulls == len(pulls)
-    assert measured.crashes == sum(it.get("error") == "died" for it in pulls)
-    assert measured.failed == sum("error" in it for it in pulls) - measured.crashes
-    (first, *_) = (place for place, it in enumerate(counted) if "state" in it[2])
+    assert measured.crashes == sum(pull.get("error") == "died" for pull in pulls)
+    assert measured.failed == sum("error" in pull for pull in pulls) - measured.crashes
+    (first, *_) = (place for place, item in enumerate(counted) if "state" in item[2])
     after = counted[first + 1 :]
     assert measured.changes == sum(name == "change" for _, name, _ in after)
     assert measured.requests == sum(
@@ -131,7 +131,7 @@ def test_of_a_source_that_is_set_back_each_resource_that_is_another_one_is_told(
     _, told = lived(replace(SMALL, origin=origin, faults=faults))
 
     at = 3 * HOUR
-    changes = [(when, more["kind"], more["name"]) for when, it, more in told if it == "change"]
+    changes = [(when, more["kind"], more["name"]) for when, name, more in told if name == "change"]
     before = [(kind, name) for when, kind, name in changes if 0.1 * HOUR < when < at]
     now = {name: kind for when, kind, name in changes if when == at}
     created = {name for kind, name in before if kind == "created"}
@@ -160,7 +160,7 @@ def test_nothing_is_measured_after_the_end_though_a_pull_is_under_way() -> None:
 
         measured, told = lived(scenario)
 
-        places = [place for place, it in enumerate(told) if it[1] in {"measured", "quiet"}]
+        places = [place for place, item in enumerate(told) if item[1] in {"measured", "quiet"}]
         ended.append(any(name == "pull" for _, name, _ in told[slice(*places)]))
         assert known(measured.first) < hours * HOUR
         assert 0 < known(measured.consistency) < 1
@@ -203,8 +203,8 @@ def test_consistency_is_what_it_is_when_counted_moment_by_moment(
                 note(name, digest, at)
         if second == began:
             compared.begin(second)
-        names = [it for it in "ab" if sides["there"].get(it) or sides["here"].get(it)]
-        equal = [sides["there"][it] == sides["here"][it] for it in names]
+        names = [name for name in "ab" if sides["there"].get(name) or sides["here"].get(name)]
+        equal = [sides["there"][name] == sides["here"][name] for name in names]
         shares.append(fmean(equal) if equal else 1.0)
 
     known_from = shares[began:]

@@ -175,8 +175,10 @@ def test_every_rate_of_a_fault_is_held_to_its_bounds() -> None:
 def test_destinations_without_a_name_are_numbered() -> None:
     two = scenarios.scenario_of({"destination": [{}, {"name": "own"}, {}]}).destinations
 
-    assert [it.name for it in two] == ["mirror-1", "own", "mirror-3"]
-    assert [it.name for it in scenarios.scenario_of({}).destinations] == ["mirror"]
+    assert [settings.name for settings in two] == ["mirror-1", "own", "mirror-3"]
+    assert [destination.name for destination in scenarios.scenario_of({}).destinations] == [
+        "mirror"
+    ]
 
 
 def test_a_rate_may_be_of_any_span() -> None:

@@ -48,7 +48,7 @@ def test_who_takes_dumps_begins_with_few_requests_and_has_the_same() -> None:
     assert known(dumped.first_requests) < 20
     assert never.first_requests == singly.first_requests
     assert known(dumped.requests) < known(never.requests)
-    assert {it.outcome for it in (dumped, singly, never)} == {"converged"}
+    assert {measurement.outcome for measurement in (dumped, singly, never)} == {"converged"}
     assert dumped.lies == 0
 
 
@@ -127,7 +127,7 @@ def test_packages_have_the_bytes_of_each_version(tmp_path: Path) -> None:
         for package in published.packages("resourcedump")
         for name in package.namelist()
     }
-    assert held >= {it.digest for it in published.origin.versions.values()}
+    assert held >= {version.digest for version in published.origin.versions.values()}
     again = 0
     for package in published.packages("changedump"):
         manifest = BytesIO(package.read("manifest.xml"))
@@ -159,12 +159,12 @@ def test_a_source_that_is_set_back_serves_the_packages_that_it_had(tmp_path: Pat
     published = Published(tmp_path)
     published.source.publish()
     saved = published.source.save()
-    before = [it.namelist() for it in published.packages("resourcedump")]
+    before = [package.namelist() for package in published.packages("resourcedump")]
     published.turn(5)
 
     published.source.restore(saved)
 
-    assert [it.namelist() for it in published.packages("resourcedump")] == before
+    assert [package.namelist() for package in published.packages("resourcedump")] == before
 
 
 def test_packages_that_memory_cannot_hold_are_refused() -> None:

@@ -52,13 +52,13 @@ def lived(scenario: Scenario) -> tuple[list[Event], Measurement]:
     return events, measured
 
 
-@pytest.mark.parametrize("fault", [it.name for it in fields(Faults)])
+@pytest.mark.parametrize("fault", [field.name for field in fields(Faults)])
 def test_each_fault_happens_is_told_and_makes_nobody_lie(fault: str) -> None:
     chosen: dict[str, Any] = {fault: MOMENTS.get(fault, RATES.get(fault, 0.3))}
     events, measured = lived(replace(SMALL, faults=Faults(**chosen)))
 
     told = {more["kind"] for _, name, more in events if name == "fault"}
-    told |= {key for key, name in OWN_EVENTS.items() if name in {it[1] for it in events}}
+    told |= {key for key, name in OWN_EVENTS.items() if name in {event[1] for event in events}}
     assert told == {fault}
     assert (measured.lies, measured.outcome) == (0, "converged")
 
@@ -66,7 +66,7 @@ def test_each_fault_happens_is_told_and_makes_nobody_lie(fault: str) -> None:
 def test_without_faults_none_is_told() -> None:
     events, measured = lived(SMALL)
 
-    assert not [it for it in events if it[1] == "fault"]
+    assert not [event for event in events if event[1] == "fault"]
     assert measured.crashes == measured.failed == 0
 
 
@@ -125,10 +125,12 @@ def test_who_is_dead_does_nothing_more(
     chosen: dict[str, Any] = {fault: rate}
     events, measured = lived(replace(SMALL, faults=Faults(**chosen)))
 
-    told = [it for _, name, it in events if name == "fault"]
-    died = [it for _, name, it in events if name == "pull" and it.get("error") == "died"]
+    told = [mapping for _, name, mapping in events if name == "fault"]
+    died = [
+        mapping for _, name, mapping in events if name == "pull" and mapping.get("error") == "died"
+    ]
     assert len(told) == len(died) == measured.crashes == len(deaths) > 0, "one fault for each death"
-    assert all(it["what"] not in ("", "0 copies") for it in told)
+    assert all(mapping["what"] not in ("", "0 copies") for mapping in told)
 
 
 def test_a_notification_that_comes_while_nobody_is_there_changes_nothing() -> None:
@@ -149,5 +151,5 @@ def test_how_far_a_source_was_set_back_and_why_it_could_not_start_over_are_told(
     )
     events, _ = lived(replace(SMALL, faults=chosen))
 
-    assert [it for _, name, it in events if name == "set back"] == [{"seconds": HOUR}]
-    assert [it for _, name, it in events if name == "restart"] == [{"error": "disk"}]
+    assert [mapping for _, name, mapping in events if name == "set back"] == [{"seconds": HOUR}]
+    assert [mapping for _, name, mapping in events if name == "restart"] == [{"error": "disk"}]

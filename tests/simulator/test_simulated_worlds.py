@@ -72,7 +72,7 @@ def test_the_same_seed_is_the_same_life_and_another_seed_another_one() -> None:
 
 def test_what_happens_at_the_source_does_not_depend_on_who_follows() -> None:
     def origin(scenario: Scenario) -> list[Event]:
-        return [it for it in lived(scenario) if it[1] == "change"]
+        return [item for item in lived(scenario) if item[1] == "change"]
 
     quick, slow = DestinationSettings(every=600), DestinationSettings(every=6 * HOUR, latency=2)
 
@@ -156,7 +156,7 @@ def test_daily_lists_are_read_whole_and_bursts_come_at_their_hour() -> None:
     assert sorted(set(changes)) == [13 * HOUR, 37 * HOUR, 61 * HOUR]
     assert len(changes) == 21
     pulls = [more for _, name, more in events if name == "pull"]
-    assert {it["mode"] for it in pulls} <= {"baseline", "unchanged"}
+    assert {pull["mode"] for pull in pulls} <= {"baseline", "unchanged"}
 
 
 @settings(max_examples=5, deadline=None)

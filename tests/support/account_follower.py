@@ -45,13 +45,13 @@ class Follower:
         )
 
     def asked(self) -> list[str]:
-        found = [one for one in self.system.asked if one != "closed"]
+        found = [name for name in self.system.asked if name != "closed"]
         self.system.asked.clear()
         return found
 
     def recorded(self) -> dict[str, Resource]:
         path = self.out / ".resourcesync/catalogue.db"
-        return {it.uri: it for it in catalogues.read_resources(path)}
+        return {resource.uri: resource for resource in catalogues.read_resources(path)}
 
     def log(self) -> list[Change]:
         path = self.out / ".resourcesync/catalogue.db"

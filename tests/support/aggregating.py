@@ -38,7 +38,7 @@ class Site:
     def resources(self) -> dict[str, Resource]:
         """Return what its catalogue says, by URI."""
         path = documents_of(self.folder) / CATALOGUE
-        return {it.uri: it for it in catalogues.read_resources(path)}
+        return {resource.uri: resource for resource in catalogues.read_resources(path)}
 
     def links(self, name: str) -> dict[str, str]:
         """Return where the links of a resource lead, by relation."""
@@ -47,7 +47,7 @@ class Site:
     def copies(self) -> dict[str, bytes]:
         """Return the bytes of its copies, by the URI that they were fetched from."""
         with SqliteMirrorState(self.folder / ".resourcesync" / "state.db", read_only=True) as state:
-            return {it.uri: (self.folder / it.path).read_bytes() for it in state.copies()}
+            return {copy.uri: (self.folder / copy.path).read_bytes() for copy in state.copies()}
 
 
 def via(resource: Resource) -> Link:

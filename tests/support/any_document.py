@@ -151,7 +151,9 @@ def times_of(capability: Capability | None) -> st.SearchStrategy[dict[str, datet
     return st.just({})
 
 
-labels = st.tuples(st.sampled_from(Capability), st.just("")).map(lambda it: (it[0], it[0].value))
+labels = st.tuples(st.sampled_from(Capability), st.just("")).map(
+    lambda item: (item[0], item[0].value)
+)
 any_label = labels | st.tuples(st.none(), st.sampled_from(["", "x-y"]))
 
 

@@ -15,7 +15,7 @@ LATER = "2026-01-02T00:00:00Z"
 Said = pytest.CaptureFixture[str]
 
 
-_SCHEMAS = {one["title"]: one for one in event_schema()["oneOf"]}
+_SCHEMAS = {item["title"]: item for item in event_schema()["oneOf"]}
 
 
 def check_event(row: dict[str, Any], *, is_all_named: bool = False) -> None:

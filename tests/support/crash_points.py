@@ -146,7 +146,7 @@ def tried(failing: Failing, folder: Path, job: tuple[str, int, int]) -> list[Any
                 faults.append(luck.choice(points))
                 compound += 1
             told = ", then ".join(map(str, faults))
-            wrong += [f"{told}: {it}" for it in trials.wrong(faults)]
+            wrong += [f"{told}: {name}" for name in trials.wrong(faults)]
             if wrong:
                 break
     finally:

@@ -311,7 +311,7 @@ class Disk:
             else:
                 yield self.state({node: kept})
         for node in loose:
-            yield self.state({it: kept for it, kept in nothing.items() if it is not node})
+            yield self.state({item: kept for item, kept in nothing.items() if item is not node})
         for _ in range(most):
             lost: dict[Node, Kept | int] = {}
             for node in loose:
@@ -332,7 +332,7 @@ def _choices(node: Node) -> list[Kept | int]:
 
 def name_of(state: State) -> int:
     """Return what tells a state from another one."""
-    return hash(tuple((path, it and (it[0].number, *it[1:])) for path, it in state.items()))
+    return hash(tuple((path, item and (item[0].number, *item[1:])) for path, item in state.items()))
 
 
 def lay_out(state: State, folder: Path) -> dict[int, int]:

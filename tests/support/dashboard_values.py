@@ -144,7 +144,8 @@ def detail(text: str) -> MirrorDetail:
 def explored(text: str) -> DocumentTree:
     depths = (1, 2, 3, 3, 4, 2)
     found = [
-        TreeItem(depth=it, uri=text, labels=(text, text), details=((text, text),)) for it in depths
+        TreeItem(depth=depth, uri=text, labels=(text, text), details=((text, text),))
+        for depth in depths
     ]
     found += [replace(found[0], depth=2, is_bad=True), replace(found[0], depth=2, is_total=True)]
     return DocumentTree(

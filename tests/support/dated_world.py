@@ -61,7 +61,7 @@ class DatedWorld(World):
 
     def honest(self, uri: str) -> Answer:
         if uri == SITEMAP and self.sitemap:
-            return Answer(body=urlset(*((BASE + it, of) for it, of in self.sitemap.items())))
+            return Answer(body=urlset(*((BASE + name, of) for name, of in self.sitemap.items())))
         return super().honest(uri)
 
     def pages_asked(self) -> list[tuple[str, int]]:

@@ -80,8 +80,8 @@ class DSpace(ABC):
         return document(
             f'capability="changelist" {self.interval(update)}',
             [
-                loc(it.uri, f'change="{kinds.get(it.change, it.change)}"', it.time)
-                for it in update.events
+                loc(event.uri, f'change="{kinds.get(event.change, event.change)}"', event.time)
+                for event in update.events
             ],
             links=self.links_of_a_list,
         )
@@ -91,7 +91,7 @@ class DSpace(ABC):
         whole = Update(start=updates[0].end, end=updates[-1].end, events=[])
         return document(
             f'capability="changelist-archive" {self.interval(whole)}',
-            [points_to(it.path, lastmod=it.end) for it in updates],
+            [points_to(update.path, lastmod=update.end) for update in updates],
             links=link("resourcesync", CAPABILITY_LIST),
             is_index=True,
         )

@@ -62,7 +62,7 @@ class Told:
 
 
 def rows(*told: Told, packed: bool = False) -> list[str]:
-    return [it.row(packed=packed) for it in told]
+    return [told.row(packed=packed) for told in told]
 
 
 def md(capability: str, *, at: str = "", from_: str = "", until: str = "") -> str:
@@ -111,16 +111,16 @@ def manifest_of(
 def zipped(told: Sequence[Told], *, missing: Sequence[str] = (), **root: Any) -> bytes:
     """A ZIP whose members are what each entry says is packed, else its data."""
     files = {
-        it.member: it.data if it.packed is None else it.packed
-        for it in told
-        if it.change != "deleted" and it.name not in missing
+        told.member: told.data if told.packed is None else told.packed
+        for told in told
+        if told.change != "deleted" and told.name not in missing
     }
     members = [Forged(name.encode(), data, method=8) for name, data in files.items()]
     return forge(Forged(b"manifest.xml", manifest_of(told, **root), method=8), *members)
 
 
 def tarred(told: Sequence[Told], mode: str = "w") -> bytes:
-    files = [(it.member, it.data if it.packed is None else it.packed) for it in told]
+    files = [(told.member, told.data if told.packed is None else told.packed) for told in told]
     return tarball(("manifest.xml", manifest_of(told)), *files, mode=mode)
 
 
@@ -155,9 +155,9 @@ class DumpWorld(World):
         self.describe()
 
     def put_all(self, told: Sequence[Told]) -> None:
-        for it in told:
-            self.contents[BASE + it.name] = it.data
-            self.say(it.name, it.data)
+        for item in told:
+            self.contents[BASE + item.name] = item.data
+            self.say(item.name, item.data)
 
     def list_resources(self, told: Sequence[Told], at: str = AT) -> None:
         self.offer("resourcelist", document(*rows(*told), md=md("resourcelist", at=at)))
@@ -173,9 +173,9 @@ class DumpWorld(World):
         self._dump("changedump", md("changedump", from_=from_, until=until), packages)
 
     def _dump(self, capability: str, root: str, packages: Sequence[Packed]) -> None:
-        for it in packages:
-            self.say(it.name, it.body)
-        self.offer(capability, document(*(it.row() for it in packages), md=root))
+        for package in packages:
+            self.say(package.name, package.body)
+        self.offer(capability, document(*(package.row() for package in packages), md=root))
 
     def is_here(self) -> bool:
         return self.files() == self.contents
@@ -200,6 +200,8 @@ def many(count: int, size: int = 40, base: str = BASE) -> list[Told]:
 def changed(told: list[Told], minute: int) -> list[Told]:
     moment = f"2026-01-01T00:{minute:02}:00Z"
     return [
-        it.wrong(data=f"{minute}".encode() + it.data, change="updated", time=moment, lastmod=moment)
-        for it in told
+        told.wrong(
+            data=f"{minute}".encode() + told.data, change="updated", time=moment, lastmod=moment
+        )
+        for told in told
     ]

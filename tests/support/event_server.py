@@ -118,7 +118,7 @@ class EventServer:
 
     def _answer(self, handler: BaseHTTPRequestHandler) -> None:
         manners = self.manners
-        query = {key: one[0] for key, one in parse_qs(urlsplit(handler.path).query).items()}
+        query = {key: item[0] for key, item in parse_qs(urlsplit(handler.path).query).items()}
         self.asked.append({**{k.lower(): v for k, v in handler.headers.items()}, **query})
         handler.close_connection = True
         if manners.statuses:
@@ -185,5 +185,5 @@ class EventServer:
         kind, data = self._log[number]
         lines = [b"event: " + kind.encode()]
         lines += [b"id: " + self._ids(number).encode()] if self._ids(number) else []
-        lines += [b"data: " + one for one in data.split(b"\n")]
+        lines += [b"data: " + chunk for chunk in data.split(b"\n")]
         return self.manners.line_end.join([*lines, b"", b""])

@@ -68,9 +68,11 @@ class FastSync:
         events = known.between(start, known.now)
         manifest = document(
             f'capability="changedump-manifest" from="{since}" until="{until}"',
-            [self._changed(number, it) for number, it in enumerate(events)],
+            [self._changed(number, event) for number, event in enumerate(events)],
         )
-        members = [(f"{number}.json", it.data) for number, it in enumerate(events) if it.data]
+        members = [
+            (f"{number}.json", event.data) for number, event in enumerate(events) if event.data
+        ]
         self._files[path] = tarball(("manifest.xml", manifest), *members, mode="w:xz")
         about = f'{_TYPE} length="{len(self._files[path])}" at="{until}" completed="{until}"'
         if self._style.intervals:
@@ -104,7 +106,7 @@ class FastSync:
             ],
         )
         package = tarball(
-            ("manifest.xml", manifest), *((it[1], it[2]) for it in described), mode="w:xz"
+            ("manifest.xml", manifest), *((item[1], item[2]) for item in described), mode="w:xz"
         )
         self._files["exports/resync_dump.tar.xz"] = package
         about = f'{_TYPE} length="{len(package)}"'

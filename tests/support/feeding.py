@@ -27,7 +27,7 @@ def names(told: Iterable[ChangeBatch]) -> list[str]:
 
 def omissions(told: Iterable[ChangeBatch]) -> list[tuple[str, str]]:
     """Return what was left out, and why."""
-    return [(one.name, one.reason) for lot in told for one in lot.omissions]
+    return [(omission.name, omission.reason) for lot in told for omission in lot.omissions]
 
 
 def options(address: str, **values: str) -> AccountOptions:

@@ -39,7 +39,9 @@ _LISTS: Final = ("changelist.xml", "resourcelist.xml")
 def _moved(text: str) -> str:
     """Return a list every second entry of which is of another host."""
     count = iter(range(len(text)))
-    return _LOC.sub(lambda it: it[0] if next(count) % 2 else it[0].replace(BASE, _ELSEWHERE), text)
+    return _LOC.sub(
+        lambda match: match[0] if next(count) % 2 else match[0].replace(BASE, _ELSEWHERE), text
+    )
 
 
 def _time_of(entry: str) -> str:
@@ -137,10 +139,12 @@ class ForeignLife(MovingLife, LooseWorld):
         entries = self.source.open_list.entries
         if self.habits.forgets:
             here = {f"<loc>{uri}</loc>" for uri in self.originals.contents()}
-            entries[:] = [it for it in entries if any(loc in it for loc in here)]
+            entries[:] = [entry for entry in entries if any(loc in entry for loc in here)]
         if self.habits.once:
-            last = {it[: it.index("</loc>")]: it for it in entries}
-            entries[:] = [it for it in entries if last[it[: it.index("</loc>")]] is it]
+            last = {entry[: entry.index("</loc>")]: entry for entry in entries}
+            entries[:] = [
+                entry for entry in entries if last[entry[: entry.index("</loc>")]] is entry
+            ]
         if self.habits.newest_first:
             entries.sort(key=_time_of, reverse=True)
 
@@ -268,7 +272,9 @@ class ForeignLife(MovingLife, LooseWorld):
     def differences(self) -> list[str]:
         """The resources that are not here as the Source has them."""
         here, there = self.files(), self.originals.contents()
-        return sorted(it for it in here.keys() | there.keys() if here.get(it) != there.get(it))
+        return sorted(
+            name for name in here.keys() | there.keys() if here.get(name) != there.get(name)
+        )
 
     def live(self) -> None:
         """Live to the end; then the Source writes its lists whole, and the mirror is in step."""

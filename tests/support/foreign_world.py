@@ -52,7 +52,7 @@ class Known:
 
     def modified(self, uri: str) -> datetime | None:
         """When a resource changed last; ``None``: not since the Source began."""
-        return max((it.time for it in self.events if it.uri == uri), default=None)
+        return max((event.time for event in self.events if event.uri == uri), default=None)
 
 
 class Software(Protocol):

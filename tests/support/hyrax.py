@@ -24,7 +24,7 @@ class Hyrax:
         self._began = began = self._began or known.now
         up = link("up", CAPABILITY_LIST)
         modified = {uri: known.modified(uri) or began for uri in known.contents}
-        created = {it.uri for it in known.events if it.change == "created"}
+        created = {event.uri for event in known.events if event.change == "created"}
         newest_first = sorted(modified, key=lambda uri: modified[uri], reverse=True)
         start = min(modified.values(), default=began)
         return {

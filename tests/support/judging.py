@@ -37,5 +37,5 @@ def judged(
 
 def broken(events: list[ValidationEvent], *rules: str) -> list[tuple[str, str]]:
     """Which of the rules are broken, and where."""
-    found = [it for it in events if isinstance(it, RuleFinding)]
-    return [(it.rule.id, it.uri) for it in found if it.rule.id in rules]
+    found = [event for event in events if isinstance(event, RuleFinding)]
+    return [(finding.rule.id, finding.uri) for finding in found if finding.rule.id in rules]

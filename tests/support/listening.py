@@ -98,7 +98,11 @@ class Listener:
 
     def posts(self, path: str = "") -> list[Heard]:
         with self._changed:
-            return [it for it in self.heard if it.method == "POST" and it.path.startswith(path)]
+            return [
+                heard
+                for heard in self.heard
+                if heard.method == "POST" and heard.path.startswith(path)
+            ]
 
     def wait(self, until: Callable[[], bool], seconds: float = 10.0) -> bool:
         """Wait until something is so; it is looked at whenever a request comes."""

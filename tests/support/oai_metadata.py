@@ -55,8 +55,8 @@ def metadata(prefix: str, item: Item, url: str) -> str:
 
 def _oai_dc(item: Item, url: str) -> str:
     files = "".join(
-        f"<dc:identifier>{escape(address(url, item.local, it))}</dc:identifier>"
-        for it in item.bitstreams
+        f"<dc:identifier>{escape(address(url, item.local, bitstream))}</dc:identifier>"
+        for bitstream in item.bitstreams
         if item.mentions
     )
     rights = f"<dc:rights>{escape(item.rights)}</dc:rights>" if item.rights else ""
@@ -79,11 +79,12 @@ def _mods(item: Item, url: str) -> str:
 
 def _mets(item: Item, url: str) -> str:
     groups = "".join(
-        f"<fileGrp USE={quoteattr(it.bundle)}><file MIMETYPE={quoteattr(it.media_type)} "
-        f'SIZE="{len(it.body)}" CHECKSUM="{hashlib.md5(it.body).hexdigest()}" '
+        f"<fileGrp USE={quoteattr(bitstream.bundle)}>"
+        f"<file MIMETYPE={quoteattr(bitstream.media_type)} "
+        f'SIZE="{len(bitstream.body)}" CHECKSUM="{hashlib.md5(bitstream.body).hexdigest()}" '
         f'CHECKSUMTYPE="MD5"><FLocat LOCTYPE="URL" xlink:href='
-        f"{quoteattr(address(url, item.local, it))}/></file></fileGrp>"
-        for it in item.bitstreams
+        f"{quoteattr(address(url, item.local, bitstream))}/></file></fileGrp>"
+        for bitstream in item.bitstreams
     )
     return (
         f'<mets xmlns="{FORMATS["mets"]}" xmlns:xlink="http://www.w3.org/1999/xlink">'
@@ -94,14 +95,15 @@ def _mets(item: Item, url: str) -> str:
 def _ore(item: Item, url: str) -> str:
     links = "".join(
         '<atom:link rel="http://www.openarchives.org/ore/terms/aggregates" '
-        f"href={quoteattr(address(url, item.local, it))} type={quoteattr(it.media_type)} "
-        f'length="{len(it.body)}"/>'
-        for it in item.bitstreams
+        f"href={quoteattr(address(url, item.local, bitstream))} "
+        f"type={quoteattr(bitstream.media_type)} "
+        f'length="{len(bitstream.body)}"/>'
+        for bitstream in item.bitstreams
     )
     told = "".join(
-        f"<rdf:Description rdf:about={quoteattr(address(url, item.local, it))}>"
-        f"<dcterms:description>{it.bundle}</dcterms:description></rdf:Description>"
-        for it in item.bitstreams
+        f"<rdf:Description rdf:about={quoteattr(address(url, item.local, bitstream))}>"
+        f"<dcterms:description>{bitstream.bundle}</dcterms:description></rdf:Description>"
+        for bitstream in item.bitstreams
     )
     return (
         f'<atom:entry xmlns:atom="{FORMATS["ore"]}">{links}'
@@ -121,22 +123,22 @@ def _xoai(item: Item, url: str) -> str:
     bundles = "".join(
         named(
             "bundle",
-            said("name", it.bundle)
+            said("name", bitstream.bundle)
             + named(
                 "bitstreams",
                 named(
                     "bitstream",
-                    said("name", it.name)
-                    + said("format", it.media_type)
-                    + said("size", str(len(it.body)))
-                    + said("url", address(url, item.local, it))
-                    + said("checksum", hashlib.md5(it.body).hexdigest())
+                    said("name", bitstream.name)
+                    + said("format", bitstream.media_type)
+                    + said("size", str(len(bitstream.body)))
+                    + said("url", address(url, item.local, bitstream))
+                    + said("checksum", hashlib.md5(bitstream.body).hexdigest())
                     + said("checksumAlgorithm", "MD5")
-                    + (said("embargo", it.embargo) if it.embargo else ""),
+                    + (said("embargo", bitstream.embargo) if bitstream.embargo else ""),
                 ),
             ),
         )
-        for it in item.bitstreams
+        for bitstream in item.bitstreams
     )
     status = named("access-status", said("value", item.rights)) if item.rights else ""
     return (

@@ -244,9 +244,9 @@ class Provider:
         with self.lock:
             local = unquote(path.removeprefix("/bitstream/").rpartition("/")[0])
             _, item = self.items.get(local, (None, None))
-            for it in item.bitstreams if item else ():
-                if urlsplit(address(self.url, local, it)).path == path:
-                    return it.status, it.body, it.media_type
+            for bitstream in item.bitstreams if item else ():
+                if urlsplit(address(self.url, local, bitstream)).path == path:
+                    return bitstream.status, bitstream.body, bitstream.media_type
         return 404, b"", "text/plain"
 
 

@@ -96,7 +96,7 @@ class OaiWorld:
         """Ask for everything, as a first publication does."""
         with self.open() as account:
             position = account.position()
-            told = {it.uri: it for it in account.resources()}
+            told = {resource.uri: resource for resource in account.resources()}
             self.position, self.told = position, told
             account.published()
         return self.told
@@ -151,7 +151,7 @@ def titled(
 
 def lists(made: OaiWorld) -> list[dict[str, str]]:
     """Return what was asked for records."""
-    return [it for it in made.provider.asked if it["verb"] == "ListRecords"]
+    return [fields for fields in made.provider.asked if fields["verb"] == "ListRecords"]
 
 
 def named(value: object) -> str | None:
@@ -159,4 +159,4 @@ def named(value: object) -> str | None:
     if not isinstance(value, Quirks):
         return None
     usual = vars(Quirks())
-    return "+".join(key for key, it in vars(value).items() if it != usual[key]) or "sound"
+    return "+".join(key for key, item in vars(value).items() if item != usual[key]) or "sound"

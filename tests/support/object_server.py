@@ -79,7 +79,7 @@ def running(folder: Path) -> Iterator[ObjectServer]:
     assert weed is not None
     (folder / "data").mkdir(parents=True)
     (folder / "s3.json").write_text(json.dumps(_IDENTITY))
-    ports = {name: free_port() for name in (*_PORTS, *(f"{it}.grpc" for it in _PORTS))}
+    ports = {name: free_port() for name in (*_PORTS, *(f"{port}.grpc" for port in _PORTS))}
     options: dict[str, object] = {
         "dir": folder / "data",
         "ip": "127.0.0.1",
@@ -97,7 +97,8 @@ def running(folder: Path) -> Iterator[ObjectServer]:
         **{_option(name): port for name, port in ports.items()},
     }
     told = [
-        f"-{name}={str(it).lower() if it in (True, False) else it}" for name, it in options.items()
+        f"-{name}={str(item).lower() if item in (True, False) else item}"
+        for name, item in options.items()
     ]
     with (folder / "log").open("wb") as log:
         command = [weed, "-logtostderr", "server", *told]

@@ -103,32 +103,32 @@ def forge(*members: Forged, comment: bytes = b"", before: bytes = b"", **end: in
     """A ZIP, sound unless something says otherwise."""
     body = bytearray()
     directory = bytearray()
-    for it in members:
-        data = it.stored()
+    for member in members:
+        data = member.stored()
         told: dict[str, int | bytes] = {
             "version": 20,
-            "method": it.method,
+            "method": member.method,
             "date": 0x21,
-            "crc": zlib.crc32(it.data),
+            "crc": zlib.crc32(member.data),
             "packed": len(data),
-            "size": len(it.data),
+            "size": len(member.data),
         }
-        local = {"mark": b"PK\3\4", "name": len(it.name), **told, **it.local}
+        local = {"mark": b"PK\3\4", "name": len(member.name), **told, **member.local}
         offset = len(body)
-        raw = local.pop("raw", it.name)
+        raw = local.pop("raw", member.name)
         extra = local.pop("tail", b"")
         assert isinstance(raw, bytes)
         assert isinstance(extra, bytes)
         local.setdefault("extra", len(extra))
-        if not it.is_ghost:
-            body += pack(LOCAL, LOCAL_FIELDS, local) + raw + extra + data + it.after
+        if not member.is_ghost:
+            body += pack(LOCAL, LOCAL_FIELDS, local) + raw + extra + data + member.after
         central = {
-            "mark": b"PK\1\2", "name": len(it.name), **told, "offset": offset, **it.central,
+            "mark": b"PK\1\2", "name": len(member.name), **told, "offset": offset, **member.central,
         }  # fmt: skip
         extra = central.pop("tail", b"")
         assert isinstance(extra, bytes)
         central.setdefault("extra", len(extra))
-        directory += pack(CENTRAL, CENTRAL_FIELDS, central) + it.name + extra
+        directory += pack(CENTRAL, CENTRAL_FIELDS, central) + member.name + extra
     count = len(members) & 0xFFFF
     last: dict[str, int | bytes] = {
         "mark": b"PK\5\6", "here": count, "count": count, "size": len(directory),

@@ -50,7 +50,7 @@ def fetch_batch(batch: Batch, share: HostShare) -> UnitOutcome:
     )
     fetcher = CurlFetcher(settings, SystemClock(), Random(7))
     try:
-        rows = sum(isinstance(it, FetchResponse) for it in fetcher.fetch(requests))
+        rows = sum(isinstance(item, FetchResponse) for item in fetcher.fetch(requests))
     finally:
         fetcher.close()
     return UnitOutcome(name=batch.name, rows=rows)

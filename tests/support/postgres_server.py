@@ -63,7 +63,9 @@ def programs() -> list[str]:
     found += sorted(glob.glob("/usr/lib/postgresql/*/bin"), reverse=True)
     if on_path := shutil.which("initdb"):
         found.append(str(Path(on_path).parent))
-    return [it for it in found if Path(it, "initdb").exists() and Path(it, "postgres").exists()]
+    return [
+        name for name in found if Path(name, "initdb").exists() and Path(name, "postgres").exists()
+    ]
 
 
 def start(folder: Path, *, where: str = "", more: tuple[str, ...] = ()) -> Server:
@@ -93,7 +95,7 @@ def start(folder: Path, *, where: str = "", more: tuple[str, ...] = ()) -> Serve
 
 def serve(folder: Path, where: str, more: tuple[str, ...] = ()) -> int:
     """Start the server of a cluster; return its process."""
-    settings = [it for name in (*_QUICK, *more) for it in ("-c", name)]
+    settings = [text for name in (*_QUICK, *more) for text in ("-c", name)]
     process = subprocess.Popen(
         [f"{where}/postgres", "-D", f"{folder}/data", "-k", str(folder), "-h", "", *settings],
         cwd="/", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **_whom(),
@@ -195,10 +197,10 @@ def caught_up(server: Server, standby: Server) -> None:
     import psycopg
 
     with (
-        psycopg.connect(server.address()) as one,
+        psycopg.connect(server.address()) as connection,
         psycopg.connect(standby.address(), autocommit=True) as other,
     ):
-        (wanted,) = one.execute("SELECT pg_current_wal_lsn()").fetchone() or ("",)
+        (wanted,) = connection.execute("SELECT pg_current_wal_lsn()").fetchone() or ("",)
         until = time.monotonic() + _PATIENCE
         while time.monotonic() < until:
             row = other.execute(

@@ -88,7 +88,7 @@ def tried(recorder: Recorder, folder: Path, job: tuple[str, int, str, int, bool]
                 found = list(scene.wrong(again, lay_out(state, again), is_done=is_done))
                 shutil.rmtree(again)
                 ends[case] = scene.end()
-            wrong += [f"state {states}, after operation {place}: {it}" for it in found]
+            wrong += [f"state {states}, after operation {place}: {name}" for name in found]
             if wrong:
                 break
     finally:

@@ -49,7 +49,7 @@ class Renaming(Pulling):
             world.pull()
         elif not is_old:
             self._fill(luck, later)
-        self._fill(luck, [it for it in ("README", *first) if luck.random() < 0.3])
+        self._fill(luck, [name for name in ("README", *first) if luck.random() < 0.3])
         if luck.random() < 0.5:
             world.remove("v1.2/notes.txt")
         world.publish()

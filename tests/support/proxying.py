@@ -49,7 +49,7 @@ class Proxy:
 
     def targets(self) -> list[str]:
         """Return what was asked for, in the order of arrival."""
-        return [f"{it.text.split(' ', 1)[0]} {it.target}" for it in self.asked]
+        return [f"{asked.text.split(' ', 1)[0]} {asked.target}" for asked in self.asked]
 
     def __enter__(self) -> Self:
         self._spawn(self._accept)
@@ -106,13 +106,19 @@ class Proxy:
             head += byte
         text = head.decode("latin-1").removesuffix("\r\n\r\n")
         first, *lines = text.split("\r\n")
-        fields = {name.lower(): value for name, _, value in (it.partition(": ") for it in lines)}
+        fields = {
+            name.lower(): value for name, _, value in (line.partition(": ") for line in lines)
+        }
         self.asked.append(Asked(first.split(" ")[1], fields, text))
         return head
 
     def _is_ready(self, *streams: socket.socket) -> list[socket.socket]:
         while not self._stop.is_set():
-            held = [it for it in streams if isinstance(it, ssl.SSLSocket) and it.pending()]
+            held = [
+                stream
+                for stream in streams
+                if isinstance(stream, ssl.SSLSocket) and stream.pending()
+            ]
             if held:
                 return list(held)
             if ready := select.select(streams, (), (), _IDLE_SECONDS)[0]:
@@ -165,4 +171,4 @@ def _as_the_origin_gets_it(head: bytes, target: str) -> bytes:
     parts = urlsplit(target)
     path = f"{parts.path or '/'}{'?' if parts.query else ''}{parts.query}"
     lines = head.replace(target.encode(), path.encode(), 1).split(b"\r\n")
-    return b"\r\n".join(it for it in lines if not it.lower().startswith(b"proxy-"))
+    return b"\r\n".join(line for line in lines if not line.lower().startswith(b"proxy-"))

@@ -53,11 +53,15 @@ class Published:
     @property
     def entries(self) -> list[Entry]:
         tag = f"{SITEMAP}sitemap" if self.is_index else f"{SITEMAP}url"
-        return [Entry(it) for it in self.root.findall(tag)]
+        return [Entry(element) for element in self.root.findall(tag)]
 
     def link(self, rel: str) -> str | None:
         """Where the root's one link of this relation leads; ``None`` when it has none."""
-        found = [it.get("href") for it in self.root.findall(f"{TERMS}ln") if it.get("rel") == rel]
+        found = [
+            element.get("href")
+            for element in self.root.findall(f"{TERMS}ln")
+            if element.get("rel") == rel
+        ]
         assert len(found) <= 1
         return found[0] if found else None
 
@@ -114,7 +118,9 @@ def everything() -> list[Published]:
 def of(capability: str, *, index: bool = False) -> list[Published]:
     """All documents of a capability; a rule that finds none to look at proves nothing."""
     found = [
-        it for it in everything() if it.md["capability"] == capability and it.is_index is index
+        published
+        for published in everything()
+        if published.md["capability"] == capability and published.is_index is index
     ]
     assert found
     return found
@@ -122,7 +128,11 @@ def of(capability: str, *, index: bool = False) -> list[Published]:
 
 def entries_of(capability: str, *, index: bool = False) -> list[tuple[Published, Entry]]:
     """All entries of such documents, each with its document."""
-    found = [(it, entry) for it in of(capability, index=index) for entry in it.entries]
+    found = [
+        (published, entry)
+        for published in of(capability, index=index)
+        for entry in published.entries
+    ]
     assert found
     return found
 

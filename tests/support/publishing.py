@@ -227,7 +227,7 @@ class Reader:
         assert len(changes) == sum(len(items) for _, items in lists)
         times = [change.time for change in changes if change.time is not None]
         assert len(times) == len(changes)
-        assert all(one < other for one, other in itertools.pairwise(times))
+        assert all(moment < other for moment, other in itertools.pairwise(times))
         assert all(time > start for time in times)
         return changes
 

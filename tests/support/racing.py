@@ -149,9 +149,11 @@ def _move(copies: FileTreeCopies, luck: random.Random, result: Race) -> None:
     for path in sorted(paths):
         to = f"{luck.choice(folders)}/{luck.randrange(2 * _FILES)}.txt"
         batch.append(CopyMove(path=path, to=to, signature=copies.signature(path) or ""))
-    for one, moved in zip(batch, _or_error(lambda: copies.move(batch), len(batch)), strict=True):
+    for copy_move, moved in zip(
+        batch, _or_error(lambda: copies.move(batch), len(batch)), strict=True
+    ):
         result.count(moved)
-        result.moved += isinstance(moved, str) and moved == copies.signature(one.to)
+        result.moved += isinstance(moved, str) and moved == copies.signature(copy_move.to)
 
 
 def _read(copies: FileTreeCopies, path: str, result: Race) -> None:

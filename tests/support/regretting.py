@@ -108,11 +108,11 @@ def live_regretting(folder: Path, seed: int) -> None:
         style = replace(style, hashes=True, whole_seconds=False)
     max_entries, moves = luck.choice((3, 6, 50)), moves_of(luck, 30, REGRETTING)
     folder.mkdir(parents=True)
-    one = Regretting(folder / "mirror", style=style, max_entries=max_entries)
+    regretting = Regretting(folder / "mirror", style=style, max_entries=max_entries)
     try:
         for move in moves:
-            one.do(move)
-        one.heal()
+            regretting.do(move)
+        regretting.heal()
     except Exception as error:
         error.add_note(f"the life of seed {seed}: {style}, {max_entries} entries, {moves}")
         raise

@@ -130,7 +130,7 @@ def weighed(length: int = 982, hashes: Mapping[str, str] = SHA) -> Judge:
         uri="https://e.example/p.zip",
         place=LISTED.place,
         length=982,
-        digests=tuple(Digest(*it) for it in SHA.items()),
+        digests=tuple(Digest(*item) for item in SHA.items()),
     )
     return lambda: judge_listed_package(RESOURCES, listed, length, hashes)
 
@@ -148,7 +148,7 @@ def linked(**links: int) -> Judge:
 
 
 def facts(rule: str, keeping: Judge, *breaking: Judge) -> list[Facts]:
-    return [Facts(rule=rule, keeping=keeping, breaking=it) for it in breaking]
+    return [Facts(rule=rule, keeping=keeping, breaking=function) for function in breaking]
 
 
 FACTS: Final = [

@@ -120,7 +120,7 @@ def summarize(uri: str, text: str) -> DocumentSummary:
 
 
 def judged(source: Mapping[str, str]) -> list[RuleFinding]:
-    return list(judge_together([summarize(*it) for it in source.items()], whole_source=True))
+    return list(judge_together([summarize(*item) for item in source.items()], whole_source=True))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -90,7 +90,9 @@ def scripted(monkeypatch: pytest.MonkeyPatch, *names: str) -> Iterator[list[Scri
     assert isinstance(built_in, dict)
     monkeypatch.setitem(built_in, SCHEME, f"{__name__}:open_account")
     systems = [ScriptedSystem() for _ in names]
-    _SYSTEMS.update({f"{SCHEME}:{name}": it for name, it in zip(names, systems, strict=True)})
+    _SYSTEMS.update(
+        {f"{SCHEME}:{name}": system for name, system in zip(names, systems, strict=True)}
+    )
     yield systems
     for name in names:
         del _SYSTEMS[f"{SCHEME}:{name}"]

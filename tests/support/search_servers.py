@@ -182,10 +182,10 @@ def emulating() -> Iterator[str]:
 @contextlib.contextmanager
 def any_server() -> Iterator[tuple[str, bool]]:
     """Give a server that runs already, else the emulator; and whether it is an OpenSearch."""
-    for one in (ELASTICSEARCH, OPENSEARCH):
-        given = os.environ.get(one.given)
+    for distribution in (ELASTICSEARCH, OPENSEARCH):
+        given = os.environ.get(distribution.given)
         if given:
-            yield given.rstrip("/"), one is OPENSEARCH
+            yield given.rstrip("/"), distribution is OPENSEARCH
             return
     with emulating() as url:
         yield url, True
@@ -232,7 +232,7 @@ def _configure(distribution: Distribution, home: Path, folder: Path, port: int) 
     shutil.copytree(home / "config", folder / "config")
     options = folder / "config/jvm.options"
     lines = options.read_text().splitlines()
-    kept = (it for it in lines if "gc.log" not in it and "G1" not in it)
+    kept = (line for line in lines if "gc.log" not in line and "G1" not in line)
     options.write_text("\n".join(kept))
     (folder / f"config/{distribution.name}.yml").write_text(
         f"path.data: {folder}/data\npath.logs: {folder}/logs\n"

@@ -17,4 +17,4 @@ def museum(source: TinySource, more: str = "") -> str:
 
 
 def tokens(source: TinySource) -> set[str]:
-    return {it.headers.get("Authorization", "") for it in source.asked}
+    return {asked.headers.get("Authorization", "") for asked in source.asked}

@@ -103,9 +103,9 @@ class Week:
         own = self.world.folder / OWN_FOLDER
         with AuditFiles(own).write_findings() as kept:
             report = self.world.audit()
-            for it in report.findings:
-                fields = {"uri": it.uri, "path": it.path, "reason": it.reason}
-                kept.add({"kind": it.kind.value, **fields})
+            for finding in report.findings:
+                fields = {"uri": finding.uri, "path": finding.path, "reason": finding.reason}
+                kept.add({"kind": finding.kind.value, **fields})
             if report.findings:
                 moment = self.world.clock.now().strftime("%Y%m%d%H%M%S")
                 kept.set_name(report.run, moment)

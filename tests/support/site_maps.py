@@ -60,9 +60,11 @@ class MappedSite:
         names = sorted(self.pages)
         groups = [names[at : at + self.size] for at in range(0, max(1, len(names)), self.size)]
         if name == "sitemap.xml":
-            return Answer(body=index(*(f"{HOME}maps/{it}.xml" for it in range(len(groups)))))
+            return Answer(
+                body=index(*(f"{HOME}maps/{number}.xml" for number in range(len(groups))))
+            )
         if name.startswith("maps/"):
             group = groups[int(name[5:-4])]
-            return Answer(body=urlset(*((HOME + it, self.dates.get(it, "")) for it in group)))
+            return Answer(body=urlset(*((HOME + name, self.dates.get(name, "")) for name in group)))
         body = self.pages.get(name)
         return Answer(status=404) if body is None else Answer(body=body)

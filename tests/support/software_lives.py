@@ -181,7 +181,9 @@ class SoftwareLife(MovingLife, ForeignWorld):
         lost = [path for path in before - self.files_on_disk().keys() if BASE + path in there]
         assert not lost, f"lost, though the Source has it: {lost}"
         if report.state is MirrorState.IN_SYNC:
-            wrong = sorted(it for it in here.keys() | there.keys() if here.get(it) != there.get(it))
+            wrong = sorted(
+                name for name in here.keys() | there.keys() if here.get(name) != there.get(name)
+            )
             assert not wrong, f"called in sync, and it is not: {wrong}"
 
     def live(self) -> None:

@@ -106,9 +106,13 @@ class World:
         """Follow the channel until it is confirmed."""
         self.subscriber.follow(name, [Channel(topic=TOPIC, hubs=(HUB,))])
         self.subscriber.tick()
-        [waiting] = [it for it in self.store.subscriptions() if it.name == name]
+        [waiting] = [
+            subscription for subscription in self.store.subscriptions() if subscription.name == name
+        ]
         assert self.ask(waiting.next_token, lease_seconds=lease).status == 200
-        [active] = [it for it in self.store.subscriptions() if it.name == name]
+        [active] = [
+            subscription for subscription in self.store.subscriptions() if subscription.name == name
+        ]
         return active
 
     def deliver(

@@ -36,7 +36,7 @@ Row = tuple[str, int | None, int | None, str, str]
 def write_table(path: Path, rows: Iterable[Row]) -> None:
     """Write rows in the usual columns; the file looks new whatever the clock says."""
     columns = list(zip(*rows, strict=True)) or [()] * len(SCHEMA)
-    arrays = [pa.array(it, kind) for it, kind in zip(columns, SCHEMA.types, strict=True)]
+    arrays = [pa.array(item, kind) for item, kind in zip(columns, SCHEMA.types, strict=True)]
     before = path.stat().st_mtime_ns if path.exists() else 0
     path.parent.mkdir(parents=True, exist_ok=True)
     parquet.write_table(pa.table(arrays, schema=SCHEMA), path)
@@ -89,8 +89,8 @@ class TableWorld:
     def files(self) -> dict[str, tuple[bytes, int]]:
         """Return every document, with the time that it was written."""
         folders = (self.out / "resourcesync", self.out / ".well-known")
-        found = [it for folder in folders if folder.is_dir() for it in folder.iterdir()]
-        return {it.name: (it.read_bytes(), it.stat().st_mtime_ns) for it in found}
+        found = [path for folder in folders if folder.is_dir() for path in folder.iterdir()]
+        return {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in found}
 
     def bytes(self) -> dict[str, bytes]:
         return {name: content for name, (content, _) in self.files().items()}
@@ -103,7 +103,7 @@ class TableWorld:
             assert isinstance(part, Part)
             inner, entries = self._read(part.uri.rpartition("/")[2])
             assert inner.at == part.at == header.at
-            rows += [row_of(it) for it in entries if isinstance(it, Resource)]
+            rows += [row_of(entry) for entry in entries if isinstance(entry, Resource)]
         return header, rows
 
     def changes(self) -> list[Change]:
@@ -121,13 +121,13 @@ class TableWorld:
             assert (inner.from_, inner.until) == (part.from_, part.until)
             assert inner.from_ == last
             last = inner.until
-            for it in entries:
-                assert isinstance(it, Change)
+            for entry in entries:
+                assert isinstance(entry, Change)
                 assert inner.from_ is not None
-                assert it.time is not None
+                assert entry.time is not None
                 assert inner.until is not None
-                assert inner.from_ < it.time <= inner.until
-                found.append(it)
+                assert inner.from_ < entry.time <= inner.until
+                found.append(entry)
         return found
 
     def followed(self) -> list[Row]:

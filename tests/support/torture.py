@@ -185,7 +185,7 @@ class TortureSource:
         bad = [entry(self.uri_of(way), way.body, has_length=way.has_length) for way in self.ways]
         middle = len(good) // 2
         # An entry that is repeated word for word is one entry.
-        first = [*good[:middle], *(one.xml for one in self.refused), good[0]]
+        first = [*good[:middle], *(bad_entry.xml for bad_entry in self.refused), good[0]]
         return first, [*bad, *good[middle:]]
 
     def _document(

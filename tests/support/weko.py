@@ -65,8 +65,12 @@ class Weko:
             lists[path] = document(
                 'capability="changelist"',
                 [
-                    loc(it.uri, f'at="{isoformat(it.time)}" change="{it.change}"', it.time)
-                    for it in known.between(day, day + DAY)
+                    loc(
+                        event.uri,
+                        f'at="{isoformat(event.time)}" change="{event.change}"',
+                        event.time,
+                    )
+                    for event in known.between(day, day + DAY)
                 ],
                 links=_UP + link("index", INDEX),
             )

@@ -88,7 +88,9 @@ def keep_a_mirror(folder: Path) -> bool:
         mirror.audit(method="remote", rolling=AuditRolling(share=0.1, oldest_first=True))
         if not audit.in_sync:
             assert_type(mirror.repair(audit), RunReport)
-            mirror.repair([it for it in audit.findings if it.kind is FindingKind.MISSING])
+            mirror.repair(
+                [finding for finding in audit.findings if finding.kind is FindingKind.MISSING]
+            )
         for change in mirror.changes("index"):
             hand_on(change)
         status = assert_type(mirror.status(), MirrorStatus)

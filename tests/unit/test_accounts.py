@@ -27,8 +27,8 @@ def test_the_last_telling_of_a_uri_holds(tellings: list[ListingRow]) -> None:
 
 
 @given(TOLD, TOLD)
-def test_both_sides_are_judged_alike(one: ListingRow, other: ListingRow) -> None:
-    assert compare_rows(one, other)[0] is compare_rows(other, one)[0]
+def test_both_sides_are_judged_alike(row: ListingRow, other: ListingRow) -> None:
+    assert compare_rows(row, other)[0] is compare_rows(other, row)[0]
 
 
 @given(TOLD)
@@ -40,11 +40,11 @@ def test_nothing_differs_from_itself(told: ListingRow) -> None:
 
 @given(TOLD, TOLD)
 def test_what_is_the_same_shares_a_hash_and_no_length_speaks_against_it(
-    one: ListingRow, other: ListingRow
+    row: ListingRow, other: ListingRow
 ) -> None:
-    if compare_rows(one, other)[0] is ListingComparison.SAME:
-        assert one.hash == other.hash != ""
-        assert None in (one.length, other.length) or one.length == other.length
+    if compare_rows(row, other)[0] is ListingComparison.SAME:
+        assert row.hash == other.hash != ""
+        assert None in (row.length, other.length) or row.length == other.length
 
 
 def test_a_newer_lastmod_is_no_difference_when_the_hash_is_the_same() -> None:

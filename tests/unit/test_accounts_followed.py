@@ -45,7 +45,7 @@ def test_all_is_read_once_and_then_the_changes_after_it(follower: Follower) -> N
 
     assert follower.asked() == ["changes after 3, 0 s"]
     assert follower.recorded() == follower.system.resources
-    assert [(it.kind.value, it.uri) for it in follower.listed("changelist")] == [
+    assert [(item.kind.value, item.uri) for item in follower.listed("changelist")] == [
         ("updated", "https://h/a"),
         ("deleted", "https://h/b"),
         ("created", "https://h/d"),
@@ -110,7 +110,7 @@ def test_a_system_without_a_log_is_read_whole_after_some_hours(follower: Followe
 
     asked = follower.asked()
     assert asked.count("resources") == 1
-    assert not [one for one in asked if one.startswith("changes")]
+    assert not [name for name in asked if name.startswith("changes")]
     for _ in range(2):
         next(running)
     assert follower.asked().count("resources") == 1
@@ -130,9 +130,9 @@ def test_a_clock_that_was_set_back_has_all_read_again(follower: Follower) -> Non
 def test_another_address_has_all_read_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with scripted(monkeypatch, "one", "two") as (one, two):
-        first = Follower(one, tmp_path / "out")
-        one.put("a", b"a")
+    with scripted(monkeypatch, "one", "two") as (system, two):
+        first = Follower(system, tmp_path / "out")
+        system.put("a", b"a")
         first.publish()
         two.put("b", b"b")
         second = Follower(two, tmp_path / "out", "told:two")
@@ -188,18 +188,21 @@ def test_a_mere_feed_begins_with_the_present_and_an_empty_list(follower: Followe
 
     assert follower.asked()[0] == "position"
     assert sorted(follower.recorded()) == ["https://h/a", "https://h/b"]
-    assert [it.kind for it in follower.listed("changelist")] == [ChangeKind.CREATED] * 2
+    assert [item.kind for item in follower.listed("changelist")] == [ChangeKind.CREATED] * 2
 
 
 def test_feeds_that_are_followed_by_turns_each_go_on_where_they_were(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with scripted(monkeypatch, "one", "two") as (one, two):
-        first, second = Follower(one, tmp_path / "out"), Follower(two, tmp_path / "out", "told:two")
-        for it in (first, second):
-            it.system.tells_all = False
-            it.publish()
-        one.put("a", b"a")
+    with scripted(monkeypatch, "one", "two") as (system, two):
+        first, second = (
+            Follower(system, tmp_path / "out"),
+            Follower(two, tmp_path / "out", "told:two"),
+        )
+        for follower in (first, second):
+            follower.system.tells_all = False
+            follower.publish()
+        system.put("a", b"a")
         second.publish()
         two.put("b", b"b")
         assert counts(first.publish()) == (1, 0, 0, 0)
@@ -310,7 +313,11 @@ def test_what_cannot_be_published_is_left_out_and_counted(follower: Follower) ->
 
     done = follower.publish()
     assert counts(done) == (1, 0, 0, 3)
-    assert {it.name for it in done.omissions} == {"mailto:me", "https://h/a b", "nothing"}
+    assert {omission.name for omission in done.omissions} == {
+        "mailto:me",
+        "https://h/a b",
+        "nothing",
+    }
     follower.system.tell(ChangeKind.CREATED, Resource(uri="https://h/\0"))
     follower.system.put("b", b"b")
     done = follower.publish()

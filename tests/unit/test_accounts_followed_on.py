@@ -38,8 +38,8 @@ def test_a_change_keeps_its_time_where_that_is_later_than_all_before_it(
     minutes = [10, 5, 40, 600, 50]  # too early, and in the future
     resource = Resource(uri="https://h/a")
     changes = [
-        Change(kind=ChangeKind.UPDATED, time=start + timedelta(minutes=it), resource=resource)
-        for it in minutes
+        Change(kind=ChangeKind.UPDATED, time=start + timedelta(minutes=minute), resource=resource)
+        for minute in minutes
     ]
     follower.system.lots = [ChangeBatch("after 2", changes), ChangeBatch("after 3", changes[:1])]
 
@@ -48,7 +48,7 @@ def test_a_change_keeps_its_time_where_that_is_later_than_all_before_it(
     now, tick = follower.clock.now(), timedelta(microseconds=1)
     first = start + timedelta(minutes=10)
     third = start + timedelta(minutes=40)
-    assert [it.time for it in follower.log()] == [
+    assert [change.time for change in follower.log()] == [
         first,
         first + tick,
         third,

@@ -138,7 +138,7 @@ def test_that_a_log_is_gone_is_told_once(follower: Follower) -> None:
     fill(follower, 3)
     follower.system.forgotten = 10**6
     follower.system.put("new", b"x")
-    assert [it.code for it in follower.publish().scan.left] == ["log-lost"]
+    assert [left_file.code for left_file in follower.publish().scan.left] == ["log-lost"]
 
     follower.system.has_log = False
     follower.clock.advance(hours=24 * 8)

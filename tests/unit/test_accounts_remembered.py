@@ -52,7 +52,7 @@ def test_a_secret_is_remembered_by_where_it_is_and_never_itself(
     follower.publish()
 
     assert given(follower) == {"password": "hunter2", "table": "t"}
-    stored = b"".join(it.read_bytes() for it in follower.out.rglob("*") if it.is_file())
+    stored = b"".join(path.read_bytes() for path in follower.out.rglob("*") if path.is_file())
     assert b"env:PLACE" in stored
     assert b"hunter" not in stored
 

@@ -52,7 +52,7 @@ def publish(tmp_path: Path, clock: ManualClock) -> Publish:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    return {it.name: it.read_bytes() for it in (folder / "resourcesync").iterdir()}
+    return {path.name: path.read_bytes() for path in (folder / "resourcesync").iterdir()}
 
 
 def moment(folder: Path) -> datetime:
@@ -65,7 +65,11 @@ def moment(folder: Path) -> datetime:
 
 def changes(folder: Path) -> list[Change]:
     with (folder / "resourcesync/changelist.xml").open("rb") as stream:
-        return [it for it in reader.read_stream(stream, uri="").entries() if isinstance(it, Change)]
+        return [
+            entry
+            for entry in reader.read_stream(stream, uri="").entries()
+            if isinstance(entry, Change)
+        ]
 
 
 def test_a_clock_that_once_ran_ahead_dates_nothing_until_that_time_comes(
@@ -119,7 +123,9 @@ def test_a_source_that_was_silent_for_years_goes_on_when_that_is_meant(
 
     publish(2, step=PublicationStep.REBASE)
 
-    assert [it.time is not None and it.time >= FUTURE for it in changes(tmp_path)] == [True]
+    assert [change.time is not None and change.time >= FUTURE for change in changes(tmp_path)] == [
+        True
+    ]
     assert publish(3).publication.updated == 1
 
 

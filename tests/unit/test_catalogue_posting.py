@@ -38,15 +38,15 @@ def change(kind: str, name: str, version: int = 1) -> Change:
 
 def log(catalogue: PostedCatalogue) -> list[tuple[str, str]]:
     """Kind and name of each change; their times rise."""
-    found = [it for _, it in catalogue.changes()]
-    times = [it.time for it in found if it.time is not None]
+    found = [change for _, change in catalogue.changes()]
+    times = [change.time for change in found if change.time is not None]
     assert len(times) == len(found)
-    assert all(one < other for one, other in pairwise(times))
-    return [(it.kind.value, it.uri.rpartition("/")[2]) for it in found]
+    assert all(moment < other for moment, other in pairwise(times))
+    return [(change.kind.value, change.uri.rpartition("/")[2]) for change in found]
 
 
 def names(catalogue: PostedCatalogue) -> list[str]:
-    return [it.uri.rpartition("/")[2] for it in catalogue.resources()]
+    return [resource.uri.rpartition("/")[2] for resource in catalogue.resources()]
 
 
 def test_what_is_posted_is_in_both_tables(catalogue: PostedCatalogue) -> None:
@@ -175,16 +175,16 @@ def test_a_resource_that_is_told_twice_is_refused(catalogue: PostedCatalogue) ->
 def test_another_type_of_the_same_bytes_is_no_change_and_an_edit(
     catalogue: PostedCatalogue, path: Path
 ) -> None:
-    one = Resource(uri="https://h/a", length=1, digests=resource("a").digests)
-    catalogue.fill([one], NOW)
+    item = Resource(uri="https://h/a", length=1, digests=resource("a").digests)
+    catalogue.fill([item], NOW)
 
-    other = Resource(uri=one.uri, length=1, digests=one.digests, media_type="text/html")
+    other = Resource(uri=item.uri, length=1, digests=item.digests, media_type="text/html")
     done = catalogue.fill([other], NOW + HOUR)
 
     assert done == Posted(touched=1)
     assert log(catalogue) == []
     with FileCatalogue(path, ManualClock(NOW)) as published, published.snapshot() as snapshot:
-        assert list(snapshot.edits()) == [(one.uri, other)]
+        assert list(snapshot.edits()) == [(item.uri, other)]
 
 
 @pytest.mark.parametrize("name", ["length", "lastmod"])
@@ -192,8 +192,8 @@ def test_without_a_hash_another_length_or_time_is_a_change(
     catalogue: PostedCatalogue, name: str
 ) -> None:
     values = {"length": (1, 2), "lastmod": (NOW, NOW + HOUR)}[name]
-    one, other = (Resource(uri="https://h/a", **{name: value}) for value in values)  # type: ignore[arg-type]  # either name
-    catalogue.fill([one], NOW)
+    resource, other = (Resource(uri="https://h/a", **{name: value}) for value in values)  # type: ignore[arg-type]  # either name
+    catalogue.fill([resource], NOW)
 
     assert catalogue.fill([other], NOW + HOUR) == Posted(updated=1)
 
@@ -212,9 +212,9 @@ def test_programs_post_while_the_catalogue_is_published(
 def test_a_program_that_waits_too_long_for_another_is_told(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with PostedCatalogue(path) as one, PostedCatalogue(path) as other:
+    with PostedCatalogue(path) as catalogue, PostedCatalogue(path) as other:
         other._connection.execute("PRAGMA busy_timeout = 10")
-        one._connection.execute("BEGIN IMMEDIATE")
+        catalogue._connection.execute("BEGIN IMMEDIATE")
 
         with pytest.raises(LockedError, match="another program is writing"):
             other.post([change("created", "a")], NOW)
@@ -381,7 +381,7 @@ def test_what_other_programs_write_without_a_change_is_in_the_next_list(
         with published.snapshot() as snapshot:
             later = dict(snapshot.edits())
 
-    assert {uri[-1]: it is not None for uri, it in edits.items()} == {
+    assert {uri[-1]: resource is not None for uri, resource in edits.items()} == {
         "a": True, "b": False, "c": False, "d": True,
     }  # fmt: skip
     assert later == {"https://h/a": None}

@@ -115,6 +115,6 @@ def test_the_next_format_is_asked_when_the_first_has_no_patch() -> None:
     ],
 )
 def test_ours_are_for_json_and_xml(media_type: str, makers: list[str]) -> None:
-    found = [it.media_type for it in plugins.patch_makers() if it.supports(media_type)]
+    found = [maker.media_type for maker in plugins.patch_makers() if maker.supports(media_type)]
 
     assert found == makers

@@ -65,13 +65,13 @@ def test_a_copy_that_is_neither_is_different_and_one_that_is_either_is_asked_for
     settled = last(row(OLD), NEW)
 
     assert match_copy(copy(OTHER), settled) is Match.DIFFERENT
-    assert {match_copy(copy(it), settled) for it in (OLD, NEW)} == {Match.UNKNOWN}
+    assert {match_copy(copy(name), settled) for name in (OLD, NEW)} == {Match.UNKNOWN}
 
 
 def test_only_bytes_that_one_of_the_rows_lists_are_accepted() -> None:
     settled = last(row(OLD), NEW)
 
-    assert [verify_bytes(settled, 5, it)[1] is None for it in (OLD, NEW, OTHER)] == [
+    assert [verify_bytes(settled, 5, name)[1] is None for name in (OLD, NEW, OTHER)] == [
         True,
         True,
         False,

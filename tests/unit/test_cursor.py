@@ -246,7 +246,7 @@ def test_a_new_list_overtakes_an_open_one_when_it_begins_among_what_was_read_of_
 ) -> None:
     assert find_list_within_processed(spans, [seen(NOON, None)], newest) == found
     assert find_list_within_processed(spans, [seen(NOON, NOON + 3 * HOUR)], newest) == ""
-    read = [seen(NOON, None), *(seen(it.from_, None, it.uri) for it in spans if it.from_)]
+    read = [seen(NOON, None), *(seen(span.from_, None, span.uri) for span in spans if span.from_)]
     assert find_list_within_processed(spans, read, newest) == ""
 
 
@@ -256,10 +256,10 @@ def test_times_of_resources_move_t_only_where_no_change_has_its_own() -> None:
         return replace(change(uri, moment), resource=Resource(uri=uri, lastmod=at))
 
     both, borrowed = LatestChangeTime(NOON, NOON), LatestChangeTime(NOON, NOON)
-    for it in (moved("a", NOON + 3 * HOUR), change("b", NOON + HOUR), change("c", None)):
-        both.add(it)
-    for it in (moved("a", NOON + 3 * HOUR), change("far", NOON + 3 * DAY)):
-        borrowed.add(it)
+    for item in (moved("a", NOON + 3 * HOUR), change("b", NOON + HOUR), change("c", None)):
+        both.add(item)
+    for item in (moved("a", NOON + 3 * HOUR), change("far", NOON + 3 * DAY)):
+        borrowed.add(item)
 
     assert both.moment == NOON + HOUR
     assert borrowed.moment == NOON

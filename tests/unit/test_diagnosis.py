@@ -110,7 +110,9 @@ def test_what_is_wrong_with_a_mirror_is_said_with_what_to_do(
 
 
 def test_a_folder_that_is_no_mirror_has_no_memory_to_judge() -> None:
-    checks = {it.check for it in check_folder(replace(PLACE, is_mirror=False, damage="none"))}
+    checks = {
+        result.check for result in check_folder(replace(PLACE, is_mirror=False, damage="none"))
+    }
 
     assert checks == {"writing", "names", "room", "inodes"}
 

@@ -272,7 +272,7 @@ def test_an_entry_that_cannot_be_used_costs_that_entry_alone(told: str, reason: 
 
     assert list(opened.entries()) == []
     assert opened.refused == 1
-    assert [reason in it.reason and it.line > 0 for it in refused] == [True]
+    assert [reason in entry.reason and entry.line > 0 for entry in refused] == [True]
 
 
 def test_a_time_that_is_none_costs_its_entry_and_a_bad_link_only_itself() -> None:

@@ -183,7 +183,7 @@ def test_none_of_several_sitemaps_is_left_out_without_a_word() -> None:
         host.find()
 
     assert caught.value.code == "several-sets"
-    assert [one.uri for one in host.sets()] == [f"{HOST}/a.xml", f"{HOST}/b.xml"]
+    assert [offered_set.uri for offered_set in host.sets()] == [f"{HOST}/a.xml", f"{HOST}/b.xml"]
 
 
 def test_sitemaps_of_other_origins_are_asked_for_only_when_allowed() -> None:

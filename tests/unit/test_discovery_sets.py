@@ -149,7 +149,7 @@ def test_the_sets_of_several_descriptions_are_told_together() -> None:
         "/2.xml": capability_list("/films"),
     }
 
-    assert [one.uri for one in Host(said).sets()] == [
+    assert [offered_set.uri for offered_set in Host(said).sets()] == [
         f"{HOST}/maps/c.xml",
         f"{HOST}/texts/c.xml",
         f"{HOST}/2.xml",
@@ -184,7 +184,7 @@ def test_an_address_inside_a_set_offers_that_set(path: str, uri: str) -> None:
         "/sitemap.xml": listing(""),
     }
 
-    assert [one.uri for one in Host(said).sets(path)] == [HOST + uri]
+    assert [offered_set.uri for offered_set in Host(said).sets(path)] == [HOST + uri]
 
 
 def test_a_wish_that_the_address_contradicts_is_an_error() -> None:

@@ -20,7 +20,9 @@ links = st.tuples(st.sampled_from(["up", "index", "resourcesync"]), st.sampled_f
 
 
 def page_of(wanted: list[str]) -> Answer:
-    return Answer(body="".join(f"<link rel=resourcesync href='{it}'>" for it in wanted).encode())
+    return Answer(
+        body="".join(f"<link rel=resourcesync href='{name}'>" for name in wanted).encode()
+    )
 
 
 def field_of(target: str) -> Answer:
@@ -29,7 +31,7 @@ def field_of(target: str) -> Answer:
 
 
 def robots_of(wanted: list[str]) -> Answer:
-    return Answer(body="".join(f"Sitemap: {it}\n" for it in wanted).encode())
+    return Answer(body="".join(f"Sitemap: {name}\n" for name in wanted).encode())
 
 
 documents = st.builds(
@@ -48,7 +50,7 @@ answers = st.one_of(
     st.builds(field_of, st.sampled_from(NAMES)),
     st.builds(robots_of, st.lists(targets, max_size=5)),
     st.sampled_from([Answer(status=status) for status in (403, 404, 503)]),
-    st.sampled_from([Answer(body=it) for it in (b"", b"{}", b"<urlset", SITEMAP)]),
+    st.sampled_from([Answer(body=chunk) for chunk in (b"", b"{}", b"<urlset", SITEMAP)]),
 )
 worlds = st.dictionaries(st.sampled_from(PLACES), answers, max_size=len(PLACES))
 wishes = st.sampled_from(["", "a", "1", f"{HOST}/b.xml"])
@@ -99,7 +101,7 @@ def test_each_set_that_is_offered_can_be_chosen(world: dict[str, Answer], start:
         return
 
     assert len(host.asked) <= MOST
-    for one in offered:
-        found = outcome(host, start, SetChoice(requested=one.uri))
+    for offered_set in offered:
+        found = outcome(host, start, SetChoice(requested=offered_set.uri))
         # The set itself may turn out to be broken; it is never said not to be offered.
         assert isinstance(found, SourceLists) or found.code != "no-such-set"

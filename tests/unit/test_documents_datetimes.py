@@ -141,8 +141,13 @@ def test_a_bad_datetime_among_many_good_ones_costs_itself_alone(text: str) -> No
 
     assert told.refusals == []
     assert Resource(uri="http://a/9999") in told.entries
-    assert len([it for it in told.entries if isinstance(it, Resource) and it.lastmod]) == 1200
-    assert [(one.code, one.line) for one in told.tolerated] == [("time-invalid", 1004)]
+    assert (
+        len([entry for entry in told.entries if isinstance(entry, Resource) and entry.lastmod])
+        == 1200
+    )
+    assert [(tolerated.code, tolerated.line) for tolerated in told.tolerated] == [
+        ("time-invalid", 1004)
+    ]
 
 
 @pytest.mark.parametrize(("text", "moment"), LOOSE.items())
@@ -167,12 +172,14 @@ def test_a_good_datetime_is_read_alone_and_among_many(text: str, moment: datetim
 
 
 def test_times_of_different_length_that_look_alike_when_joined_are_told_apart() -> None:
-    one, other = "2013-02-03T04:05:06", "Z2013-02-03T04:05:06Z"
-    data = document(*(plain(one if n % 2 == 0 else other, n) for n in range(1500)))
+    name, other = "2013-02-03T04:05:06", "Z2013-02-03T04:05:06Z"
+    data = document(*(plain(name if n % 2 == 0 else other, n) for n in range(1500)))
 
     told = tell(data)
 
-    timed = [it for it in told.entries if isinstance(it, Resource) and it.lastmod is not None]
+    timed = [
+        entry for entry in told.entries if isinstance(entry, Resource) and entry.lastmod is not None
+    ]
     assert uris(timed) == [f"http://a/{n}" for n in range(0, 1500, 2)]
     assert len(told.entries) == 1500
 

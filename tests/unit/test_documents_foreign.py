@@ -207,15 +207,15 @@ def element(tree: object) -> ET.Element:
     if isinstance(inside, str):
         made.text = inside or None
     else:
-        made.extend(element(one) for one in inside)
+        made.extend(element(item) for item in inside)
     return made
 
 
-def same(one: ET.Element, other: ET.Element) -> bool:
+def same(element: ET.Element, other: ET.Element) -> bool:
     return (
-        (one.tag, one.attrib, one.text) == (other.tag, other.attrib, other.text)
-        and len(one) == len(other)
-        and all(map(same, one, other))
+        (element.tag, element.attrib, element.text) == (other.tag, other.attrib, other.text)
+        and len(element) == len(other)
+        and all(map(same, element, other))
     )
 
 

@@ -190,7 +190,7 @@ def test_blanks_before_the_declaration_are_passed_over(blanks: str) -> None:
 
     assert (len(told.entries), told.codes) == (1500, ["declaration-late"])
     [refusal] = tell(data).refusals
-    assert [it.line for it in told.refusals] == [refusal.line + blanks.count("\n")]
+    assert [refusal.line for refusal in told.refusals] == [refusal.line + blanks.count("\n")]
     with pytest.raises(MalformedDocumentError):
         tell_strictly(blanks.encode() + document(url()))
     with pytest.raises(MalformedDocumentError):

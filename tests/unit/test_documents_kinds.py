@@ -141,7 +141,7 @@ def test_what_is_said_wrongly_of_a_document_is_not_said(capability: str, bad: st
 
     assert wrong.entries == right.entries
     assert wrong.refusals == []
-    assert {one.code for one in wrong.tolerated} <= {"time-invalid", "length-invalid"}
+    assert {tolerated.code for tolerated in wrong.tolerated} <= {"time-invalid", "length-invalid"}
     assert len(wrong.tolerated) == 1
 
 

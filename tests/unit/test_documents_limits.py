@@ -163,7 +163,9 @@ def test_text_in_the_midst_of_regular_entries(extra: int, name: str) -> None:
 
     is_entry = name != "loc"
     assert len(told.entries) == len(rows(data)) == 6000 + is_entry
-    assert [(it.code, it.line) for it in told.refusals] == [("uri-too-long", 3004)] * (not is_entry)
+    assert [(refusal.code, refusal.line) for refusal in told.refusals] == [
+        ("uri-too-long", 3004)
+    ] * (not is_entry)
     assert ("value-long" in told.codes) == (is_entry and extra == 1)
 
 

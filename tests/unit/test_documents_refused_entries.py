@@ -96,7 +96,7 @@ def test_a_value_that_cannot_be_read_counts_as_not_said(inside: str, code: str) 
 
     assert told.entries[1] == Resource(uri="http://a/1")
     assert (uris(told.entries)[::2], told.refusals) == (["http://a/before", "http://a/after"], [])
-    assert [(one.code, one.line) for one in told.tolerated] == [(code, 5)]
+    assert [(tolerated.code, tolerated.line) for tolerated in told.tolerated] == [(code, 5)]
 
 
 def test_the_longest_loc_is_accepted_and_a_longer_one_is_refused() -> None:
@@ -120,7 +120,7 @@ def test_a_change_whose_datetime_cannot_be_read_has_no_time() -> None:
     )
 
     assert uris(told.entries) == ["http://a/1", "http://a/2", "http://a/3"]
-    assert [it.time for it in told.entries if isinstance(it, Change)] == [None] * 3
+    assert [entry.time for entry in told.entries if isinstance(entry, Change)] == [None] * 3
     assert (told.refusals, told.codes) == ([], ["time-invalid"])
 
 

@@ -70,7 +70,9 @@ def test_a_value_that_cannot_be_read_costs_itself_alone(odd: str, code: str, nam
     assert entries[MANY] == replace(sound, **missing)
     assert entries.count(sound) == 2 * MANY
     assert (opened.refused, opened.dropped) == (0, 1)
-    assert [(one.code, one.line) for one in opened.tolerated] == [(code, MANY + 4)]
+    assert [(tolerated.code, tolerated.line) for tolerated in opened.tolerated] == [
+        (code, MANY + 4)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -139,7 +141,7 @@ def test_a_change_whose_time_cannot_be_read_is_one_without_a_time() -> None:
         document(*[change()] * MANY, change(time="soon"), *[change()] * MANY, md=CHANGE_LIST)
     )
 
-    times = [it.time for it in told.entries if isinstance(it, Change)]
+    times = [entry.time for entry in told.entries if isinstance(entry, Change)]
     assert [index for index, time in enumerate(times) if time is None] == [MANY]
     assert len(times) == 2 * MANY + 1
     assert (told.refusals, told.codes) == ([], ["time-invalid"])

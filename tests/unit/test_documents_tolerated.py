@@ -172,7 +172,7 @@ FORGIVEN = {
 def test_what_is_forgiven_is_told_once(data: bytes, code: str, rule: str) -> None:
     told = tell(data)
 
-    found = {one.code: one for one in told.tolerated}
+    found = {tolerated.code: tolerated for tolerated in told.tolerated}
     assert len(found) == len(told.tolerated)
     assert (found[code].rule, told.refusals) == (rule, [])
     assert found[code].reason
@@ -186,7 +186,7 @@ def test_what_is_forgiven_is_refused_when_reading_is_strict(
     with pytest.raises(MalformedDocumentError) as caught:
         tell_strictly(data)
 
-    told = {one.code: one for one in tell(data).tolerated}
+    told = {tolerated.code: tolerated for tolerated in tell(data).tolerated}
     assert caught.value.code in told
     assert ("rule", told[caught.value.code].rule) in caught.value.evidence
     if len(told) == 1:
@@ -230,7 +230,7 @@ def test_the_place_of_the_first_fault_is_told() -> None:
 
     told = tell(document(*[url("http://a/1", "<lastmod>2013-01-01</lastmod>")] * MANY, odd, odd))
 
-    assert [(one.line, one.column) for one in told.tolerated] == [(MANY + 4, 1)]
+    assert [(tolerated.line, tolerated.column) for tolerated in told.tolerated] == [(MANY + 4, 1)]
 
 
 def test_a_time_without_a_zone_is_taken_as_utc() -> None:

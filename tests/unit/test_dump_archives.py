@@ -78,7 +78,7 @@ def test_a_resource_dump_that_is_superseded_is_in_the_archive_with_its_packages(
 
     former = parts(source, RESOURCES)
 
-    assert [it.at is not None for it in former] == [True] * 3
+    assert [part.at is not None for part in former] == [True] * 3
     for version, part in enumerate(former):
         name = part.uri.removeprefix(BASE)
         assert contents(source, name)["3.txt"] == f"version {version}".encode()
@@ -105,10 +105,10 @@ def test_changes_that_are_listed_no_more_are_in_a_closed_dump_of_the_archive(
     former = parts(source, CHANGES)
 
     header = told(source, naming.CHANGE_DUMP)[0]
-    ends = [it.until for it in former]
-    assert [it.from_ for it in former[1:]] == ends[:-1]
+    ends = [part.until for part in former]
+    assert [part.from_ for part in former[1:]] == ends[:-1]
     assert ends[-1] == header.from_
-    names = [it.uri.removeprefix(BASE) for it in former]
+    names = [part.uri.removeprefix(BASE) for part in former]
     assert sum(len(packages(source, name)) for name in names) == 4
     assert all(told(source, name)[0].until is not None for name in names)
     assert contents(source, names[-1])["3.txt"] == b"version 4"
@@ -123,11 +123,11 @@ def test_what_is_in_an_archive_for_too_long_is_removed(source: DumpedSource) -> 
     source.dump(changes=True, archive=2 * HOUR)
     (part,) = parts(source, RESOURCES)
     gone = {part.uri.removeprefix(BASE), RESOURCES}
-    kept = {it.uri for it in packages(source, naming.RESOURCE_DUMP)}
+    kept = {package.uri for package in packages(source, naming.RESOURCE_DUMP)}
     gone |= {
-        it.uri.removeprefix(BASE)
-        for it in packages(source, part.uri.removeprefix(BASE))
-        if it.uri not in kept
+        package.uri.removeprefix(BASE)
+        for package in packages(source, part.uri.removeprefix(BASE))
+        if package.uri not in kept
     }
     assert len(gone) == 3
     source.clock.advance(hours=3)
@@ -140,7 +140,7 @@ def test_what_is_in_an_archive_for_too_long_is_removed(source: DumpedSource) -> 
     source.dump(changes=True)
 
     assert gone.isdisjoint(source.documents.names())
-    assert {it.uri for it in packages(source, naming.RESOURCE_DUMP)} == kept
+    assert {package.uri for package in packages(source, naming.RESOURCE_DUMP)} == kept
 
 
 def test_without_an_archive_nothing_of_a_former_dump_is_kept(source: DumpedSource) -> None:

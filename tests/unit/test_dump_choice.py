@@ -62,43 +62,43 @@ def prospects(draw: st.DrawFn) -> PackageEstimate:
 
 @given(prospects(), st.sampled_from(POLICIES), st.none() | st.integers(0, 10**13))
 def test_a_package_is_taken_only_for_a_reason(
-    it: PackageEstimate, policy: DumpPolicy, room: int | None
+    estimate: PackageEstimate, policy: DumpPolicy, room: int | None
 ) -> None:
-    if not is_package_worth_fetching(it, policy, room):
+    if not is_package_worth_fetching(estimate, policy, room):
         return
     assert policy != "never"
-    assert it.wanted.count
-    assert room is None or (it.length or 0) + it.wanted.total <= room
-    if policy == "auto" and it.length is not None:
-        assert REQUEST_COST + it.length < cost_of_requests(it.wanted)
-    if policy == "auto" and it.entries is not None:
-        assert it.wanted.count * 10 >= it.entries
+    assert estimate.wanted.count
+    assert room is None or (estimate.length or 0) + estimate.wanted.total <= room
+    if policy == "auto" and estimate.length is not None:
+        assert REQUEST_COST + estimate.length < cost_of_requests(estimate.wanted)
+    if policy == "auto" and estimate.entries is not None:
+        assert estimate.wanted.count * 10 >= estimate.entries
 
 
 @given(prospects(), st.integers(0, 10**12))
 def test_what_is_worth_taking_is_so_at_a_lower_price_as_well(
-    it: PackageEstimate, length: int
+    estimate: PackageEstimate, length: int
 ) -> None:
     if (
-        it.length is not None
-        and length <= it.length
-        and is_package_worth_fetching(it, "auto", None)
+        estimate.length is not None
+        and length <= estimate.length
+        and is_package_worth_fetching(estimate, "auto", None)
     ):
-        cheaper = PackageEstimate(length=length, wanted=it.wanted, entries=it.entries)
+        cheaper = PackageEstimate(length=length, wanted=estimate.wanted, entries=estimate.entries)
         assert is_package_worth_fetching(cheaper, "auto", None)
 
 
 @given(prospects(), st.none() | st.integers(0, 10**13))
-def test_always_takes_whatever_auto_takes(it: PackageEstimate, room: int | None) -> None:
-    if is_package_worth_fetching(it, "auto", room):
-        assert is_package_worth_fetching(it, "always", room)
+def test_always_takes_whatever_auto_takes(estimate: PackageEstimate, room: int | None) -> None:
+    if is_package_worth_fetching(estimate, "auto", room):
+        assert is_package_worth_fetching(estimate, "always", room)
 
 
 def test_thousands_of_small_resources_are_worth_a_package_and_a_few_are_not() -> None:
     def worth(wanted: int, held: int, each: int = 1_000) -> bool:
         need = ResourceCount(count=wanted, size=wanted * each)
-        it = PackageEstimate(length=held * each, wanted=need, entries=held)
-        return is_package_worth_fetching(it, "auto", None)
+        estimate = PackageEstimate(length=held * each, wanted=need, entries=held)
+        return is_package_worth_fetching(estimate, "auto", None)
 
     assert worth(2_000, 2_000)
     assert worth(500, 2_000)
@@ -291,12 +291,12 @@ def test_each_thing_wanted_meets_all_that_is_held_of_it_in_order(
             holdings.add(held(name, position=position))
 
         found = {
-            fetch.listed.uri: [it.position for it in group]
+            fetch.listed.uri: [row.position for row in group]
             for fetch, group in join_wanted(fetches, holdings)
         }
 
     assert found == {
-        name: [n for n, it in enumerate(names) if it == name] for name in wanted & set(names)
+        name: [n for n, text in enumerate(names) if text == name] for name in wanted & set(names)
     }
 
 

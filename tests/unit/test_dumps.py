@@ -70,7 +70,7 @@ def test_a_dump_holds_every_resource_once(source: DumpedSource) -> None:
 
     assert contents(source) == source.originals.contents()
     assert len(done.packages) == 3
-    assert [it.name for it in done.written] == [naming.RESOURCE_DUMP]
+    assert [document.name for document in done.written] == [naming.RESOURCE_DUMP]
 
 
 def test_a_package_is_told_with_all_that_is_known_of_it(source: DumpedSource) -> None:
@@ -100,7 +100,7 @@ def test_a_dump_of_what_did_not_change_writes_nothing(source: DumpedSource) -> N
 
 def test_only_the_range_that_changed_is_packed_again(source: DumpedSource) -> None:
     source.dump()
-    first = {it.uri for it in packages(source)}
+    first = {package.uri for package in packages(source)}
     source.put("5.txt", "altered")
     source.publish()
 
@@ -108,11 +108,11 @@ def test_only_the_range_that_changed_is_packed_again(source: DumpedSource) -> No
 
     assert contents(source) == source.originals.contents()
     assert len(done.packages) == 1
-    assert len({it.uri for it in packages(source)} & first) == 2
+    assert len({package.uri for package in packages(source)} & first) == 2
     document = read_stream(BytesIO(source.bytes_of(naming.RESOURCE_DUMP)), uri="dump")
-    ats = [it.at for it in packages(source)]
-    assert document.header.at == min(it for it in ats if it is not None)
-    assert document.header.completed == max(it for it in ats if it is not None)
+    ats = [package.at for package in packages(source)]
+    assert document.header.at == min(moment for moment in ats if moment is not None)
+    assert document.header.completed == max(moment for moment in ats if moment is not None)
     assert len(set(ats)) == 2
 
 
@@ -128,13 +128,13 @@ def test_a_package_that_was_harmed_is_made_anew(source: DumpedSource) -> None:
 
 def test_packages_that_are_too_old_are_made_anew(source: DumpedSource) -> None:
     source.dump()
-    old = {it.uri for it in packages(source)}
+    old = {package.uri for package in packages(source)}
     source.put("5.txt", "altered")
     source.publish()
 
     source.dump(oldest=source.now())
 
-    assert old.isdisjoint(it.uri for it in packages(source))
+    assert old.isdisjoint(package.uri for package in packages(source))
     assert contents(source) == source.originals.contents()
 
 
@@ -156,7 +156,7 @@ def test_a_dump_is_whole_after_any_changes(seed: int) -> None:
         assert contents(source) == source.originals.contents()
         for package in packages(source):
             entries = list(opened(source, package).manifest().entries())
-            sizes = [it.length or 0 for it in entries if isinstance(it, Resource)]
+            sizes = [entry.length or 0 for entry in entries if isinstance(entry, Resource)]
             assert len(entries) <= 5
             assert sum(sizes) <= 60 or len(sizes) == 1
 
@@ -193,7 +193,7 @@ def test_very_many_packages_are_listed_in_parts() -> None:
     source.dump()
 
     head = read_stream(BytesIO(source.bytes_of(naming.RESOURCE_DUMP)), uri="dump")
-    parts = [it for it in head.entries() if isinstance(it, Part)]
+    parts = [entry for entry in head.entries() if isinstance(entry, Part)]
     listed = [
         entry
         for part in parts
@@ -309,7 +309,7 @@ def test_intervals_of_a_change_dump_meet_and_only_new_packages_are_made(
             source.put(f"{number}.txt", f"turn {turn}")
         source.publish()
         source.dump(resources=False, changes=True)
-    spans = [(it.from_, it.until) for it in packages(source, naming.CHANGE_DUMP)]
+    spans = [(package.from_, package.until) for package in packages(source, naming.CHANGE_DUMP)]
 
     assert len(spans) == 6
     assert [until for _, until in spans[:-1]] == [since for since, _ in spans[1:]]
@@ -339,7 +339,7 @@ def test_old_packages_of_changes_are_listed_no_more(source: DumpedSource) -> Non
 
     source.dump(resources=False, changes=True, oldest=source.now() - 72 * 3_600_000_000)
 
-    assert [it[2] for it in changes(source)] == [b"turn 2"]
+    assert [change[2] for change in changes(source)] == [b"turn 2"]
 
 
 # --- with the other documents --------------------------------------------------------------------
@@ -352,7 +352,9 @@ def test_the_capability_list_leads_to_the_dumps_in_the_order_of_the_specificatio
     source.publish()
 
     document = read_stream(BytesIO(source.bytes_of(naming.CAPABILITY_LIST)), uri="capabilities")
-    offered = [it.capability for it in document.entries() if isinstance(it, CapabilityEntry)]
+    offered = [
+        entry.capability for entry in document.entries() if isinstance(entry, CapabilityEntry)
+    ]
     assert offered == [
         Capability.RESOURCE_LIST,
         Capability.RESOURCE_DUMP,
@@ -369,6 +371,6 @@ def test_the_same_originals_give_the_same_packages() -> None:
             source.put(f"{number}.txt", f"content {number}")
         source.publish()
         source.dump()
-        made.append([source.bytes_at(it.uri) for it in packages(source)])
+        made.append([source.bytes_at(package.uri) for package in packages(source)])
 
     assert made[0] == made[1]

@@ -30,7 +30,7 @@ PREFIX = "https://h.example/data/"
 ROOT = "/srv/data"
 MD5 = "0123456789abcdef0123456789abcdef"
 PATHS = st.text(st.characters(codec="utf-8", exclude_characters="\x00/\\"), min_size=1).filter(
-    lambda it: it not in {".", ".."}
+    lambda name: name not in {".", ".."}
 )
 
 
@@ -49,25 +49,27 @@ def read(**fields: object) -> Resource:
 
 @given(st.lists(PATHS, min_size=1, max_size=3))
 def test_a_location_is_found_by_the_uri_that_it_means(parts: list[str]) -> None:
-    it, path = locations(), "/".join(parts)
+    item, path = locations(), "/".join(parts)
     for location in (
         {"type": "rel_path", "value": path},
         {"type": "rel_path", "value": f"/{path}"},
         {"type": "rel_path", "value": path.replace("/", "\\")},
         {"type": "abs_path", "value": f"{ROOT}/{path}"},
     ):
-        uri = it.uri(location)
+        uri = item.uri(location)
         assert uri.startswith(PREFIX)
         assert uri.isascii()
-        assert location["value"] in it.spellings(uri)
-        assert it.uri({"type": "url", "value": uri}) == uri
+        assert location["value"] in item.spellings(uri)
+        assert item.uri({"type": "url", "value": uri}) == uri
 
 
 def test_a_relative_path_is_quoted_and_a_url_is_not() -> None:
-    it = locations()
-    assert it.uri({"type": "rel_path", "value": "a b/é.pdf"}) == PREFIX + "a%20b/%C3%A9.pdf"
-    assert it.uri({"type": "url", "value": "https://o.example/%41 b"}) == "https://o.example/%41 b"
-    assert it.uri([{"type": "abs_path", "value": "/srv/data/x/../y.pdf"}]) == PREFIX + "y.pdf"
+    item = locations()
+    assert item.uri({"type": "rel_path", "value": "a b/é.pdf"}) == PREFIX + "a%20b/%C3%A9.pdf"
+    assert (
+        item.uri({"type": "url", "value": "https://o.example/%41 b"}) == "https://o.example/%41 b"
+    )
+    assert item.uri([{"type": "abs_path", "value": "/srv/data/x/../y.pdf"}]) == PREFIX + "y.pdf"
 
 
 @pytest.mark.parametrize("value", ["/srv/database/a", "/srv/data/../a", "/etc/passwd", "/srv/data"])

@@ -41,8 +41,8 @@ def poll(
         for number, event in enumerate(events)
         if event.visible <= now and event.at >= position.start
     ]
-    newest = max((it.logged for it in entries), default=position.start)
-    fresh = {it.name for it in entries} - position.seen
+    newest = max((entry.logged for entry in entries), default=position.start)
+    fresh = {entry.name for entry in entries} - position.seen
     boundary = min(newest, now + skew) - WINDOW
     return advance_position(position, entries, boundary=boundary, held=None), fresh
 
@@ -61,13 +61,13 @@ def test_each_change_is_told_once_however_late_it_is_seen(
 
 @given(EVENTS, st.integers(0, 400), st.integers(0, 400))
 def test_what_is_held_back_is_seen_again(events: list[Event], start: int, held: int) -> None:
-    told = [ReportedEntry(str(number), it.at) for number, it in enumerate(events)]
+    told = [ReportedEntry(str(number), event.at) for number, event in enumerate(events)]
     after = advance_position(
         LogPosition(log="a", start=start), told, boundary=450, held=max(start, held)
     )
 
     assert after.start <= max(start, held)
-    assert after.seen == {it.name for it in told if it.logged >= after.start}
+    assert after.seen == {entry.name for entry in told if entry.logged >= after.start}
 
 
 @given(st.lists(st.integers(0, 20), max_size=60), st.integers(0, 20))
@@ -80,8 +80,8 @@ def test_no_more_are_remembered_than_there_is_room_for(times: list[int], start: 
     finally:
         setattr(change_log, "MAX_REMEMBERED", positions_most)  # noqa: B010 - it is final elsewhere
 
-    assert sum(it.logged >= moment for it in known) <= most
-    assert moment == start or sum(it.logged >= start for it in known) > most
+    assert sum(entry.logged >= moment for entry in known) <= most
+    assert moment == start or sum(entry.logged >= start for entry in known) > most
 
 
 @pytest.mark.parametrize("text", ["", "17", "{}", "[]", '{"log": "a", "version": 2}', "\x00"])

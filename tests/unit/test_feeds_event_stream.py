@@ -12,7 +12,7 @@ def read(*chunks: bytes, last_id: str = "") -> list[ServerSentEvent]:
 
 
 def said(*chunks: bytes) -> list[tuple[str, bytes, str]]:
-    return [(it.kind, it.data, it.last_id) for it in read(*chunks) if it.has_data]
+    return [(event.kind, event.data, event.last_id) for event in read(*chunks) if event.has_data]
 
 
 def test_what_the_standard_shows_is_read_as_it_says() -> None:
@@ -33,8 +33,8 @@ def test_an_id_holds_until_another_one_comes_and_alone_is_no_event() -> None:
     (alone, event) = read(b"id: 7\n\ndata: a\n\n")
     assert (alone.last_id, alone.has_data) == ("7", False)
     assert (event.last_id, event.has_data) == ("7", True)
-    assert [it.last_id for it in read(b"data: a\n\n", last_id="3")] == ["3"]
-    assert [it.last_id for it in read(b"id: a\0b\ndata: a\n\n", last_id="3")] == ["3"]
+    assert [event.last_id for event in read(b"data: a\n\n", last_id="3")] == ["3"]
+    assert [event.last_id for event in read(b"id: a\0b\ndata: a\n\n", last_id="3")] == ["3"]
     assert read(b"event: x\n\n:\n\n\n\n") == []
 
 
@@ -48,7 +48,7 @@ def test_a_mark_of_the_byte_order_is_passed_over_and_a_retry_is_heard() -> None:
 def test_a_mark_that_comes_byte_by_byte_loses_no_event() -> None:
     stream = b"\xef\xbb\xbfdata: first\n\ndata: second\n\n"
 
-    assert [it.data for it in read(*(stream[i : i + 1] for i in range(len(stream))))] == [
+    assert [event.data for event in read(*(stream[i : i + 1] for i in range(len(stream))))] == [
         b"first",
         b"second",
     ]
@@ -97,7 +97,7 @@ def test_an_event_that_is_too_large_loses_its_data_and_nothing_else() -> None:
         events += reader.read(b"y" * 65_536)
         assert len(reader._rest) <= MAX_EVENT + 65_536
     events += reader.read(b"\n\ndata: b\n\n")
-    assert [(it.is_whole, it.last_id) for it in events] == [(False, "5"), (True, "5")]
+    assert [(event.is_whole, event.last_id) for event in events] == [(False, "5"), (True, "5")]
     assert events[0].data == b"y" * 200
 
 

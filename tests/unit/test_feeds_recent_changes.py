@@ -61,8 +61,8 @@ def log(kind: str, action: str, title: str = "Grace Hopper", **more: Any) -> dic
 
 def told(event: dict[str, Any], **values: str) -> list[tuple[str, str]]:
     heard = _hear(json.dumps(event).encode(), **values)
-    assert all(isinstance(it, Change) for it in heard.entries)
-    return [(it.kind.value, it.uri) for it in heard.entries if isinstance(it, Change)]
+    assert all(isinstance(entry, Change) for entry in heard.entries)
+    return [(entry.kind.value, entry.uri) for entry in heard.entries if isinstance(entry, Change)]
 
 
 def _hear(data: bytes, kind: str = "message", **values: str) -> Any:
@@ -200,7 +200,7 @@ def test_what_cannot_be_chosen_is_a_mistake(values: dict[str, str]) -> None:
 )
 def test_what_is_no_such_event_is_left_out(data: bytes) -> None:
     heard = _hear(data)
-    assert [type(it) for it in heard.entries] == [Omission]
+    assert [type(entry) for entry in heard.entries] == [Omission]
     assert heard.moment is None
 
 

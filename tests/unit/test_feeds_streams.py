@@ -119,10 +119,10 @@ def test_every_event_is_told_once_however_often_the_connection_is_cut(server: Ev
                 break
 
     assert names(told) == [f"n{number}" for number in range(24)]
-    asked = [it.get("last-event-id") for it in server.asked]
+    asked = [fields.get("last-event-id") for fields in server.asked]
     assert asked[0] is None
     assert asked[2:4] == ["4", "8"]
-    assert {it["accept"] for it in server.asked} == {"text/event-stream"}
+    assert {fields["accept"] for fields in server.asked} == {"text/event-stream"}
 
 
 def test_who_does_not_wait_has_what_was_there_and_who_comes_back_the_rest(
@@ -135,7 +135,7 @@ def test_who_does_not_wait_has_what_was_there_and_who_comes_back_the_rest(
         began = time.monotonic()
         told = list(account.changes(position, 0))
         assert time.monotonic() - began < 1.5
-        assert [(it.kind.value, it.uri) for it in told[-1].changes] == [
+        assert [(change.kind.value, change.uri) for change in told[-1].changes] == [
             ("updated", "https://h/a"),  # what the line says, whatever the event is called
             ("deleted", "https://h/b"),
         ]
@@ -368,9 +368,9 @@ def test_the_first_reading_begins_at_the_moment_that_was_chosen(server: EventSer
         told = list(account.changes(account.position(), 0))
         list(account.changes(told[-1].position, 0))
 
-    assert [it.uri[-2:] for it in told[0].changes] == ["P0", "P1", "P2"]
+    assert [change.uri[-2:] for change in told[0].changes] == ["P0", "P1", "P2"]
     assert told[0].changes[1].time == moment + timedelta(seconds=1)
-    assert [it.get("since") for it in server.asked] == ["2026-01-02T03:04:05Z", None]
+    assert [fields.get("since") for fields in server.asked] == ["2026-01-02T03:04:05Z", None]
     assert server.asked[1]["last-event-id"] == "2"
 
 
@@ -399,4 +399,4 @@ def test_a_stream_that_does_not_reach_back_is_a_gap(server: EventServer) -> None
         with pytest.raises(DiscontinuityError, match="reach back"):
             list(account.changes(told[-1].position, 0))
     with wikimedia(server, gaps="accept") as account:
-        assert [len(it.changes) for it in account.changes(told[-1].position, 0)] == [1]
+        assert [len(change.changes) for change in account.changes(told[-1].position, 0)] == [1]

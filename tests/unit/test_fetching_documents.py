@@ -45,7 +45,7 @@ def test_a_fetch_that_is_cut_short_closes_what_it_began(is_raised: bool) -> None
     with pytest.raises(type(error)):
         next(coming)
 
-    assert [it.closed for it in files] == [False, True, True]
+    assert [file.closed for file in files] == [False, True, True]
     assert first.stream.read() == b""  # it is the caller's
     first.stream.seek(0)
     assert first.stream.read() == b"half"
@@ -62,4 +62,4 @@ def test_who_wants_no_more_documents_leaves_no_file_open() -> None:
     next(coming)
     coming.close()  # type: ignore[attr-defined]  # it is a generator
 
-    assert [it.closed for it in files] == [False, True, True]
+    assert [file.closed for file in files] == [False, True, True]

@@ -90,7 +90,7 @@ def test_a_round_reads_each_file_once_and_each_scan_no_more_than_its_part(hours:
     scans = 30 if hours >= 24 else 30 * 24
     for scan in range(scans + 1):
         due = RereadSchedule.since(note, now)
-        found = [it for it in files if due.is_due(it, -DAY * 1_000)]
+        found = [file for file in files if due.is_due(file, -DAY * 1_000)]
         assert len(found) <= 2 * len(files) // scans, "it is spread over the round"
         assert scan or not found, "the first scan reads all anyway"
         counts.update(found)

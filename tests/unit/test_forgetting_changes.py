@@ -108,7 +108,7 @@ def test_a_change_dump_never_leaps_over_what_is_forgotten() -> None:
 
     recorded, dumps = plan.read_plan(source.catalogue), read_dumps(source.catalogue)
     assert recorded is not None
-    assert [one.since for one in dumps.changes] == [recorded.start]
+    assert [change.since for change in dumps.changes] == [recorded.start]
     with source.catalogue.snapshot() as snapshot:
         assert dumps.changes[0].entries == len(list(snapshot.changes(after=recorded.known_after)))
     source.put(next(names))

@@ -115,7 +115,10 @@ def test_a_handle_that_posted_gets_again_afterwards() -> None:
             assert kept(second) == b"body"
         fetcher.close()
 
-    assert [(it.method, it.body) for it in listener.heard] == 2 * [("POST", b"<x/>"), ("GET", b"")]
+    assert [(heard.method, heard.body) for heard in listener.heard] == 2 * [
+        ("POST", b"<x/>"),
+        ("GET", b""),
+    ]
 
 
 def test_none_among_the_requests_is_asked_again_while_others_are_in_flight() -> None:
@@ -135,7 +138,7 @@ def test_none_among_the_requests_is_asked_again_while_others_are_in_flight() -> 
         outcomes = list(fetcher.fetch(requests(server.origin)))
         fetcher.close()
 
-    assert [it.request.uri.rpartition("/")[2] for it in outcomes] == ["quick", "slow"]
+    assert [outcome.request.uri.rpartition("/")[2] for outcome in outcomes] == ["quick", "slow"]
     assert len(asked) == 3
 
 

@@ -92,7 +92,7 @@ def test_https_goes_through_a_tunnel_in_which_the_proxy_sees_no_secret(
             fetcher.close()
 
     assert [kept(response(outcome)) for outcome in outcomes] == [b"x"] * 3
-    assert {it.fields["authorization"] for it in secure.asked} == {"Bearer own-s3cret"}
+    assert {asked.fields["authorization"] for asked in secure.asked} == {"Bearer own-s3cret"}
     assert set(proxy.targets()) == {f"CONNECT {name}:443"}
     for asked in proxy.asked:
         assert not {"authorization", "from"} & asked.fields.keys()
@@ -101,8 +101,8 @@ def test_https_goes_through_a_tunnel_in_which_the_proxy_sees_no_secret(
 
 def test_the_proxys_secret_goes_to_the_proxy_only(authority: trustme.CA, ca_file: str) -> None:
     with HostileServer(tls=tls(authority)) as secure, HostileServer() as plain:
-        for one in (secure, plain):
-            one.on("*", answer(body=b"x"))
+        for server in (secure, plain):
+            server.on("*", answer(body=b"x"))
         with Proxy() as proxy:
             fetcher = quick_fetcher(
                 secure.origin,
@@ -111,15 +111,15 @@ def test_the_proxys_secret_goes_to_the_proxy_only(authority: trustme.CA, ca_file
                 proxy_secret=SECRET,
                 ca_file=ca_file,
             )
-            for one in (secure, plain):
-                response(fetch_one(fetcher, one.origin + "/x"))
+            for server in (secure, plain):
+                response(fetch_one(fetcher, server.origin + "/x"))
             fetcher.close()
 
-    sent = {it.fields.get("proxy-authorization") for it in proxy.asked}
+    sent = {asked.fields.get("proxy-authorization") for asked in proxy.asked}
     assert sent == {"Basic " + b64encode(":".join(SECRET).encode()).decode()}
     assert len(proxy.asked) == 2
-    for one in (secure, plain):
-        assert "proxy-authorization" not in one.asked[0].fields
+    for server in (secure, plain):
+        assert "proxy-authorization" not in server.asked[0].fields
 
 
 def test_a_secret_of_an_origin_is_not_sent_to_another_one_by_the_same_proxy() -> None:
@@ -135,7 +135,7 @@ def test_a_secret_of_an_origin_is_not_sent_to_another_one_by_the_same_proxy() ->
         outcome = fetch_one(fetcher, own.origin + "/x")
 
     assert kept(response(outcome)) == b"y"
-    sent = {it.target: it.fields.get("authorization") for it in proxy.asked}
+    sent = {asked.target: asked.fields.get("authorization") for asked in proxy.asked}
     assert sent == {own.origin + "/x": "Bearer own-s3cret", other.origin + "/y": None}
 
 
@@ -183,8 +183,8 @@ def test_many_hosts_by_one_proxy_do_not_wait_for_one_another(per_host: int) -> N
         return answer(body=str(both.broken).encode())
 
     with HostileServer() as first, HostileServer("127.0.0.2") as second, Proxy() as proxy:
-        for one in (first, second):
-            one.on("/x", once_both_are_asked)
+        for server in (first, second):
+            server.on("/x", once_both_are_asked)
         fetcher = quick_fetcher(
             first.origin, second.origin, proxy=proxy.url, per_host=per_host, timeout=9.0, retries=0
         )

@@ -239,16 +239,16 @@ def test_a_host_that_accepts_nothing_is_given_up() -> None:
     with socket.create_server(("127.0.0.1", 0), backlog=0) as full:
         port = full.getsockname()[1]
         held = [socket.socket() for _ in range(4)]
-        for one in held:
-            one.setblocking(False)
-            one.connect_ex(("127.0.0.1", port))
+        for item in held:
+            item.setblocking(False)
+            item.connect_ex(("127.0.0.1", port))
         origin = f"http://127.0.0.1:{port}"
         fetcher = quick_fetcher(origin, connect_timeout=0.2, retries=0, timeout=5.0)
 
         outcome = failure(fetch_one(fetcher, origin + "/x"))
 
-        for one in held:
-            one.close()
+        for item in held:
+            item.close()
     assert isinstance(outcome.error, SourceUnavailableError)
     assert outcome.error.code == "timeout"
 

@@ -66,7 +66,7 @@ def test_head_tells_the_fields_and_leaves_the_sink_empty(server: HostileServer) 
 
     assert (asked.status, asked.headers["content-length"], kept(asked)) == (200, "5000000000", b"")
     assert kept(after) == b"abc", "the next request is a GET again"
-    assert [it.text.partition(" ")[0] for it in server.asked] == ["HEAD", "GET"]
+    assert [asked.text.partition(" ")[0] for asked in server.asked] == ["HEAD", "GET"]
 
 
 @pytest.mark.parametrize(

@@ -172,7 +172,7 @@ def test_what_robots_said_is_not_asked_again_by_the_next_fetcher(
     for _ in range(3):
         assert kept(response(_again(server, notebook, "/open"))) == b"x"
 
-    assert [it.target for it in server.asked] == ["/robots.txt", "/open", "/open", "/open"]
+    assert [asked.target for asked in server.asked] == ["/robots.txt", "/open", "/open", "/open"]
     assert notebook.read[server.origin].startswith(remembered)
 
 
@@ -184,7 +184,7 @@ def test_a_ban_that_is_remembered_is_asked_for_again_before_it_is_obeyed(
     notebook = _Notebook()
     assert failure(_again(server, notebook, "/x")).error.code == "robots"
     assert failure(_again(server, notebook, "/x")).error.code == "robots"
-    assert [it.target for it in server.asked] == ["/robots.txt", "/robots.txt"]
+    assert [asked.target for asked in server.asked] == ["/robots.txt", "/robots.txt"]
 
     server.on("/robots.txt", answer(body=b""))
     assert kept(response(_again(server, notebook, "/x"))) == b"x"

@@ -88,11 +88,11 @@ def test_a_note_that_tells_nothing_takes_nothing_back(note: str | None) -> None:
 def test_a_list_that_only_grew_or_was_merged_takes_nothing_back(
     before: list[tuple[str, int]], after: list[tuple[str, int]]
 ) -> None:
-    before.sort(key=lambda it: it[1])
-    later = [(uri, hours + 20) for uri, hours in sorted(after, key=lambda it: it[1])]
+    before.sort(key=lambda item: item[1])
+    later = [(uri, hours + 20) for uri, hours in sorted(after, key=lambda item: item[1])]
     known = LastChanges.from_note(read([], before).encode())
     grown = [*before, *later]
-    merged = sorted(dict(grown).items(), key=lambda it: it[1])
+    merged = sorted(dict(grown).items(), key=lambda item: item[1])
     for listed in (grown, merged, grown[::-1]):
         again = LastChanges.from_note(known.encode())
         for uri, hours in listed:

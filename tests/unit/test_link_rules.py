@@ -64,7 +64,7 @@ def test_a_link_to_what_is_not_there_is_not_told_unless_it_is_wanted() -> None:
 def test_a_rule_may_be_for_some_paths_only() -> None:
     rule = "describes:{dir}{stem} only=*.xml always"
 
-    assert [it.href for it in links(rule, "d/a.pdf.xml")] == [BASE + "d/a.pdf"]
+    assert [link.href for link in links(rule, "d/a.pdf.xml")] == [BASE + "d/a.pdf"]
     assert links(rule, "d/a.pdf") == []
 
 
@@ -135,8 +135,8 @@ def test_links_are_recorded_with_the_resources() -> None:
 
     with catalogue.snapshot() as snapshot:
         told = {
-            it.uri.removeprefix(BASE): [(n.rel, n.href) for n in it.links]
-            for it in snapshot.resources()
+            resource.uri.removeprefix(BASE): [(n.rel, n.href) for n in resource.links]
+            for resource in snapshot.resources()
         }
     assert told == {
         "a.pdf": [("describedby", BASE + "a.pdf.xml")],

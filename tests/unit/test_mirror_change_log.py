@@ -43,10 +43,10 @@ def test_a_life_is_told_in_order_with_the_digests_before(state: SqliteMirrorStat
     state.commit(StateTransaction(suspect=[as_unknown(copy("a", "2"))]))
     state.commit(StateTransaction(removed=["a"], now=8))
 
-    one, two = (f"sha-256:{content * 64}" for content in "12")
+    name, two = (f"sha-256:{content * 64}" for content in "12")
     assert list(state.changes(0)) == [
-        LoggedChange(1, 5, "created", "a", "p/a", 1, one, ""),
-        LoggedChange(2, 6, "updated", "a", "p/a", 1, two, one),
+        LoggedChange(1, 5, "created", "a", "p/a", 1, name, ""),
+        LoggedChange(2, 6, "updated", "a", "p/a", 1, two, name),
         LoggedChange(3, 7, "touched", "a", "p/a", 1, two, two),
         LoggedChange(4, 8, "deleted", "a", "p/a", 1, "", two),
     ]
@@ -218,15 +218,18 @@ def test_it_is_remembered_when_each_change_came_and_how_the_source_dates_it(
     state.commit(StateTransaction(removed=["a"], now=7))
     put(state, copy("b", "1", 9), None)
 
-    found = [(it.time, it.kind, it.uri, it.dated) for it in state.arrivals(0, 100)]
+    found = [
+        (arrival.time, arrival.kind, arrival.uri, arrival.dated)
+        for arrival in state.arrivals(0, 100)
+    ]
     assert found == [
         (9, "created", "b", None),
         (7, "deleted", "a", None),
         (5, "created", "a", 3),
     ]
-    assert [it.time for it in state.arrivals(7, 100)] == [9, 7]
-    assert [it.time for it in state.arrivals(8, 100)] == [9]
-    assert [it.time for it in state.arrivals(0, 2)] == [9, 7]
+    assert [arrival.time for arrival in state.arrivals(7, 100)] == [9, 7]
+    assert [arrival.time for arrival in state.arrivals(8, 100)] == [9]
+    assert [arrival.time for arrival in state.arrivals(0, 2)] == [9, 7]
 
 
 def test_the_newest_runs_are_kept_and_found(

@@ -31,7 +31,7 @@ def state() -> SqliteMirrorState:
 
 
 def kinds(state: SqliteMirrorState) -> list[tuple[str, str]]:
-    return [(it.kind, it.uri) for it in state.changes(2)]
+    return [(change.kind, change.uri) for change in state.changes(2)]
 
 
 def test_links_that_are_new_or_gone_are_told_once_and_only_of_what_is_here(

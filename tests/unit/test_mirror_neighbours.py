@@ -19,7 +19,7 @@ from resourcesync.ports.mirror import (
 )
 
 BASE = "http://source.example/"
-_INDEXES_SINCE = next(n for n, it in enumerate(MIGRATIONS) if "copy_path" in it)
+_INDEXES_SINCE = next(n for n, name in enumerate(MIGRATIONS) if "copy_path" in name)
 PATHS = st.lists(st.sampled_from(["a", "b", "a.b", "a0", "a!9"]), min_size=1, max_size=3).map(
     "/".join
 )
@@ -48,7 +48,7 @@ def meets(found: Iterable[tuple[str, str]], paths: list[str]) -> tuple[object, o
     pairs = set(found)
     exact = {*paths, *(folder for path in paths for folder in folders_of(path))}
     at = {pair for pair in pairs if pair[1] in exact}
-    return at, {it for it in paths if any(path.startswith(f"{it}/") for _, path in pairs)}
+    return at, {name for name in paths if any(path.startswith(f"{name}/") for _, path in pairs)}
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -57,7 +57,9 @@ def test_what_is_looked_up_is_what_reading_all_finds(
     tmp_path: Path, named: dict[str, tuple[str, bool]], paths: list[str]
 ) -> None:
     copies, tasks = rows(named)
-    everything = [(it.uri, it.path) for it in copies] + [(it.uri, it.path) for it in tasks]
+    everything = [(copy.uri, copy.path) for copy in copies] + [
+        (task.uri, task.path) for task in tasks
+    ]
     (tmp_path / "s").unlink(missing_ok=True)
     with SqliteMirrorState(tmp_path / "s") as state:
         state.commit(StateTransaction(installed=copies, pending=tasks, now=1))
@@ -87,8 +89,8 @@ def test_a_state_without_the_indexes_gets_them_and_looks_up_by_them(tmp_path: Pa
         db.set_trace_callback(asked.append)
         list(find_path_conflicts(db, BASE, ["a!9", "b/c"]))
         db.set_trace_callback(None)
-        plans = [str(row[3]) for it in asked for row in db.execute(f"EXPLAIN QUERY PLAN {it}")]
+        plans = [str(row[3]) for name in asked for row in db.execute(f"EXPLAIN QUERY PLAN {name}")]
     db.close()
-    assert any("copy_path" in it for it in plans)
-    assert any("pending_path" in it for it in plans)
-    assert not [it for it in plans if it.startswith(("SCAN copy", "SCAN pending"))]
+    assert any("copy_path" in plan for plan in plans)
+    assert any("pending_path" in plan for plan in plans)
+    assert not [plan for plan in plans if plan.startswith(("SCAN copy", "SCAN pending"))]

@@ -115,7 +115,7 @@ def test_all_of_a_large_trash_is_read_and_rows_may_go_meanwhile(state: SqliteMir
     for row in state.trash(removed_before=6):
         read.append(row)
         if len(read) % 20_000 == 0:
-            state.commit(StateTransaction(purged=[it.place for it in read[-20_000:]]))
+            state.commit(StateTransaction(purged=[trash_row.place for trash_row in read[-20_000:]]))
 
     assert read == [row for row in rows if row.removed < 6]
     assert state.trash_at("000000") is None
@@ -330,9 +330,11 @@ def test_dates_and_validators_that_a_later_change_may_share_are_forgotten(tmp_pa
         "of a minute": (day + minute, day + 2 * minute),
         "of a second": (day + second, day + 2 * second),
     }
-    rows = [copy(uri)._replace(lastmod=it, installed=end) for uri, (it, end) in over.items()]
-    early = [it._replace(uri=f"{it.uri}, early", installed=it.installed - 1) for it in rows]
-    hashed = [it._replace(uri=f"{it.uri}, hashed", listed="sha-256:x") for it in early]
+    rows = [
+        copy(uri)._replace(lastmod=number, installed=end) for uri, (number, end) in over.items()
+    ]
+    early = [row._replace(uri=f"{row.uri}, early", installed=row.installed - 1) for row in rows]
+    hashed = [copy._replace(uri=f"{copy.uri}, hashed", listed="sha-256:x") for copy in early]
     path = tmp_path / "s"
     with sqlite3.connect(path) as db:
         db.executescript(
@@ -345,7 +347,7 @@ def test_dates_and_validators_that_a_later_change_may_share_are_forgotten(tmp_pa
     db.close()
 
     with SqliteMirrorState(path) as state:
-        forgotten = [it._replace(lastmod=None) for it in early]
+        forgotten = [copy._replace(lastmod=None) for copy in early]
         assert list(state.copies()) == sorted([*rows, *forgotten, *hashed])
         assert state.note("unsure") == "1"
         assert state.document("list") == ProcessedDocument("list", 0, None, 3, "digest", "", "")

@@ -39,8 +39,8 @@ def read(octets: bytes) -> list[Resource | Change]:
 @given(st.lists(RESOURCES | CHANGES, max_size=3))
 def test_what_is_written_is_read_back(entries: list[Resource | Change]) -> None:
     lines = [
-        ndjson.write(it) if isinstance(it, Resource) else ndjson.write_change(7, it)
-        for it in entries
+        ndjson.write(entry) if isinstance(entry, Resource) else ndjson.write_change(7, entry)
+        for entry in entries
     ]
 
     assert all(line.count(b"\n") == 1 for line in lines)

@@ -50,7 +50,7 @@ def read(content: bytes, **limits: int) -> tuple[list[OaiRecord], OaiResponse]:
 
 
 def identifiers(records: list[OaiRecord]) -> list[str]:
-    return [it.header.identifier if it.header else "" for it in records]
+    return [record.header.identifier if record.header else "" for record in records]
 
 
 def test_a_page_of_records_is_read() -> None:
@@ -60,7 +60,7 @@ def test_a_page_of_records_is_read() -> None:
     )
     records, answer = read(page(record(0, MARC % "x"), deleted, token="a b&amp;c"))
 
-    first, last = (it.header for it in records)
+    first, last = (record.header for record in records)
     assert first is not None
     assert last is not None
     assert (first.identifier, first.datestamp, first.sets) == (
@@ -84,9 +84,9 @@ def test_prefixes_that_only_values_use_are_kept() -> None:
         '<q:qdc xmlns:q="urn:q" xmlns:dcterms="http://purl.org/dc/terms/">'
         '<q:id xsi:type="dcterms:URI" xml:lang="en">a &lt; b</q:id></q:qdc>'
     )
-    [it], _ = read(page(record(0, qdc)))
+    [oai_record], _ = read(page(record(0, qdc)))
 
-    root = minidom.parseString(it.metadata).documentElement
+    root = minidom.parseString(oai_record.metadata).documentElement
     assert root is not None
     assert root.getAttribute("xmlns:dcterms") == "http://purl.org/dc/terms/"
     assert root.getAttribute("xmlns:xsi") == XSI
@@ -98,9 +98,9 @@ def test_prefixes_that_only_values_use_are_kept() -> None:
 
 
 def test_metadata_in_the_namespace_around_it_keeps_it() -> None:
-    [it], _ = read(page(record(0, "<thing><part/></thing>")))
+    [oai_record], _ = read(page(record(0, "<thing><part/></thing>")))
 
-    root = minidom.parseString(it.metadata).documentElement
+    root = minidom.parseString(oai_record.metadata).documentElement
     assert root is not None
     assert root.namespaceURI == "http://www.openarchives.org/OAI/2.0/"
 
@@ -112,11 +112,11 @@ def test_metadata_in_the_namespace_around_it_keeps_it() -> None:
 def test_a_record_that_is_no_xml_costs_that_record_alone(bad: str, place: int) -> None:
     texts = ["<dc>x</dc>", MARC % "y", "<dc>z</dc>"]
     texts[place] = f"<dc>{bad}</dc>"
-    records, answer = read(page(*(record(at, it) for at, it in enumerate(texts)), token="more"))
+    records, answer = read(page(*(record(at, name) for at, name in enumerate(texts)), token="more"))
 
     assert identifiers(records) == ["oai:r:0", "oai:r:1", "oai:r:2"]
-    assert [bool(it.problem) for it in records] == [at == place for at in range(3)]
-    assert [bool(it.metadata) for it in records] == [at != place for at in range(3)]
+    assert [bool(record.problem) for record in records] == [at == place for at in range(3)]
+    assert [bool(record.metadata) for record in records] == [at != place for at in range(3)]
     assert answer.token == ListToken(value="more", size=7)
     assert answer.response_date == "2026-01-31T12:00:00Z"
 
@@ -152,7 +152,7 @@ def test_a_record_that_lacks_something_is_told_as_unusable(
         record=1_000,
     )
 
-    assert [bool(it.problem) for it in records] == [False, True, False]
+    assert [bool(record.problem) for record in records] == [False, True, False]
     assert problem in records[1].problem
     assert not records[1].metadata
 
@@ -172,7 +172,7 @@ def test_what_is_cut_short_is_never_taken_for_the_whole(
 ) -> None:
     if bad < len(texts):
         texts[bad] = "<dc>\x02</dc>"
-    whole = page(*(record(at, it) for at, it in enumerate(texts)))
+    whole = page(*(record(at, name) for at, name in enumerate(texts)))
     content = whole[: int(len(whole.rstrip()) * cut)]
 
     with pytest.raises((TruncatedDocumentError, MalformedDocumentError)):
@@ -188,7 +188,7 @@ def test_what_is_cut_short_is_never_taken_for_the_whole(
     )
 )
 def test_records_are_the_same_beside_a_broken_one(texts: list[str]) -> None:
-    told = [record(at, it) for at, it in enumerate(texts)]
+    told = [record(at, name) for at, name in enumerate(texts)]
     sound, _ = read(page(*told))
     beside, _ = read(page(record(20, "\x03"), *told))
 

@@ -36,18 +36,20 @@ def test_files_and_metadata_are_linked_both_ways(tmp_path: Path, listing: str) -
     )
     made.fill()
     pdf, csv = f"{HOST}/10673/1/thesis.pdf", f"{HOST}/10673/1/data.csv"
-    metadata = [f"{BASE}resource/10673/1/{it}.xml" for it in ("mods", "oai_dc")]
+    metadata = [f"{BASE}resource/10673/1/{name}.xml" for name in ("mods", "oai_dc")]
 
     assert sorted(made.told) == sorted([pdf, csv, *metadata])
     for uri in metadata:
         links = made.told[uri].describes
-        assert [(it.href, it.media_type) for it in links] == [
+        assert [(link.href, link.media_type) for link in links] == [
             (csv, "text/csv"),
             (pdf, "application/pdf"),
         ]
     told = made.told[pdf]
-    assert [it.href for it in told.described_by] == metadata
-    assert [it.href.rpartition("=")[2] for it in told.collections] == ["col_10673_2"]
+    assert [link.href for link in told.described_by] == metadata
+    assert [collection.href.rpartition("=")[2] for collection in told.collections] == [
+        "col_10673_2"
+    ]
     assert (told.length, told.media_type) == (len(THESIS.body), "application/pdf")
     assert bool(told.digests) == (listing != "ore")
     assert told.lastmod is not None
@@ -102,7 +104,7 @@ def test_a_file_of_two_items_is_told_once_with_all_its_metadata(tmp_path: Path) 
 
     made.provider.remove("1")
     made.follow()
-    assert [it.href for it in made.told[uri].described_by] == [f"{BASE}resource/2/oai_dc.xml"]
+    assert [link.href for link in made.told[uri].described_by] == [f"{BASE}resource/2/oai_dc.xml"]
 
     made.provider.remove("2")
     made.follow()
@@ -207,4 +209,4 @@ def test_killed_while_files_are_asked_for_the_next_run_is_right(tmp_path: Path) 
     made.killed_after = None
 
     assert len(files(made.fill())) == 5
-    assert {it.length for uri, it in made.told.items() if uri.startswith(HOST)} == {8}
+    assert {resource.length for uri, resource in made.told.items() if uri.startswith(HOST)} == {8}

@@ -41,7 +41,7 @@ def _md5(body: bytes) -> Digest:
 def test_addresses_in_dublin_core_are_mentions() -> None:
     found = parse_item_metadata(metadata("oai_dc"))
 
-    assert [(it.uri.rpartition("/")[2], it.is_listed) for it in found.files] == [
+    assert [(file.uri.rpartition("/")[2], file.is_listed) for file in found.files] == [
         ("5", False),
         ("my%20thesis%20%C3%A9.pdf", False),
         ("license.txt", False),
@@ -61,8 +61,8 @@ def test_what_xoai_says_of_access_is_found() -> None:
 
 def test_what_is_no_address_of_the_web_is_not_found() -> None:
     rows = "".join(
-        f"<dc:identifier>{it}</dc:identifier>"
-        for it in (
+        f"<dc:identifier>{name}</dc:identifier>"
+        for name in (
             "10.1/x",
             "urn:isbn:1",
             "file:///etc/passwd",
@@ -73,7 +73,7 @@ def test_what_is_no_address_of_the_web_is_not_found() -> None:
     )
     text = f'<r xmlns:dc="http://purl.org/dc/elements/1.1/">{rows}</r>'
 
-    assert [it.uri for it in parse_item_metadata(text.encode()).files] == ["https://a%20b/c"]
+    assert [file.uri for file in parse_item_metadata(text.encode()).files] == ["https://a%20b/c"]
 
 
 @pytest.mark.parametrize("text", [b"", b"<a>", b"<!DOCTYPE a><a/>"])
@@ -86,7 +86,7 @@ def chosen(*files: MetadataFile, **values: str) -> list[str]:
     choice = parse_options(
         "oai:https://r.example/oai", {k.replace("_", "-"): v for k, v in values.items()}
     )
-    return [it.uri for it in choice.select_files(ItemMetadata(files=files))]
+    return [file.uri for file in choice.select_files(ItemMetadata(files=files))]
 
 
 def test_files_are_chosen_by_bundle_and_pattern() -> None:
@@ -104,8 +104,8 @@ def test_files_are_chosen_by_bundle_and_pattern() -> None:
 
 def test_addresses_of_files_can_be_rewritten() -> None:
     pages = [
-        MetadataFile(uri=f"https://j.example/article/view/{it}", is_listed=False)
-        for it in ("1", "1/2", "1/3")
+        MetadataFile(uri=f"https://j.example/article/view/{name}", is_listed=False)
+        for name in ("1", "1/2", "1/3")
     ]
 
     assert chosen(*pages, files="*/view/*/*", rewrite="/view/ => /download/") == [

@@ -98,7 +98,7 @@ def test_a_record_in_another_set_is_told_again(tmp_path: Path) -> None:
     [told] = made.follow().values()
 
     assert told is not None
-    assert [it.href.rpartition("=")[2] for it in told.collections] == ["other"]
+    assert [collection.href.rpartition("=")[2] for collection in told.collections] == ["other"]
 
 
 def test_of_a_record_that_is_listed_twice_the_later_one_counts(tmp_path: Path) -> None:
@@ -153,9 +153,9 @@ def test_days_are_asked_for_where_the_repository_knows_no_seconds(tmp_path: Path
     made.fill()
     made.follow()
 
-    times = [it[key] for it in lists(made) for key in ("from", "until") if key in it]
+    times = [fields[key] for fields in lists(made) for key in ("from", "until") if key in fields]
     assert times
-    assert {len(it) for it in times} == {10}
+    assert {len(time) for time in times} == {10}
 
 
 def test_windows_cover_everything_once(tmp_path: Path) -> None:
@@ -164,9 +164,9 @@ def test_windows_cover_everything_once(tmp_path: Path) -> None:
     made.fill()
 
     windows = [
-        (it.get("from", ""), it.get("until", ""))
-        for it in lists(made)
-        if "until" in it or "from" in it
+        (fields.get("from", ""), fields.get("until", ""))
+        for fields in lists(made)
+        if "until" in fields or "from" in fields
     ]
     assert windows[:3] == [
         ("", "2025-12-10T09:59:59Z"),
@@ -183,7 +183,7 @@ def test_records_of_a_day_and_later_can_be_chosen(tmp_path: Path) -> None:
     made.follow()
 
     assert len(made.metadata()) == 3
-    assert {it["from"] for it in lists(made)} == {"2026-01-01T00:00:09Z"}
+    assert {fields["from"] for fields in lists(made)} == {"2026-01-01T00:00:09Z"}
 
 
 def test_the_beginning_that_a_provider_tells_is_not_passed(tmp_path: Path) -> None:
@@ -269,13 +269,17 @@ def test_what_cannot_be_told_from_what_is_gone_is_kept(tmp_path: Path) -> None:
 def test_formats_are_told_with_links_to_each_other(tmp_path: Path) -> None:
     made = titled(tmp_path, count=1, prefixes="oai_dc,mods", changefreq="never")
     made.fill()
-    dc, mods = (f"{BASE}resource/10673/0/{it}.xml" for it in ("oai_dc", "mods"))
+    dc, mods = (f"{BASE}resource/10673/0/{name}.xml" for name in ("oai_dc", "mods"))
 
     told = made.told[dc]
-    assert [it.href for it in told.profiles] == ["http://www.openarchives.org/OAI/2.0/oai_dc/"]
-    assert [(it.href, it.media_type) for it in told.alternates] == [(mods, "application/xml")]
-    assert [it.href for it in made.told[mods].alternates] == [dc]
-    assert [it.href for it in told.collections] == [
+    assert [profile.href for profile in told.profiles] == [
+        "http://www.openarchives.org/OAI/2.0/oai_dc/"
+    ]
+    assert [(alternate.href, alternate.media_type) for alternate in told.alternates] == [
+        (mods, "application/xml")
+    ]
+    assert [alternate.href for alternate in made.told[mods].alternates] == [dc]
+    assert [collection.href for collection in told.collections] == [
         "https://repo.example/oai/request?verb=ListRecords&metadataPrefix=oai_dc&set=col_10673_2"
     ]
     assert (told.media_type, told.changefreq) == ("application/xml", "never")
@@ -289,7 +293,7 @@ def test_all_formats_are_published_when_that_is_asked(tmp_path: Path) -> None:
     made = titled(tmp_path, count=1, prefixes="*", files_from="xoai")
     made.fill()
 
-    names = {it.rpartition("/")[2] for it in made.files()}
+    names = {file.rpartition("/")[2] for file in made.files()}
     assert names == {"oai_dc.xml", "mods.xml", "mets.xml", "ore.xml"}
 
 
@@ -305,7 +309,7 @@ def test_one_format_of_an_item_may_be_withdrawn(tmp_path: Path) -> None:
 
     news = made.follow()
 
-    dc, mods = (f"{BASE}resource/10673/0/{it}.xml" for it in ("oai_dc", "mods"))
+    dc, mods = (f"{BASE}resource/10673/0/{name}.xml" for name in ("oai_dc", "mods"))
     assert news[mods] is None
     assert set(news) == {dc, mods}
     assert made.told[dc].alternates == ()
@@ -318,7 +322,9 @@ def test_sets_choose_and_are_told(tmp_path: Path) -> None:
     made.fill()
 
     told = {
-        uri.rpartition("/oai_dc")[0].rpartition("/")[2]: [it.href for it in resource.collections]
+        uri.rpartition("/oai_dc")[0].rpartition("/")[2]: [
+            collection.href for collection in resource.collections
+        ]
         for uri, resource in made.told.items()
     }
     address = "https://repo.example/c/"

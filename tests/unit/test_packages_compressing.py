@@ -47,7 +47,7 @@ def test_nearly_all_noise_is_seen_and_stored() -> None:
     samples = [LUCK.randbytes(LUCK.randrange(128, 9_000)) for _ in range(500)]
 
     assert sum(map(is_noise, samples)) > 480
-    assert all(compress_short(it, compact=False) == (STORED, it) for it in samples)
+    assert all(compress_short(sample, compact=False) == (STORED, sample) for sample in samples)
 
 
 @pytest.mark.parametrize("size", range(0, 128, 9))

@@ -41,9 +41,9 @@ TEXT = MANIFEST.data
     [("x", "x"), ("x", "/x"), ("x", "X"), ("é", "e\u0301"), ("ß", "SS"), ("x", "x/y"),
      ("X", "x/y/z")],
 )  # fmt: skip
-def test_names_that_some_system_takes_for_one_are_refused(one: str, other: str) -> None:
-    more = [Forged(it.encode(), local={"flags": 0x800}, central={"flags": 0x800})
-            for it in (one, "x-y", "w", other)]  # fmt: skip
+def test_names_that_some_system_takes_for_one_are_refused(name: str, other: str) -> None:
+    more = [Forged(name.encode(), local={"flags": 0x800}, central={"flags": 0x800})
+            for name in (name, "x-y", "w", other)]  # fmt: skip
 
     assert refusal(sound(A, more=more)) == "zip-duplicate"
 

@@ -52,7 +52,7 @@ def test_a_fault_can_be_seen_before_the_bytes_are_asked_for() -> None:
     text = manifest(listed("/gone", TWO), listed("/a", TWO), listed("/b", ONE))
     members = list(opened(packed(text, ("a", ONE + TWO), ("b", ONE))).members())
 
-    assert [it.fault.code if it.fault else "" for it in members] == [
+    assert [member.fault.code if member.fault else "" for member in members] == [
         "member-missing",
         "length-mismatch",
         "",
@@ -104,7 +104,8 @@ def test_the_changes_of_one_uri_come_in_the_order_of_the_manifest() -> None:
     )
     data = packed(text, ("3", b"three"), ("2", TWO), ("1", ONE))
     told = [
-        "" if it.is_deletion else b"".join(it.chunks()).decode() for it in opened(data).members()
+        "" if member.is_deletion else b"".join(member.chunks()).decode()
+        for member in opened(data).members()
     ]
 
     assert told == ["one", "two", "", "three"]
@@ -141,7 +142,7 @@ def test_a_patch_is_read_by_the_path_of_its_link() -> None:
     entry = changed("/1", "updated", ONE).replace("</url>", ln)
     wrong = changed("/1", "updated", ONE).replace("</url>", ln.replace('length="', 'length="1'))
     reader = opened(packed(manifest(entry, wrong, md=CHANGES_MD), ("1", ONE), ("p.json", patch)))
-    links = [link for it in reader.members() for link in it.entry.resource.links]  # type: ignore[union-attr]  # a Change Dump
+    links = [link for member in reader.members() for link in member.entry.resource.links]  # type: ignore[union-attr]  # a Change Dump
 
     assert b"".join(reader.linked(links[0])) == patch
     assert reader.unlisted == []
@@ -237,7 +238,7 @@ def test_refused_entries_of_the_manifest_are_told() -> None:
     reader = opened(packed(text, ("a", ONE)))
 
     def members() -> Iterator[str]:
-        return (it.entry.uri for it in reader.members(on_refused=refused.append))
+        return (member.entry.uri for member in reader.members(on_refused=refused.append))
 
     assert list(members()) == ["http://h/a"]
     assert len(refused) == 1

@@ -55,7 +55,7 @@ def test_parts_with_the_newest_changes_first_come_in_the_order_of_time() -> None
     reader = opened(nested(parts, FILES, md=CHANGES_MD))
 
     changes = [entry for entry in reader.manifest().entries() if isinstance(entry, Change)]
-    assert [change.resource.path for change in changes] == [f"/{it}" for it in names[:3]]
+    assert [change.resource.path for change in changes] == [f"/{name}" for name in names[:3]]
     assert all(change.time == change.resource.lastmod for change in changes)
 
 
@@ -67,7 +67,7 @@ def test_an_entry_that_cannot_be_used_stays_one_that_names_its_resource() -> Non
     reader = opened(nested(parts, FILES))
     entries = list(reader.manifest(on_refused=refused.append).entries())
 
-    assert [it.uri for it in refused] == ["http://h/bad", "http://h/bad"]
+    assert [entry.uri for entry in refused] == ["http://h/bad", "http://h/bad"]
     assert len(entries) == len(FILES) + 1
 
 
@@ -107,7 +107,7 @@ def test_a_part_that_cannot_be_used_spoils_the_package(index: bytes) -> None:
 
 
 def test_the_whole_is_bounded_in_bytes_and_in_entries() -> None:
-    parts = {f"/{it}": manifest(LISTED[it % 5], md=RESOURCES_MD) for it in range(20)}
+    parts = {f"/{number}": manifest(LISTED[number % 5], md=RESOURCES_MD) for number in range(20)}
     package = nested(parts, FILES)
     small = replace(DEFAULT_LIMITS, manifest=Limits(bytes=2_000))
     few = replace(DEFAULT_LIMITS, manifest=Limits(entries=3))

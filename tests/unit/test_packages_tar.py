@@ -30,7 +30,7 @@ def test_a_tar_is_read_in_the_order_of_its_manifest(
     mode: str, names: tuple[str, ...], prefix: str
 ) -> None:
     data = {"manifest.xml": TEXT, "a": ONE, "d/b": TWO, "extra": b"x"}
-    found = unpack(tarball(*((prefix + it, data[it]) for it in (*names, "extra")), mode=mode))
+    found = unpack(tarball(*((prefix + name, data[name]) for name in (*names, "extra")), mode=mode))
 
     assert found.given == [("http://h/a", ONE), ("http://h/d/b", TWO)]
     assert (found.faults, found.unlisted) == ([], ["extra"])
@@ -42,8 +42,8 @@ def test_long_and_odd_names_are_read_in_every_form(mode: str, form: int) -> None
     name = "d" * 90 + "/" + "n" * 95 if form == tarfile.USTAR_FORMAT else "d" * 200 + "/ü" * 50
     stream = io.BytesIO()
     with tarfile.open(fileobj=stream, mode=mode, format=form) as tar:  # type: ignore[call-overload]  # any mode
-        for it, data in (("manifest.xml", manifest(listed("/" + name, ONE))), (name, ONE)):
-            info = tarfile.TarInfo(it)
+        for text, data in (("manifest.xml", manifest(listed("/" + name, ONE))), (name, ONE)):
+            info = tarfile.TarInfo(text)
             info.size = len(data)
             tar.addfile(info, io.BytesIO(data))
 
@@ -52,8 +52,8 @@ def test_long_and_odd_names_are_read_in_every_form(mode: str, form: int) -> None
 
 def test_members_in_the_opposite_order_are_given_as_far_as_the_limit_allows() -> None:
     names = [f"{i}" for i in range(10)]
-    text = manifest(*(listed("/" + it, TWO) for it in names))
-    data = tarball(("manifest.xml", text), *((it, TWO) for it in reversed(names)))
+    text = manifest(*(listed("/" + name, TWO) for name in names))
+    data = tarball(("manifest.xml", text), *((name, TWO) for name in reversed(names)))
     found = unpack(data, PackageLimits(rewinds=4))
 
     assert len(unpack(data).given) == 10
@@ -95,7 +95,7 @@ def test_a_link_or_a_device_is_refused_and_the_rest_is_read(kind: bytes) -> None
 )
 @pytest.mark.parametrize("mode", MODES)
 def test_names_are_as_strict_as_in_a_zip(mode: str, names: list[str], code: str) -> None:
-    assert refusal(tarball(*((it, TEXT) for it in names), mode=mode)) == code
+    assert refusal(tarball(*((name, TEXT) for name in names), mode=mode)) == code
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -221,8 +221,8 @@ def test_too_many_members_are_refused() -> None:
 
 def test_the_manifest_of_a_compressed_tar_can_be_read_beside_its_members() -> None:
     names = [f"{i:04}" for i in range(3000)]
-    text = manifest(*(listed("/" + it, TWO) for it in names))
-    data = tarball(*((it, TWO) for it in names), ("manifest.xml", text))
+    text = manifest(*(listed("/" + name, TWO) for name in names))
+    data = tarball(*((name, TWO) for name in names), ("manifest.xml", text))
 
     assert len(text) > 3 * 65_536
     assert len(unpack(data, PackageLimits(rewinds=3)).given) == len(names)

@@ -37,7 +37,7 @@ PAIR = [resource("http://h/1", ONE, "/a/1.txt"), resource("http://h/2", TWO, "/2
 
 def held(**data: bytes) -> Callable[[Resource | Link], Iterable[bytes]]:
     """Contents by the last letters of their paths."""
-    return lambda it: [data[it.path.rpartition("/")[2].partition(".")[0]]]
+    return lambda item: [data[item.path.rpartition("/")[2].partition(".")[0]]]
 
 
 BOTH = held(**{"1": ONE, "2": TWO})
@@ -68,16 +68,23 @@ def test_the_manifest_comes_first_and_says_what_the_entries_say() -> None:
 def test_every_member_has_the_same_time_and_attributes_and_no_extra_field() -> None:
     with zipfile.ZipFile(io.BytesIO(packed([*PAIR]))) as package:
         told = {
-            (it.date_time, it.external_attr, it.create_system, it.extra, it.comment, it.flag_bits)
-            for it in package.infolist()
+            (
+                info.date_time,
+                info.external_attr,
+                info.create_system,
+                info.extra,
+                info.comment,
+                info.flag_bits,
+            )
+            for info in package.infolist()
         }
 
     assert told == {((1980, 1, 1, 0, 0, 0), 0o100644 << 16, 3, b"", b"", 0)}
 
 
 def test_how_the_content_is_cut_into_chunks_changes_nothing() -> None:
-    def drops(it: Resource | Link) -> Iterator[bytes]:
-        for byte in next(iter(BOTH(it))):
+    def drops(item: Resource | Link) -> Iterator[bytes]:
+        for byte in next(iter(BOTH(item))):
             yield bytes([byte])
 
     assert packed([*PAIR], drops) == packed([*PAIR])
@@ -107,7 +114,7 @@ def test_what_is_compressed_already_is_stored() -> None:
     given = packed(entries, held(t=text, i=image, e=b""))
 
     with zipfile.ZipFile(io.BytesIO(given)) as package:
-        methods = {it.filename: it.compress_type for it in package.infolist()}
+        methods = {info.filename: info.compress_type for info in package.infolist()}
     assert methods == {"manifest.xml": 8, "t": 8, "i": 0, "e": 0}
 
 
@@ -186,7 +193,7 @@ def test_each_version_of_a_resource_has_its_own_member() -> None:
 
     assert [data for _, data in found.given] == [ONE, TWO]
     assert found.deleted == ["http://h/res7.html"]
-    assert [it.resource.path for it in planned if isinstance(it, Change)] == [
+    assert [item.resource.path for item in planned if isinstance(item, Change)] == [
         "/resources/00/00000-res7.html",
         "/resources/00/00001-res7.html",
         "",
@@ -201,7 +208,7 @@ def test_a_patch_is_packed_with_its_change() -> None:
     reader = opened(b"".join(write_package(CHANGES, [entry], BOTH)))
 
     assert b"".join(reader.linked(patch)) == TWO
-    assert [b"".join(it.chunks()) for it in reader.members()] == [ONE]
+    assert [b"".join(member.chunks()) for member in reader.members()] == [ONE]
 
 
 def test_a_deletion_that_has_a_path_is_refused() -> None:
@@ -215,7 +222,7 @@ def test_a_deletion_that_has_a_path_is_refused() -> None:
 
 
 def sized(*lengths: int) -> list[Resource]:
-    return [Resource(uri=f"http://h/{i}", length=it) for i, it in enumerate(lengths)]
+    return [Resource(uri=f"http://h/{i}", length=number) for i, number in enumerate(lengths)]
 
 
 @pytest.mark.parametrize(
@@ -232,8 +239,10 @@ def test_packages_are_as_full_as_they_may_be(size: PackageSize, expected: list[i
     entries = sized(5, 5, 9, 100, 0)
     packages = list(plan_packages(RESOURCES, entries, size=size))
 
-    assert [len(it) for it in packages][: len(expected)] == expected[: len(packages)]
-    assert [it.uri for package in packages for it in package] == [it.uri for it in entries]
+    assert [len(package) for package in packages][: len(expected)] == expected[: len(packages)]
+    assert [item.uri for package in packages for item in package] == [
+        entry.uri for entry in entries
+    ]
 
 
 def test_more_entries_at_the_end_change_only_the_last_package() -> None:
@@ -254,7 +263,9 @@ def test_a_manifest_never_grows_over_its_limit_and_uses_it(links: tuple[Link, ..
     packages = list(plan_packages(RESOURCES, entries, size=PackageSize(max_manifest=most)))
     sizes = [sum(map(len, write(RESOURCES, package))) for package in packages]
 
-    assert [it.uri for package in packages for it in package] == [it.uri for it in entries]
+    assert [item.uri for package in packages for item in package] == [
+        entry.uri for entry in entries
+    ]
     assert max(sizes) <= most
     assert min(sizes[:-1]) >= most - 4000
     assert len(sizes) >= 2

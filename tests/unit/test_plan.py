@@ -114,8 +114,10 @@ def test_a_policy_keeps_what_is_gone_and_the_reason_stays_known(
     decisions = list(apply_deletion_policy(decide(copies, rows, sweeping=sweeping), policy))
 
     reasons = ["deleted by the Source", "no longer listed" if sweeping else ""]
-    assert [type(it) for it in decisions] == expected
-    assert [it.reason for it in decisions if isinstance(it, Delete | Retain)] == reasons
+    assert [type(decision) for decision in decisions] == expected
+    assert [
+        decision.reason for decision in decisions if isinstance(decision, Delete | Retain)
+    ] == reasons
 
 
 def test_a_copy_of_which_the_list_tells_nothing_is_asked_about() -> None:

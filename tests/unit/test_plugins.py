@@ -32,8 +32,8 @@ def test_a_plug_in_is_found_by_its_group_and_name_and_imported_only_when_it_is_l
         "def make(base):\n    return base + '!'\n",
     )
     assert "flat" in plugins.names(plugins.MAPPERS)
-    found = [it for it in plugins.installed() if it.name == "flat"]
-    assert [(it.distribution, it.version, it.value) for it in found] == [
+    found = [plugin for plugin in plugins.installed() if plugin.name == "flat"]
+    assert [(plugin.distribution, plugin.version, plugin.value) for plugin in found] == [
         ("acme_maps", "1.2", "acme_maps:make")
     ]
     assert "acme_maps" not in sys.modules

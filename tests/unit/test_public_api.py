@@ -51,15 +51,15 @@ def ids(value: object) -> str:
 
 @pytest.mark.parametrize(("module", "name"), PUBLIC, ids=ids)
 def test_every_public_name_says_what_it_is(module: ModuleType, name: str) -> None:
-    it = getattr(module, name)
+    item = getattr(module, name)
 
-    assert name in ALIASES or re.match(r"[A-Z0-9`].*\.$", (it.__doc__ or "").split("\n")[0])
+    assert name in ALIASES or re.match(r"[A-Z0-9`].*\.$", (item.__doc__ or "").split("\n")[0])
 
 
 @pytest.mark.parametrize(("module", "name"), PUBLIC, ids=ids)
 def test_every_public_method_says_what_it_does(module: ModuleType, name: str) -> None:
-    it = getattr(module, name)
-    own = vars(it).items() if inspect.isclass(it) else ()
+    item = getattr(module, name)
+    own = vars(item).items() if inspect.isclass(item) else ()
     silent = [
         key
         for key, value in own
@@ -189,7 +189,7 @@ def test_a_good_document_has_no_findings_and_a_bad_one_has() -> None:
     assert list(resourcesync.validate(good, profile="sitemap")) == []
     broken = list(resourcesync.validate(good.replace(b"<loc>", b"<lok>")))
     assert broken
-    assert {it.severity for it in broken} >= {resourcesync.Severity.ERROR}
+    assert {finding.severity for finding in broken} >= {resourcesync.Severity.ERROR}
 
 
 def test_an_open_file_is_judged_as_its_bytes_are() -> None:
@@ -228,7 +228,7 @@ def test_an_option_that_does_not_exist_is_refused_as_python_does(tmp_path: Path)
         {"include": "*.html"},
         {"types": 3},
     ],
-    ids=lambda it: next(iter(it)),
+    ids=lambda item: next(iter(item)),
 )
 def test_a_value_that_cannot_work_is_refused_at_once(
     tmp_path: Path, options: dict[str, object]
@@ -269,14 +269,14 @@ def test_a_plan_counts_and_names_what_is_to_be_done(plan: resourcesync.Plan) -> 
 
     assert counts == (1, 1, 1, 1, 1)
     assert (plan.size, plan.unsized, plan.is_empty) == (5, 1, False)
-    assert [it.action for it in plan] == ["create", "update", "delete", "keep"]
-    assert [it.path for it in plan] == ["000001", "000002", "4", "5"]
+    assert [action.action for action in plan] == ["create", "update", "delete", "keep"]
+    assert [action.path for action in plan] == ["000001", "000002", "4", "5"]
     assert repr(plan) == "<Plan baseline: create=1, update=1, delete=1, keep=1, same=1>"
 
 
 def test_two_may_look_through_a_plan_at_once(plan: resourcesync.Plan) -> None:
     assert [(a.uri, b.uri) for a, b in zip(plan, plan, strict=True)] == [
-        (it.uri, it.uri) for it in plan
+        (action.uri, action.uri) for action in plan
     ]
 
 
@@ -292,7 +292,10 @@ def test_other_bytes_are_another_plan(plan: resourcesync.Plan) -> None:
 
 
 def test_what_is_in_step_or_kept_does_not_make_another_plan(plan: resourcesync.Plan) -> None:
-    plan.check(Mode.INCREMENTAL, lambda: (it for it in decisions() if not isinstance(it, Retain)))
+    plan.check(
+        Mode.INCREMENTAL,
+        lambda: (decision for decision in decisions() if not isinstance(decision, Retain)),
+    )
 
 
 def test_a_plan_without_deeds_is_empty(tmp_path: Path) -> None:

@@ -193,17 +193,17 @@ def test_changes_are_dated_to_the_microsecond_and_rise_when_the_clock_steps_back
 
 
 def test_the_same_catalogue_gives_the_same_bytes() -> None:
-    one, other = Source(limits=SMALL), Source(limits=SMALL)
-    for source in (one, other):
+    item, other = Source(limits=SMALL), Source(limits=SMALL)
+    for source in (item, other):
         source.put(*"abcdefg")
         source.publish()
         source.put(*"hijklm")
         source.publish()
     again = MemoryDocuments()
 
-    one.publish_only(again)
+    item.publish_only(again)
 
-    assert one.contents() == other.contents()
+    assert item.contents() == other.contents()
     assert content_of(again, naming.CHANGE_LIST) == content_of(other.documents, naming.CHANGE_LIST)
 
 
@@ -281,7 +281,9 @@ def test_the_index_begins_exactly_at_fifty_thousand_and_one() -> None:
     publication = source.publish_only()
 
     assert header_of(source, naming.RESOURCE_LIST).is_index
-    pages = [it.entries for it in publication.written if naming.is_replaceable(it.name)]
+    pages = [
+        document.entries for document in publication.written if naming.is_replaceable(document.name)
+    ]
     assert sorted(pages) == [1, 50_000]
 
 

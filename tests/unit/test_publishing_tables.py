@@ -142,7 +142,9 @@ def test_what_is_no_longer_listed_goes_after_a_day(world: TableWorld) -> None:
     assert world.followed() == many()
 
 
-@pytest.mark.parametrize("harm", [lambda it: it.unlink(), lambda it: it.write_bytes(b"<x/>")])
+@pytest.mark.parametrize(
+    "harm", [lambda item: item.unlink(), lambda item: item.write_bytes(b"<x/>")]
+)
 def test_documents_that_were_altered_are_written_again_as_they_were(
     world: TableWorld, harm: "object"
 ) -> None:
@@ -219,11 +221,11 @@ def test_a_publication_that_breaks_off_is_ended_as_it_was_begun(
 ) -> None:
     """Wherever it stops, the next run writes the bytes that an undisturbed run would have."""
     other = TableWorld(tmp_path / "undisturbed")
-    for it in (world, other):
-        it.tell(many())
-        it.publish(max_entries=50)
-        it.clock.advance(hours=1)
-        it.tell(many(MANY - 60))
+    for table_world in (world, other):
+        table_world.tell(many())
+        table_world.publish(max_entries=50)
+        table_world.clock.advance(hours=1)
+        table_world.tell(many(MANY - 60))
     former = other.bytes().keys()
     other.publish(PublishRequest(step=PublicationStep.REBASE))
 
@@ -260,7 +262,7 @@ def test_change_lists_go_on_without_a_gap_over_new_resource_lists(world: TableWo
         world.tell(rows(*names))
         world.publish(PublishRequest(step=PublicationStep.REBASE))
 
-    assert [it.uri.removeprefix(BASE) for it in world.changes()] == ["b", "c", "d"]
+    assert [change.uri.removeprefix(BASE) for change in world.changes()] == ["b", "c", "d"]
     assert world.followed() == rows(*"abcd")
 
 
@@ -311,7 +313,7 @@ def test_times_rise_though_the_clock_steps_back(world: TableWorld) -> None:
     world.tell(rows("a", "b", "c"))
     world.publish(PublishRequest(step=PublicationStep.UPDATE))
 
-    assert [it.time for it in world.changes()] == [
+    assert [change.time for change in world.changes()] == [
         second + timedelta(microseconds=number) for number in (1, 2)
     ]
     assert world.followed() == rows("a", "b", "c")

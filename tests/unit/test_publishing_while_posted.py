@@ -107,10 +107,10 @@ def check(documents: MemoryDocuments, log: list[Change], first: dict[int, int]) 
         if change.time <= at:
             assert change.resource.length is not None
             state[change.uri] = change.resource.length
-    assert {it.uri: it.length for it in listed if isinstance(it, Resource)} == state
+    assert {item.uri: item.length for item in listed if isinstance(item, Resource)} == state
     _, changes = entries(documents, naming.CHANGE_LIST)
-    told = [it for it in changes if isinstance(it, Change)]
-    later = [it for it in log if it.time is not None and it.time > at]
-    newer = [it for it in told if it.time is not None and it.time > at]
+    told = [change for change in changes if isinstance(change, Change)]
+    later = [change for change in log if change.time is not None and change.time > at]
+    newer = [change for change in told if change.time is not None and change.time > at]
     assert newer == later[: len(newer)]
-    assert len(told) == len({it.time for it in told})
+    assert len(told) == len({change.time for change in told})

@@ -44,8 +44,8 @@ def test_every_unit_has_one_outcome_and_only_those_fail_that_raise_or_kill_their
     found = list(outcomes(engine, units))
     engine.close()
 
-    assert sorted(it.name for it in found) == sorted(unit.name for unit in units)
-    failed = {it.name: it.failed for it in found if it.failed}
+    assert sorted(outcome.name for outcome in found) == sorted(unit.name for unit in units)
+    failed = {outcome.name: outcome.failed for outcome in found if outcome.failed}
     assert failed.keys() == {unit.name for unit in units if unit.does != "well"}
     assert {kind for kind, _ in failed.values()} <= {"engine"}
     for unit in units:
@@ -99,7 +99,7 @@ def test_what_was_done_before_the_workers_died_is_not_done_again() -> None:
     found = list(outcomes(engine, [Task(f"{number}") for number in range(5)]))
     engine.close()
 
-    assert sorted(it.name for it in found) == ["0", "1", "2", "3", "4"]
+    assert sorted(outcome.name for outcome in found) == ["0", "1", "2", "3", "4"]
     assert sorted(engine.given) == ["0", "1", "2", "2", "3", "4"]
 
 
@@ -110,7 +110,7 @@ def test_many_units_that_fail_among_others_do_not_end_the_run() -> None:
     engine.close()
 
     assert len(found) == 100
-    assert sum(it.failed is not None for it in found) == 50
+    assert sum(outcome.failed is not None for outcome in found) == 50
 
 
 def test_a_unit_that_raises_is_tried_three_times_and_the_log_says_why(
@@ -129,7 +129,7 @@ def test_a_unit_that_raises_is_tried_three_times_and_the_log_says_why(
 
     assert tried.count("bad") == TRIES
     assert tried.count("good") == 1
-    assert {it.name for it in found if it.failed} == {"bad"}
+    assert {outcome.name for outcome in found if outcome.failed} == {"bad"}
     assert caplog.messages.count("unit bad was lost: ValueError: no such thing") == TRIES
 
 
@@ -151,7 +151,7 @@ def test_each_loss_of_a_worker_is_told_in_a_line(what: str, said: str) -> None:
     )
     engine.close()
 
-    assert {it.name for it in found if it.failed} == {"bad"}
+    assert {outcome.name for outcome in found if outcome.failed} == {"bad"}
     assert len(told) == TRIES
     assert all(line.startswith(said) and "\n" not in line for line in told)
 
@@ -205,7 +205,7 @@ def test_units_without_end_are_read_as_they_are_done() -> None:
     running.close()  # type: ignore[attr-defined]  # it is a generator
     engine.close()
 
-    assert len({it.name for it in found}) == 50
+    assert len({outcome.name for outcome in found}) == 50
     assert next(numbers) <= 60
 
 
@@ -225,7 +225,7 @@ def test_nobody_is_asked_again_and_again_while_a_unit_is_done_alone() -> None:
     found = list(outcomes(engine, units, work=work, stop=lambda: next(asked) < 0))
     engine.close()
 
-    assert [it.failed for it in found] == [None, None]
+    assert [outcome.failed for outcome in found] == [None, None]
     assert next(asked) < 20
 
 

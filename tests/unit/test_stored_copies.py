@@ -30,7 +30,7 @@ def shelf(tmp_path: Path) -> ShelfStore:
 
 @pytest.fixture
 def copies(own: Path, shelf: ShelfStore) -> Iterator[StoredCopies]:
-    root, folder = (os.open(it, os.O_RDONLY) for it in (own.parent, own))
+    root, folder = (os.open(path, os.O_RDONLY) for path in (own.parent, own))
     local = FileTreeCopies(root, folder)
     yield StoredCopies(shelf, local.stage, ManualClock())
     local.close()
@@ -89,7 +89,7 @@ def test_a_store_that_is_down_is_not_asked_for_each_copy(
     with monkeypatch.context() as broken:
         broken.setattr(ShelfStore, "put", down)
         found = copies.install(batch)
-    assert all(isinstance(it, StorageError) and it.code == "store" for it in found)
+    assert all(isinstance(item, StorageError) and item.code == "store" for item in found)
     assert 3 <= len(asked) < 3 + in_flight
     assert list(copies.paths()) == []
 

@@ -60,23 +60,23 @@ def test_rows_are_counted_as_values_are(resources: list[Resource]) -> None:
 
     by_row._newest_text = by_value._newest_text = ""
     assert by_row == by_value
-    times = [it.lastmod for it in resources if it.lastmod is not None]
+    times = [resource.lastmod for resource in resources if resource.lastmod is not None]
     assert by_row.newest == max(times, default=None)
 
 
 @given(st.lists(RESOURCES, max_size=10), st.lists(RESOURCES, max_size=10))
 def test_surveys_add_up(left: list[Resource], right: list[Resource]) -> None:
-    whole, one, other = DocumentSurvey(), DocumentSurvey(), DocumentSurvey()
+    whole, survey, other = DocumentSurvey(), DocumentSurvey(), DocumentSurvey()
     for resource in left:
         whole.add_entry(resource)
-        one.add_entry(resource)
+        survey.add_entry(resource)
     for resource in right:
         whole.add_entry(resource)
         other.add_entry(resource)
 
-    one.add(other)
+    survey.add(other)
 
-    assert one == whole
+    assert survey == whole
 
 
 @given(st.text(max_size=300), st.text(max_size=300), st.text(max_size=40))
@@ -116,5 +116,5 @@ def test_a_hash_counts_where_verification_could_use_it(text: str) -> None:
 
     found.add_row(row(hash_text=text))
 
-    assert dict(found.algorithms) == dict.fromkeys((it.algorithm for it in digests), 1)
+    assert dict(found.algorithms) == dict.fromkeys((digest.algorithm for digest in digests), 1)
     assert (found.hashed, found.unprovable) == (bool(digests), bool(text) and not digests)

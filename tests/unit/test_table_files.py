@@ -203,12 +203,12 @@ def test_a_small_part_goes_with_a_neighbour_that_is_written_anew(
 ) -> None:
     uris = [f"{number:02}" for number in range(30)]
     table = copies_to_parts(map(copy, uris), into=tmp_path, stem="a", rows=10)
-    middle, one = str(tmp_path / "middle"), str(tmp_path / "one")
+    middle, name = str(tmp_path / "middle"), str(tmp_path / "one")
     tables.write_done(middle, [DoneRow(uri, None, None) for uri in uris[11:19]])
-    tables.write_done(one, [DoneRow(uris[touched], copy(uris[touched]), None)])
+    tables.write_done(name, [DoneRow(uris[touched], copy(uris[touched]), None)])
 
     small = tables.merge(table, [middle], into=str(tmp_path), stem="b", rows=10)
-    joined = tables.merge(small, [one], into=str(tmp_path), stem="c", rows=10)
+    joined = tables.merge(small, [name], into=str(tmp_path), stem="c", rows=10)
 
     assert [part.rows for part, _ in small] == [10, 2, 10]
     assert [part.rows for part, _ in joined] == sizes

@@ -43,8 +43,8 @@ def test_rows_that_cannot_be_published_are_left_out_and_told(world: TableWorld) 
     assert world.listed()[1] == good
     assert done.scan.files == 2
     assert done.scan.omitted == len(bad)
-    assert {it.name for it in done.omissions} == {row[0] for row in bad}
-    assert all(it.reason for it in done.omissions)
+    assert {omission.name for omission in done.omissions} == {row[0] for row in bad}
+    assert all(omission.reason for omission in done.omissions)
 
 
 def test_what_is_not_understood_has_not_gone(world: TableWorld) -> None:
@@ -57,7 +57,7 @@ def test_what_is_not_understood_has_not_gone(world: TableWorld) -> None:
     world.publish()
 
     assert world.followed() == [*rows("a"), *rows("b", length=2)]
-    assert [(it.kind, it.uri) for it in world.changes()] == [("updated", f"{BASE}b")]
+    assert [(change.kind, change.uri) for change in world.changes()] == [("updated", f"{BASE}b")]
 
 
 def test_of_the_copies_of_a_mirror_those_of_now_are_read(world: TableWorld) -> None:
@@ -161,7 +161,7 @@ def test_a_text_that_is_no_moment_is_a_fault_of_its_row(world: TableWorld) -> No
     [(uri, moment, *_)] = world.listed()[1]
     assert uri == f"{BASE}b"
     assert moment == int(midnight.timestamp() * 1_000_000)
-    assert [it.reason for it in done.omissions] == ["its lastmod is no time"]
+    assert [omission.reason for omission in done.omissions] == ["its lastmod is no time"]
 
 
 def test_rows_are_written_in_groups_of_one_size_whatever_pieces_they_come_in(
@@ -178,6 +178,8 @@ def test_rows_are_written_in_groups_of_one_size_whatever_pieces_they_come_in(
         writer.close()
 
     with parquet.ParquetFile(tmp_path / "rows.parquet") as found:
-        sizes = [found.metadata.row_group(it).num_rows for it in range(found.num_row_groups)]
+        sizes = [
+            found.metadata.row_group(number).num_rows for number in range(found.num_row_groups)
+        ]
         assert sizes == [4, 4, 4, 4, 4, 3]
         assert found.read().column("number").to_pylist() == list(range(23))

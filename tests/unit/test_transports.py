@@ -136,21 +136,21 @@ def transports(way: Way, http: Way = good) -> Transports:
 def test_what_a_transport_does_wrongly_is_a_failure_of_its_requests(way: Way) -> None:
     requests = [asked(f"shelf://h/{name}") for name in "abc"]
     outcomes = list(transports(way).fetch(requests))
-    assert {type(it) for it in outcomes} == {FetchFailure}
-    assert [it.request for it in outcomes] == requests
+    assert {type(outcome) for outcome in outcomes} == {FetchFailure}
+    assert [outcome.request for outcome in outcomes] == requests
 
 
 def test_a_request_that_is_answered_twice_has_its_first_answer() -> None:
     outcomes = list(transports(answers_twice).fetch([asked("shelf://h/a")]))
-    assert [type(it) for it in outcomes] == [FetchResponse]
+    assert [type(outcome) for outcome in outcomes] == [FetchResponse]
 
 
 def test_requests_find_the_transport_for_their_scheme_in_their_order() -> None:
     uris = ["http://h/1", "shelf://h/2", "SHELF://h/3", "https://h/4", "none://h/5"]
     fetcher = transports(good)
     outcomes = list(fetcher.fetch(map(asked, uris)))
-    assert [it.request.uri for it in outcomes] == uris
-    assert [kept(it) for it in outcomes] == [b"1", b"2", b"3", b"4", b""]
+    assert [outcome.request.uri for outcome in outcomes] == uris
+    assert [kept(outcome) for outcome in outcomes] == [b"1", b"2", b"3", b"4", b""]
     assert isinstance(outcomes[-1], FetchFailure)
     assert outcomes[-1].error.code == "no-plugin"
     second = outcomes[1]

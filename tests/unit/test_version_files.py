@@ -29,7 +29,7 @@ def keep(store: FolderVersions, body: bytes, name: str = NAME, length: int | Non
 
 
 def files(root: Path) -> dict[str, bytes]:
-    return {it.name: it.read_bytes() for it in root.rglob("*") if it.is_file()}
+    return {path.name: path.read_bytes() for path in root.rglob("*") if path.is_file()}
 
 
 def read(store: FolderVersions, name: str = NAME) -> bytes | None:

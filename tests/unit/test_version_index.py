@@ -87,7 +87,7 @@ def test_contents_are_let_go_exactly_when_no_version_needs_them(
             assert all(index.is_needed(name) for name in after)
         past = FileVersionReader(folder / "catalogue.db")
         for uri in (A, B):
-            told = [(it.uri, it.moment) for it in past.versions(uri, 0, 99)]
+            told = [(version.uri, version.moment) for version in past.versions(uri, 0, 99)]
             assert told == [(row[0], row[1]) for row in model.rows if row[0] == uri]
 
 
@@ -122,7 +122,9 @@ def done(
             row
             for row in former
             if int(row[4] or 0) < moment
-            and sum(1 for it in former if it[0] == row[0] and int(it[1] or 0) >= int(row[1] or 0))
+            and sum(
+                1 for item in former if item[0] == row[0] and int(item[1] or 0) >= int(row[1] or 0)
+            )
             > number
         ]
         model.drop(due)
@@ -183,9 +185,9 @@ def test_a_version_of_a_moment_is_the_last_one_before_it_or_else_the_first(tmp_p
         past = FileVersionReader(tmp_path / "catalogue.db")
 
         found = [past.at(A, moment) for moment in (5, 10, 19, 20, 99, None)]
-        assert [it and it.moment for it in found] == [10, 10, 10, 20, 30, 30]
+        assert [version and version.moment for version in found] == [10, 10, 10, 20, 30, 30]
         assert past.at(B, 10) is None
         assert found[2] is not None
         ends = past.first_and_last(found[2])
-        assert [it and it.moment for it in ends] == [10, 30]
-        assert [it.moment for it in past.versions(A, 10, 1)] == [20]
+        assert [end and end.moment for end in ends] == [10, 30]
+        assert [version.moment for version in past.versions(A, 10, 1)] == [20]

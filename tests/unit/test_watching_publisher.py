@@ -137,7 +137,7 @@ def test_a_step_is_forced_in_the_first_run_alone(kept: Kept) -> None:
 
     kept.keep(kept.write("b.txt"), asked=PublishRequest(step=PublicationStep.REBASE))
 
-    lists = [[it.name for it in run.publication.written] for run in kept.runs]
+    lists = [[document.name for document in run.publication.written] for run in kept.runs]
     assert lists == [["resourcesync/resourcelist.xml"], ["resourcesync/changelist.xml"]]
 
 

@@ -213,7 +213,7 @@ def test_removing_and_replacing_agree_with_lxml(
 ) -> None:
     root = build(tree, "root")
     before = etree.tostring(root)
-    nodes = [it for it in root.iter() if it is not root]
+    nodes = [item for item in root.iter() if item is not root]
     if not nodes:
         return
     node = data.draw(st.sampled_from(nodes))
@@ -281,7 +281,7 @@ KINDS = st.sampled_from(
 )  # fmt: skip
 OPERATIONS = st.tuples(
     st.sampled_from(["add", "replace", "remove"]), SELECTORS, KINDS, st.lists(PIECES, max_size=3)
-).map(lambda it: f'<{it[0]} sel="{it[1]}"{it[2]}>{"".join(it[3])}</{it[0]}>')
+).map(lambda item: f'<{item[0]} sel="{item[1]}"{item[2]}>{"".join(item[3])}</{item[0]}>')
 
 
 @settings(max_examples=300)

@@ -22,8 +22,8 @@ NAMED = (
 @pytest.mark.parametrize(
     ("before", "operations", "after"),
     [
-        pytest.param(*it[1:], id=it[0])
-        for it in [
+        pytest.param(*item[1:], id=item[0])
+        for item in [
             (
                 "1 an element",
                 TEA,
@@ -197,7 +197,7 @@ def test_what_is_put_in_keeps_its_namespaces(
 def names_in(text: str) -> list[tuple[str, dict[str, str]]]:
     """All that is in a document, by names with their namespaces."""
     inner = list(etree.fromstring(text).iter("*"))[1:]
-    return [(str(it.tag), {str(k): str(v) for k, v in it.attrib.items()}) for it in inner]
+    return [(str(item.tag), {str(k): str(v) for k, v in item.attrib.items()}) for item in inner]
 
 
 PREFIXES = st.sampled_from(["", "a", "b", "c"])
@@ -211,7 +211,7 @@ def elements(draw: st.DrawFn, bound: frozenset[str], depth: int = 0) -> str:
     prefix = draw(st.sampled_from(usable))
     attribute = draw(st.sampled_from(usable))
     name = f"{prefix}{prefix and ':'}{draw(st.sampled_from('xy'))}"
-    bindings = "".join(f' xmlns{it and ":"}{it}="{own[it]}"' for it in own)
+    bindings = "".join(f' xmlns{name and ":"}{name}="{own[name]}"' for name in own)
     head = f"<{name}{bindings} {attribute}{attribute and ':'}k='{depth}'"
     count = draw(st.integers(0, 2)) if depth < 2 else 0
     inner = [draw(elements(bound | own.keys(), depth + 1)) for _ in range(count)]
@@ -225,7 +225,7 @@ def test_whatever_is_bound_to_what_names_mean_the_same_after_a_patch(
     target: dict[str, str], scope: dict[str, str], data: st.DataObject
 ) -> None:
     def bound(bindings: dict[str, str]) -> str:
-        return "".join(f' xmlns{it and ":"}{it}="{uri}"' for it, uri in bindings.items())
+        return "".join(f' xmlns{name and ":"}{name}="{uri}"' for name, uri in bindings.items())
 
     content = data.draw(elements(frozenset(scope)))
     document = f"<r{bound(target)}><!--c--><old/></r>"
@@ -243,7 +243,7 @@ def test_whatever_is_bound_to_what_names_mean_the_same_after_a_patch(
     result = patched(document.encode(), patch.encode()).decode()
 
     wanted = names_in(f"<w{bound(scope)}>{content}</w>")
-    found = [it for it in names_in(result) if not it[0].endswith("old")]
+    found = [item for item in names_in(result) if not item[0].endswith("old")]
     assert found == wanted
 
 
@@ -251,13 +251,13 @@ def test_whatever_is_bound_to_what_names_mean_the_same_after_a_patch(
 def test_an_attribute_that_is_added_keeps_its_namespace_or_is_refused(
     target: dict[str, str], prefix: str, uri: str
 ) -> None:
-    bound = "".join(f' xmlns{it and ":"}{it}="{one}"' for it, one in target.items())
+    bound = "".join(f' xmlns{name and ":"}{name}="{text}"' for name, text in target.items())
     patch = f"<d><add sel='*' type='@{prefix}:k' xmlns:{prefix}='{uri}'>v</add></d>"
     try:
         result = patched(f"<r{bound}/>".encode(), patch.encode())
     except PatchError:
         assert prefix in target
-        assert uri not in {one for it, one in target.items() if it}
+        assert uri not in {text for name, text in target.items() if name}
         return
     assert dict(etree.fromstring(result).attrib) == {f"{{{uri}}}k": "v"}
     again = (

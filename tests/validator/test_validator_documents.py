@@ -36,7 +36,7 @@ def test_a_channel_of_framework_notifications_may_stand_beside_the_sets() -> Non
     assert judged(text, uri="https://e.example/x.xml") == []
 
     without = judged(text.replace(hub, ""), uri="https://e.example/x.xml")
-    assert {it.rule.id for it in without} == {"SD04", "SD06"}
+    assert {finding.rule.id for finding in without} == {"SD04", "SD06"}
 
 
 @pytest.mark.parametrize("case", CASES, ids=name)
@@ -56,9 +56,9 @@ def test_a_rule_is_kept_by_one_document_and_broken_by_another(case: Case) -> Non
 @pytest.mark.parametrize("case", [case for case in CASES if case.shown], ids=name)
 def test_a_finding_points_at_what_is_at_fault(case: Case) -> None:
     (finding,) = (
-        it
-        for it in judged(case.broken, uri=case.uri, profile=case.profile)
-        if it.rule.id == case.rule
+        finding
+        for finding in judged(case.broken, uri=case.uri, profile=case.profile)
+        if finding.rule.id == case.rule
     )
 
     line = case.broken.split("\n")[finding.line - 1]

@@ -11,7 +11,12 @@ def finding(line: int, column: int = 1) -> RuleFinding:
 def test_findings_are_told_from_the_top_to_the_bottom() -> None:
     told = [finding(6), finding(9, 7), finding(9, 3), finding(4)]
 
-    assert [(it.line, it.column) for it in by_place(told)] == [(4, 1), (6, 1), (9, 3), (9, 7)]
+    assert [(finding.line, finding.column) for finding in by_place(told)] == [
+        (4, 1),
+        (6, 1),
+        (9, 3),
+        (9, 7),
+    ]
 
 
 def test_findings_at_one_place_keep_their_order_and_none_is_lost_of_many() -> None:
@@ -21,4 +26,4 @@ def test_findings_at_one_place_keep_their_order_and_none_is_lost_of_many() -> No
 
     assert len(given) == len(told)
     assert sorted(given, key=id) == sorted(told, key=id)
-    assert [it for it in given if any(it is first for first in told[:3])] == told[:3]
+    assert [finding for finding in given if any(finding is first for first in told[:3])] == told[:3]

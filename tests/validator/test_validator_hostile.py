@@ -57,7 +57,7 @@ ENTITIES = b'<!DOCTYPE urlset [<!ENTITY a "b"><!ENTITY c "&a;&a;">]>'
 def test_what_is_no_sound_xml_is_one_finding_of_g01(data: bytes) -> None:
     found = judged(data)
 
-    assert [it for it in ids(found) if RULES[it].severity is Severity.ERROR] == ["G01"]
+    assert [name for name in ids(found) if RULES[name].severity is Severity.ERROR] == ["G01"]
 
 
 @pytest.mark.parametrize("kind", GOOD)
@@ -146,7 +146,11 @@ def test_an_attribute_on_a_line_of_its_own_is_found_there() -> None:
 
 @pytest.mark.parametrize("kept", [-1, -9, -30])
 def test_a_document_that_is_cut_short_is_said_to_be(kept: int) -> None:
-    told = [it.message for it in judged(RL.strip()[:kept].encode()) if it.rule.id == "G01"]
+    told = [
+        finding.message
+        for finding in judged(RL.strip()[:kept].encode())
+        if finding.rule.id == "G01"
+    ]
 
     assert told == ["the document stops before its end"]
 
@@ -161,8 +165,10 @@ def test_no_edit_raises(at: int, put: str, profile: RuleProfile) -> None:
     text = RL[:at] + put + RL[at + len(put) :]
     found = list(validate_document([text.encode("utf-8", "replace")], uri="u", profile=profile))
 
-    assert all(it.line >= 1 and it.column >= 1 and it.length >= 1 for it in found)
-    assert all(profile in it.rule.profiles for it in found)
+    assert all(
+        finding.line >= 1 and finding.column >= 1 and finding.length >= 1 for finding in found
+    )
+    assert all(profile in finding.rule.profiles for finding in found)
 
 
 def test_a_plain_sitemap_is_judged_as_one() -> None:
@@ -178,7 +184,7 @@ def test_every_resource_is_handed_on() -> None:
 
     assert list(validate_document([RL.encode()], uri="u", on_resource=seen.append)) == []
 
-    assert [it.uri for it in seen] == ["https://e.example/a", "https://e.example/b"]
+    assert [resource.uri for resource in seen] == ["https://e.example/a", "https://e.example/b"]
     assert (seen[0].length, seen[0].media_type, len(seen[0].hashes["sha-256"])) == (
         10,
         "text/html",

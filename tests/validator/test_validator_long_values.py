@@ -68,7 +68,7 @@ def test_a_long_href_costs_its_link_and_is_counted_and_named(size: int) -> None:
     assert [link.rel for link in first.links] == ["alternate"]
     assert second.uri == B
     assert opened.dropped == 1
-    (finding,) = [it for it in judged(data) if it.rule.id == "G23"]
+    (finding,) = [finding for finding in judged(data) if finding.rule.id == "G23"]
     assert f"{size:,} characters" in finding.message
     with pytest.raises(MalformedDocumentError):
         list(read_stream(io.BytesIO(data), uri="u", strict=True).entries())
@@ -105,9 +105,11 @@ def test_a_long_comment_is_skipped_and_changes_no_place(words: str, size: int, b
     assert (len(told.entries), len(told.refusals)) == (before + 2, 1)
     line = data.decode().split("\n").index("<url/>") + 1
     assert told.refusals[0].line == line
-    (finding,) = [it for it in judged(data) if it.rule.id == "G12"]
+    (finding,) = [finding for finding in judged(data) if finding.rule.id == "G12"]
     assert (finding.line, finding.column, finding.excerpt) == (line, 1, "<url/>")
-    assert [it.line for it in judged(data, size=1_001) if it.rule.id == "G12"] == [line]
+    assert [finding.line for finding in judged(data, size=1_001) if finding.rule.id == "G12"] == [
+        line
+    ]
 
 
 @pytest.mark.parametrize("at", range(65_528, 65_545))
@@ -162,7 +164,7 @@ def test_a_comment_of_many_megabytes_takes_little_memory() -> None:
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
 
-    assert (found, [it.rule.id for it in findings]) == ([A], ["RL07"])
+    assert (found, [finding.rule.id for finding in findings]) == ([A], ["RL07"])
     assert peak < 4 * 2**20
 
 

@@ -47,19 +47,19 @@ def test_marks_are_given_back_as_they_were(parts: list[list[int]]) -> None:
 
 @given(NUMBERS, NUMBERS, st.booleans())
 def test_two_are_compared_wherever_they_are_kept(
-    one: list[int], other: list[int], is_kept: bool
+    item: list[int], other: list[int], is_kept: bool
 ) -> None:
     left, right = (
-        kept(one, MarkStore(io.BytesIO)),
+        kept(item, MarkStore(io.BytesIO)),
         kept(other, MarkStore(io.BytesIO) if is_kept else None),
     )
-    both = kept(one + other, MarkStore(io.BytesIO))
+    both = kept(item + other, MarkStore(io.BytesIO))
 
-    assert (left == right) is (one == other)
-    assert left.begins_with(right) is (one[: len(other)] == other)
+    assert (left == right) is (item == other)
+    assert left.begins_with(right) is (item[: len(other)] == other)
     assert both.begins_with(left)
     assert left.begins_with(both) is (not other)
-    assert left != array("q", one)
+    assert left != array("q", item)
 
 
 @given(PARTS)

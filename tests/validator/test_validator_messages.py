@@ -58,7 +58,7 @@ def test_a_message_without_a_length_ends_with_its_file_and_its_lines_may_end_as_
     ("links", "expected"),
     [
         ([b"Link: " + LINKS], []),
-        ([b"Link: " + it for it in LINKS.split(b", ")], []),
+        ([b"Link: " + chunk for chunk in LINKS.split(b", ")], []),
         ([], ["NT02", "NT02"]),
         ([b'Link: <https://e.example/hub>; rel="hub"'], ["NT02"]),
         ([b'Link: <https://e.example/topic>; rel="self"'], ["NT02"]),
@@ -104,7 +104,7 @@ def test_a_signature_is_held_against_the_secret_where_it_is_known(
         (ASKED.replace("=sub", "=unsub"), answered(200, b"abc d"), []),
         (ASKED.replace("=sub", "=unsub"), answered(200), ["NT04"]),
         ("hub.mode=denied&hub.topic=a", answered(500), []),
-        ("&".join("ab"[it % 2] for it in range(999)), b"", []),
+        ("&".join("ab"[number % 2] for number in range(999)), b"", []),
     ],
 )
 def test_a_verification_is_answered_with_its_challenge_and_tells_its_end(

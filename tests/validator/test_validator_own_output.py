@@ -22,14 +22,14 @@ def test_what_we_publish_keeps_every_rule() -> None:
     summaries, findings = examined(split_source())
 
     assert findings == []
-    together = [it.rule.id for it in judge_together(summaries, whole_source=True)]
+    together = [finding.rule.id for finding in judge_together(summaries, whole_source=True)]
     assert together == ["SD08"]  # the test's Source lives in a folder, not at its host's top
-    assert {it.phrase for it in summaries} >= {"Resource List Index", "Change List Index"}
+    assert {summary.phrase for summary in summaries} >= {"Resource List Index", "Change List Index"}
 
 
 def test_what_we_publish_again_only_grows() -> None:
     source = split_source()
-    before = {it.uri: it for it in examined(source)[0]}
+    before = {summary.uri: summary for summary in examined(source)[0]}
     source.put("z")
     source.remove("a")
     source.publish()
@@ -37,9 +37,11 @@ def test_what_we_publish_again_only_grows() -> None:
     after, findings = examined(source)
 
     assert findings == []
-    again = [it for it in after if it.uri in before]
+    again = [summary for summary in after if summary.uri in before]
     assert len(again) > 3
-    assert [f.rule.id for it in again for f in judge_reread(before[it.uri], it)] == []
+    assert [
+        f.rule.id for summary in again for f in judge_reread(before[summary.uri], summary)
+    ] == []
 
 
 def test_packages_that_older_ones_no_longer_stand_before_keep_every_rule() -> None:
@@ -59,7 +61,7 @@ def test_packages_that_older_ones_no_longer_stand_before_keep_every_rule() -> No
             findings += list(examination)
             summaries.append(examination.summary)
 
-    manifests = [it for it in summaries if it.phrase == "Change Dump Manifest"]
+    manifests = [summary for summary in summaries if summary.phrase == "Change Dump Manifest"]
     assert 0 < len(manifests) < 6
     assert findings == []
     assert list(judge_together(summaries)) == []

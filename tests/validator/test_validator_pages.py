@@ -87,7 +87,7 @@ def test_the_links_in_the_head_are_those_that_discovery_heeds(page: str) -> None
     heads = [link.href for link in page_links(page.encode()) if link.in_head]
 
     heeded = linked_sets(page, "http://h/")
-    assert [f"http://h{it}" for it in dict.fromkeys(heads)] == list(heeded)
+    assert [f"http://h{fromkey}" for fromkey in dict.fromkeys(heads)] == list(heeded)
 
 
 PIECES = [*WHOLE, "<", ">", '"', "'", "=", "/", "<!", "<!--", "-->", "</", "<script", "\0", "é"]

@@ -78,7 +78,7 @@ def test_a_change_at_the_border_of_two_packages_is_in_either(
     if not first_is_there:
         del source[first]
 
-    found = [(it.rule.id, it.uri) for it in judged(source)]
+    found = [(finding.rule.id, finding.uri) for finding in judged(source)]
 
     assert found == [("CM06", f"{BASE}{name}/manifest.xml") for name in told]
 
@@ -94,7 +94,7 @@ def test_a_promise_of_the_caller_is_held() -> None:
     changes = summarize("https://e.example/ch.xml", CH)
 
     assert list(judge_announced("changelist", changes)) == []
-    assert [it.rule.id for it in judge_announced("resourcelist", changes)] == ["G08"]
+    assert [finding.rule.id for finding in judge_announced("resourcelist", changes)] == ["G08"]
 
 
 def test_every_rule_has_a_case_or_says_why_not() -> None:
@@ -123,7 +123,7 @@ def test_what_is_right_or_none_of_our_business_is_not_told() -> None:
     assert list(judge_document_response(packed)) == []
     assert list(judge_reread(RESOURCES, plain)) == []
     assert list(judge_resource(LISTED, replace(ANSWER, headers={"last-modified": "?"}))) == []
-    assert [it.rule.id for it in judge_package("p.zip", [lone], None)] == ["RM01"]
+    assert [finding.rule.id for finding in judge_package("p.zip", [lone], None)] == ["RM01"]
 
 
 def test_two_entries_for_one_file_of_a_package_are_told() -> None:
@@ -131,7 +131,7 @@ def test_two_entries_for_one_file_of_a_package_are_told() -> None:
 
     found = judge_package("p.zip", MEMBERS, MANIFEST, [LISTED, LISTED, bare])
 
-    assert [it.rule.id for it in found] == ["RM06b"]
+    assert [finding.rule.id for finding in found] == ["RM06b"]
 
 
 def test_rules_are_found_by_id_and_code_and_chosen_by_their_beginnings() -> None:

@@ -47,7 +47,7 @@ def rota_of(wanted: MirrorSchedule, past: MirrorHistory | None = None) -> Schedu
 
 
 def begun(rota: Scheduler, steady: float) -> list[JobKind]:
-    return [it.kind for it in rota.begin(at(steady), 9, 9)]
+    return [job.kind for job in rota.begin(at(steady), 9, 9)]
 
 
 @dataclass
@@ -71,7 +71,7 @@ class _Life:
             self._advance(rota, dice)
 
     def _room(self) -> tuple[int, int]:
-        telling = sum(it.kind is JobKind.HAND_OVER for it in self.running)
+        telling = sum(job.kind is JobKind.HAND_OVER for job in self.running)
         return self.most - len(self.running) + telling, self.most - telling
 
     def _begin(self, errand: MirrorJob, dice: Random) -> None:
@@ -80,7 +80,8 @@ class _Life:
             self.owed.discard(errand.mirror)
         else:
             rivals = {
-                MirrorJob(mirror=errand.mirror, kind=it) for it in (JobKind.PULL, JobKind.AUDIT)
+                MirrorJob(mirror=errand.mirror, kind=job_kind)
+                for job_kind in (JobKind.PULL, JobKind.AUDIT)
             }
             assert not rivals & self.running.keys(), "a pull and an audit at once"
         self.running[errand] = self.now + dice.choice([0.0, 1.0, 100.0])
@@ -92,7 +93,7 @@ class _Life:
         work, tell = self._room()
         starts = rota.next_moment(work=work > 0, tell=tell > 0)
         self.now = max(self.now, min(ends, starts))
-        for errand in [it for it, end in self.running.items() if end <= self.now]:
+        for errand in [job for job, end in self.running.items() if end <= self.now]:
             del self.running[errand]
             verdict = dice.choice(
                 [JobStatus.DONE, JobStatus.DONE, JobStatus.FAILED, JobStatus.LOCKED]
@@ -124,7 +125,7 @@ def test_every_mirror_has_its_turn_and_one_worker_at_a_time(seed: int, most: int
             moments = life.begins[MirrorJob(mirror=name, kind=kind)]
             gaps = [later - earlier for earlier, later in pairwise(moments)]
             assert max([*gaps, life.now - moments[-1]]) <= 1.11 * LONGEST_PAUSE
-    owing = life.owed - {"c"} - {it.mirror for it in life.running}
+    owing = life.owed - {"c"} - {job.mirror for job in life.running}
     for name in owing:  # a change is handed on, or tried again within the longest pause
         last = life.begins[MirrorJob(mirror=name, kind=JobKind.HAND_OVER)][-1]
         assert life.now - last <= 3_600 * 1.11 + 200
@@ -245,7 +246,7 @@ class _Crowd:
             ended = set(rota.preempt(at(self.now), self.places - len(running)))
             for name in ended:
                 left[name] -= self.now - running[name]
-            for name in [it for it, began in running.items() if self.now - began >= left[it]]:
+            for name in [name for name, began in running.items() if self.now - began >= left[name]]:
                 left[name] = self.needs[name]
                 self.done.setdefault(name, []).append(self.now)
                 rota.record_end(MirrorJob(mirror=name, kind=JobKind.PULL), DONE, at(self.now))
@@ -263,7 +264,7 @@ def test_sources_that_take_days_hold_no_place_that_others_wait_for(places: int) 
     slow = {f"slow-{number}": 15_000.0 * (number + 1) for number in range(5)}
     quick = {f"quick-{number}": 20.0 for number in range(3)}
     crowd, rota = _Crowd(slow | quick, places), Scheduler(Random(1))
-    rota.configure({it: MirrorSchedule(pull=Every(3_600.0)) for it in crowd.needs}, {}, at(0))
+    rota.configure({need: MirrorSchedule(pull=Every(3_600.0)) for need in crowd.needs}, {}, at(0))
 
     crowd.live(rota, 400_000.0)
 

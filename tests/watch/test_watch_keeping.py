@@ -63,7 +63,7 @@ def test_a_fault_of_the_work_is_a_failure_and_no_more() -> None:
     while len(told) < 2:
         watch.run_once(5)
 
-    assert {it.job.mirror: it.failures for it in told} == {"bad": 1, "good": 0}
+    assert {job.job.mirror: job.failures for job in told} == {"bad": 1, "good": 0}
     assert watch.finish(1)
     watch.close()
 
@@ -83,7 +83,7 @@ def test_no_more_work_goes_on_at_a_time_than_was_said() -> None:
         return GOOD, None
 
     watch = watch_of(work, told, _SetClock(), most=3)
-    watch.configure({str(it): MirrorSchedule(pull=Every(600)) for it in range(12)}, {})
+    watch.configure({str(number): MirrorSchedule(pull=Every(600)) for number in range(12)}, {})
     while len(told) < 12:
         watch.run_once(5)
 
@@ -105,24 +105,25 @@ def test_a_slow_source_gives_its_place_to_a_mirror_that_waits_and_goes_on_later(
 
     watch = watch_of(work, told, clock, most=2)
     watch.configure(
-        {it: MirrorSchedule(pull=Every(6_000)) for it in ("a slow one", "a slow two", "quick")}, {}
+        {name: MirrorSchedule(pull=Every(6_000)) for name in ("a slow one", "a slow two", "quick")},
+        {},
     )
     for _ in range(3):
         watch.run_once(0.01)
-    assert {it.mirror for it in watch.running} == {"a slow one", "a slow two"}
+    assert {job.mirror for job in watch.running} == {"a slow one", "a slow two"}
     assert told == []
 
     clock.passed = PULL_TURN + 1
-    while "quick" not in {it.job.mirror for it in told}:
+    while "quick" not in {job.job.mirror for job in told}:
         watch.run_once(0.01)
 
-    assert [it.report for it in told] == ["stopped", "done"]
+    assert [job.report for job in told] == ["stopped", "done"]
     watch.run_once(0.01)
     assert sum(True for _ in watch.running) == 1  # who had to stop leaves a place to the quick ones
     go_on.set()
     while len(told) < 4:
         watch.run_once(0.01)
-    assert {it.job.mirror for it in told[2:]} == {"a slow one", "a slow two"}
+    assert {job.job.mirror for job in told[2:]} == {"a slow one", "a slow two"}
     assert watch.finish(1)
     watch.close()
 
@@ -138,17 +139,17 @@ def test_programs_that_hang_stop_no_pull_and_turn_no_loop() -> None:
 
     watch = watch_of(work, told, _SetClock(), most=2)
     names = ("a", "b", "c")
-    watch.configure({it: MirrorSchedule(pull=Every(600), hands_over=True) for it in names}, {})
+    watch.configure({name: MirrorSchedule(pull=Every(600), hands_over=True) for name in names}, {})
     while len(told) < 3:
         watch.run_once(5)
     watch.run_once(0)
     watch.configure(
-        {it: MirrorSchedule(pull=Every(600), hands_over=True) for it in (*names, "late")}, {}
+        {name: MirrorSchedule(pull=Every(600), hands_over=True) for name in (*names, "late")}, {}
     )
     while len(told) < 4:
         watch.run_once(5)
 
-    assert [it.kind for it in watch.running] == [JobKind.HAND_OVER] * 2
+    assert [job.kind for job in watch.running] == [JobKind.HAND_OVER] * 2
     began = time.monotonic()
     watch.run_once(0.2)  # a third is due to be told, and waits for its turn
     assert time.monotonic() - began > 0.1
@@ -188,7 +189,7 @@ def test_work_that_heeds_a_stop_ends_and_work_that_does_not_is_left() -> None:
     watch.run_once(0.01)
 
     assert not watch.finish(0.2)
-    assert [it.job.mirror for it in told] == ["good"]
+    assert [job.job.mirror for job in told] == ["good"]
     go_on.set()
     assert watch.finish(5)
     watch.close()

@@ -52,7 +52,7 @@ class Desk:
         return self.hub.submit(submission).status
 
     def told(self) -> list[bytes]:
-        return [it.body for it in self.store.payloads(TOPIC, 0)]
+        return [payload.body for payload in self.store.payloads(TOPIC, 0)]
 
 
 @pytest.fixture
@@ -172,8 +172,10 @@ def test_there_are_only_so_many_wishes_of_one_peer_in_a_minute(tmp_path: Path) -
 
 def test_there_are_only_so_many_wishes_for_one_origin_in_a_minute(tmp_path: Path) -> None:
     desk = Desk(tmp_path, per_origin=3)
-    found = [desk.wish(peer=f"192.0.2.{it}", callback=f"{CALLBACK}{it}") for it in range(5)]
-    assert [it.status for it in found] == [202] * 3 + [429] * 2
+    found = [
+        desk.wish(peer=f"192.0.2.{number}", callback=f"{CALLBACK}{number}") for number in range(5)
+    ]
+    assert [response.status for response in found] == [202] * 3 + [429] * 2
     assert found[-1].retry_after == 60
     assert desk.wish(callback="https://other.example/").status == 202
 
@@ -295,7 +297,7 @@ def test_wishes_of_one_receiver_are_asked_about_in_their_order(desk: Desk) -> No
         desk.wish(secret=secret)
     desk.wish(callback=f"{CALLBACK}/other")
     found = desk.store.due_intents(0, 10, [])
-    assert [(it.secret, it.callback) for it in found] == [
+    assert [(intent.secret, intent.callback) for intent in found] == [
         (b"first", CALLBACK),
         (b"", f"{CALLBACK}/other"),
     ]

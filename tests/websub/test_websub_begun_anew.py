@@ -42,7 +42,7 @@ def test_another_callback_is_told_to_the_hub_at_once_and_the_old_one_counts_mean
     again = world.restarted("https://elsewhere.example/hooks")
     again.tick()
 
-    assert [it["hub.callback"].rpartition("/")[0] for it in world.hubs.forms()] == [
+    assert [form["hub.callback"].rpartition("/")[0] for form in world.hubs.forms()] == [
         "https://aggregator.example/push",
         "https://elsewhere.example/hooks",
     ]

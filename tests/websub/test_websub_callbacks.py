@@ -39,7 +39,7 @@ def uri(world: World) -> Iterator[str]:
 
 def ask(uri: str, **fields: str) -> str:
     usual = {"mode": "subscribe", "topic": TOPIC, "challenge": "c0ffee", "lease_seconds": "7200"}
-    return f"{uri}?{urlencode({f'hub.{name}': it for name, it in (usual | fields).items()})}"
+    return f"{uri}?{urlencode({f'hub.{name}': text for name, text in (usual | fields).items()})}"
 
 
 def test_a_challenge_is_repeated_as_plain_text_that_no_browser_takes_for_more(
@@ -171,7 +171,7 @@ def all_found(server: HostileServer, *targets: str) -> FoundChannels:
     try:
         documents = DocumentFetcher(fetcher, io.BytesIO)
         return find_channels(
-            documents, fetcher, [server.origin + it for it in targets or ("/list",)]
+            documents, fetcher, [server.origin + target for target in targets or ("/list",)]
         )
     finally:
         fetcher.close()
@@ -213,7 +213,7 @@ def test_links_at_the_root_and_in_the_answer_tell_a_channel_too() -> None:
         channels = found(server, "/list", "/field", "/bare")
 
     here = server.origin
-    assert [(it.topic, it.hubs) for it in channels] == [
+    assert [(channel.topic, channel.hubs) for channel in channels] == [
         (TOPIC, (HUB,)),
         (f"{here}/t", (HUB,)),
         (f"{here}/bare", (HUB,)),
@@ -239,7 +239,7 @@ def test_a_channel_without_a_hub_is_asked_for_one() -> None:
             server.on(f"/list{number}", answer(body=document(entries=entry)))
         channels = found(server, *(f"/list{number}" for number in range(4)))
 
-    assert [it.topic for it in channels] == [TOPIC] * 1
+    assert [channel.topic for channel in channels] == [TOPIC] * 1
     assert channels[0].hubs == (HUB,)
 
 
@@ -270,5 +270,5 @@ def test_what_does_not_answer_now_may_tell_of_more(status: str, is_all: bool) ->
         by_topic = all_found(server, "/list", "/hubless")
 
     for told in (by_document, by_topic):
-        assert [it.topic for it in told.channels] == [TOPIC]
+        assert [channel.topic for channel in told.channels] == [TOPIC]
         assert told.is_complete is is_all

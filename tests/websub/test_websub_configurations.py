@@ -45,12 +45,12 @@ def test_two_services_with_a_configuration_each_end_no_subscription_of_the_other
     root, both = tmp_path / "public", Network()
     root.mkdir()
     (root / "a.txt").write_text("a")
-    one = PushState(folder=tmp_path / "state", configuration=Path("one.toml"))
+    state = PushState(folder=tmp_path / "state", configuration=Path("one.toml"))
     other = PushState(folder=tmp_path / "state", configuration=Path("other.toml"))
     with served_with_hub(root) as base:
         for name in ("first", "second"):
             assert run(["pull", base, name, "-q"]) == 0
-        with service(one) as first, service(other) as second:
+        with service(state) as first, service(other) as second:
             first.retain({"first": (base, both)})
             first.follow("first", Path("first"), both)
             wait_until(lambda: subscribed(root) == 2)
@@ -59,8 +59,8 @@ def test_two_services_with_a_configuration_each_end_no_subscription_of_the_other
             second.follow("second", Path("second"), both)
             wait_until(lambda: subscribed(root) == 4)
 
-            assert {it.mirror for it in first.standings()} == {"first"}
-            assert {it.mirror for it in second.standings()} == {"second"}
+            assert {standing.mirror for standing in first.standings()} == {"first"}
+            assert {standing.mirror for standing in second.standings()} == {"second"}
             second.retain({"third": (base, both)})
             wait_until(lambda: second.standings() == [])
             assert subscribed(root) == 2
@@ -84,7 +84,7 @@ def test_a_configuration_is_known_by_its_real_path(tmp_path: Path) -> None:
     real, link = tmp_path / "one.toml", tmp_path / "link.toml"
     real.touch()
     link.symlink_to(real)
-    found = {PushState(folder=tmp_path, configuration=it).path for it in (real, link)}
+    found = {PushState(folder=tmp_path, configuration=path).path for path in (real, link)}
     assert len(found) == 1
     assert PushState(folder=tmp_path, configuration=tmp_path / "two.toml").path not in found
 
@@ -105,7 +105,7 @@ def row(name: str, base: str, token: str) -> ChannelSubscription:
 
 def names(path: Path) -> dict[str, str]:
     with closing(FileFollowers(path)) as store:
-        return {it.name: it.token for it in store.subscriptions()}
+        return {subscription.name: subscription.token for subscription in store.subscriptions()}
 
 
 def test_what_is_verified_is_taken_over_from_the_file_that_all_services_shared(
@@ -139,6 +139,6 @@ def test_a_subscription_that_is_here_already_is_newer_than_the_shared_one(tmp_pa
         store.save(row("museum", CALLBACK, "old"))
 
     with state.open_store(CALLBACK) as store:
-        assert [it.token for it in store.subscriptions()] == ["new"]
+        assert [subscription.token for subscription in store.subscriptions()] == ["new"]
 
     assert names(tmp_path / "push.db") == {}

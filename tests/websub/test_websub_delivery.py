@@ -38,7 +38,9 @@ def away(request: FetchRequest) -> FetchFailure:
 
 def status(number: int, **headers: str) -> Answer:
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return lambda it: FetchResponse(request=it, status=number, uri=it.uri, headers=named)
+    return lambda request: FetchResponse(
+        request=request, status=number, uri=request.uri, headers=named
+    )
 
 
 class Loop:
@@ -76,7 +78,7 @@ class Loop:
             if request is not None:
                 self.sent.append(request)
                 self.deliveries.record_outcome(self.answer(request))
-        return [it.uri.partition("?")[0] for it in self.sent[before:]]
+        return [request.uri.partition("?")[0] for request in self.sent[before:]]
 
     def wish(self, callback: str, *, lease: int = 10 * DAY, mode: str = "subscribe") -> None:
         intent = SubscriptionIntent(
@@ -120,7 +122,9 @@ def test_a_wish_that_nobody_answers_is_asked_about_three_times(loop: Loop) -> No
         loop.clock.sleep(5)
         assert loop.turn() == [ONE]
     assert loop.store.count_intents() == 0
-    challenges = {it.uri.partition("hub.challenge=")[2].partition("&")[0] for it in loop.sent}
+    challenges = {
+        request.uri.partition("hub.challenge=")[2].partition("&")[0] for request in loop.sent
+    }
     assert len(challenges) == 3
 
 
@@ -134,8 +138,8 @@ def test_a_wish_that_stays_open_is_forgotten_after_ten_minutes(loop: Loop) -> No
 
 
 def test_an_answer_that_cannot_be_used_is_no_confirmation(loop: Loop) -> None:
-    loop.answer = lambda it: FetchFailure(
-        request=it, error=BadResponseError("too long", uri=it.uri)
+    loop.answer = lambda request: FetchFailure(
+        request=request, error=BadResponseError("too long", uri=request.uri)
     )
     loop.wish(ONE)
     assert loop.turn() == [ONE]
@@ -143,7 +147,7 @@ def test_an_answer_that_cannot_be_used_is_no_confirmation(loop: Loop) -> None:
 
 
 def test_a_challenge_that_is_repeated_with_a_refusal_is_one(loop: Loop) -> None:
-    loop.answer = lambda it: replace(agreed(it), status=404)
+    loop.answer = lambda request: replace(agreed(request), status=404)
     loop.wish(ONE)
     assert loop.turn() == [ONE]
     assert (loop.store.count_intents(), loop.store.count_subscriptions()) == (0, 0)
@@ -239,7 +243,7 @@ def test_only_so_many_are_told_at_a_time_and_half_as_many_late_ones(tmp_path: Pa
     loop = Loop(tmp_path, at_once=8, per_host=2)
     for name in ("h", "new"):
         loop.joined(*(f"https://{name}{number}.example/" for number in range(20)))
-    loop.answer = lambda it: away(it) if "//h" in it.uri else agreed(it)
+    loop.answer = lambda request: away(request) if "//h" in request.uri else agreed(request)
     loop.accept()
     loop.turn()
     loop.clock.sleep(60)
@@ -247,8 +251,8 @@ def test_only_so_many_are_told_at_a_time_and_half_as_many_late_ones(tmp_path: Pa
 
     flying = list(_flying(loop))
     assert len(flying) == 12
-    assert sum("new" in it.uri for it in flying) == 8
-    assert sum("//h" in it.uri for it in flying) == 4
+    assert sum("new" in request.uri for request in flying) == 8
+    assert sum("//h" in request.uri for request in flying) == 4
 
 
 def test_no_origin_has_more_than_its_places_and_none_is_forgotten(tmp_path: Path) -> None:
@@ -256,7 +260,7 @@ def test_no_origin_has_more_than_its_places_and_none_is_forgotten(tmp_path: Path
     crowd = [f"https://crowd.example/{number}" for number in range(30)]
     loop.joined(*crowd, ONE, TWO)
     loop.accept()
-    flying = [it.uri for it in _flying(loop)]
+    flying = [request.uri for request in _flying(loop)]
     assert len(flying) == 4
     assert {ONE, TWO} < set(flying)
 
@@ -292,7 +296,7 @@ def test_bodies_that_everybody_has_are_forgotten_but_the_newest(loop: Loop) -> N
     loop.turn()
     loop.clock.sleep(61)
     loop.turn()
-    assert [it.body for it in loop.store.payloads(TOPIC, 0)] == [payload(minute=4)]
+    assert [payload.body for payload in loop.store.payloads(TOPIC, 0)] == [payload(minute=4)]
     assert not loop.store.accept(TOPIC, Payload(number=0, media_type="x", body=b"x"), b"0", 0)
 
 
@@ -305,7 +309,7 @@ def test_a_subscriber_that_lacks_very_much_gets_what_is_new_in_bounded_memory(lo
     for number in range(60, 68):
         told = Payload(number=0, media_type="application/xml", body=big)
         loop.store.accept(TOPIC, told, b"%d" % number, loop.now)
-    assert sum(len(it.body) for it in loop.store.payloads(TOPIC, 0)) <= 4 * 1024 * 1024
+    assert sum(len(payload.body) for payload in loop.store.payloads(TOPIC, 0)) <= 4 * 1024 * 1024
     loop.accept(1)
     loop.answer = agreed
     loop.clock.sleep(2)
@@ -330,7 +334,7 @@ def test_a_second_try_does_not_wait_for_those_that_hang(loop: Loop) -> None:
     requests = loop.deliveries.requests()
     flying = [next(requests), next(requests)]
     assert next(requests) is None
-    [failed] = [it for it in flying if it is not None and it.uri == ONE]
+    [failed] = [request for request in flying if request is not None and request.uri == ONE]
     loop.deliveries.record_outcome(away(failed))
     assert next(requests) is None
     loop.clock.sleep(1.5)

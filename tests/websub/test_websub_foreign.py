@@ -71,14 +71,21 @@ def test_we_subscribe_at_a_foreign_hub_and_tell_it_to_look(tmp_path: Path) -> No
         publish_tree(root, {"hubs": (hub,)}, clock=SystemClock())
         mine.follow("museum", [Channel(topic=topic, hubs=(hub,))])
         mine.tick()
-        wait_until(lambda: [it.state for it in store.subscriptions()] == [FollowerState.ACTIVE])
+        wait_until(
+            lambda: (
+                [subscription.state for subscription in store.subscriptions()]
+                == [FollowerState.ACTIVE]
+            )
+        )
         wait_until(lambda: hints == ["museum"])
         wait_until(lambda: list(storage.get_callbacks(topic)))
 
         (root / "b.txt").write_text("b")
         done = publish_tree(root, {}, clock=SystemClock())
         assert done.notified is not None
-        assert [(it.problem, it.is_plain) for it in done.notified.sent] == [("", True)] * 2
+        assert [(outcome.problem, outcome.is_plain) for outcome in done.notified.sent] == [
+            ("", True)
+        ] * 2
         wait_until(lambda: hints == ["museum"] * 2)  # signed with sha512, which is good enough
 
         mine.leave("museum")

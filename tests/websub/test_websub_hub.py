@@ -75,11 +75,13 @@ def test_a_receiver_is_asked_with_its_own_query_first_and_a_new_challenge_each_t
         )
         settled(hub, listener)
 
-    targets = [it.target for it in listener.heard]
-    assert all(it.startswith("/me?hub.challenge=mine&x=%26&hub.mode=subscribe&") for it in targets)
-    asked = [it.target.split("&hub.challenge=")[1].split("&")[0] for it in listener.heard]
+    targets = [heard.target for heard in listener.heard]
+    assert all(
+        target.startswith("/me?hub.challenge=mine&x=%26&hub.mode=subscribe&") for target in targets
+    )
+    asked = [heard.target.split("&hub.challenge=")[1].split("&")[0] for heard in listener.heard]
     assert len(set(asked)) == 2
-    assert all(len(it) >= 43 for it in asked)  # 32 bytes in base64
+    assert all(len(name) >= 43 for name in asked)  # 32 bytes in base64
     query = listener.heard[0].query
     assert (query["hub.topic"], query["hub.lease_seconds"], query["hub.verify_token"]) == (
         TOPIC,
@@ -92,12 +94,12 @@ def test_a_receiver_that_does_not_repeat_the_challenge_exactly_is_not_subscribed
     hub: RunningHub, listener: Listener
 ) -> None:
     answers: list[Callable[[bytes], Reply]] = [
-        lambda it: (200, it + b"\n"),
-        lambda it: (200, it.swapcase()),
-        lambda it: (200, b"<p>" + it),
-        lambda it: (200, it + b" " * 5000),
-        lambda it: (404, it),
-        lambda it: (302, it, {"location": "/elsewhere"}),
+        lambda chunk: (200, chunk + b"\n"),
+        lambda chunk: (200, chunk.swapcase()),
+        lambda chunk: (200, b"<p>" + chunk),
+        lambda chunk: (200, chunk + b" " * 5000),
+        lambda chunk: (404, chunk),
+        lambda chunk: (302, chunk, {"location": "/elsewhere"}),
         lambda _: (200, b""),
     ]
 
@@ -110,7 +112,9 @@ def test_a_receiver_that_does_not_repeat_the_challenge_exactly_is_not_subscribed
     settled(hub, listener)
 
     assert hub.subscribed() == 0
-    assert sorted(it.path for it in listener.heard) == [f"/{it}" for it in range(len(answers))]
+    assert sorted(heard.path for heard in listener.heard) == [
+        f"/{number}" for number in range(len(answers))
+    ]
     assert hub.hub.deliveries.counts["refused"] == len(answers)
 
 
@@ -146,7 +150,7 @@ def test_the_address_is_looked_at_again_at_each_delivery(
 
 def test_a_stranger_cannot_change_a_subscription(hub: RunningHub, listener: Listener) -> None:
     joined(hub, listener, secret="mine")
-    listener.answer = lambda it: (404, b"") if it.method == "GET" else (204, b"")
+    listener.answer = lambda heard: (404, b"") if heard.method == "GET" else (204, b"")
 
     assert hub.subscribe(f"{listener.origin}/me", secret="theirs").status == 202
     settled(hub, listener)
@@ -168,7 +172,7 @@ def test_who_unsubscribed_is_told_nothing_more(hub: RunningHub, listener: Listen
     hub.submit(payload())
     assert listener.wait(lambda: len(listener.posts()) == 1)
     time.sleep(0.1)
-    assert [it.path for it in listener.posts()] == ["/two"]
+    assert [post.path for post in listener.posts()] == ["/two"]
 
 
 def test_a_wish_of_the_prototype_may_wait_for_its_verification(
@@ -206,7 +210,7 @@ def test_the_same_submission_twice_is_delivered_once(hub: RunningHub, listener: 
 
     assert listener.wait(lambda: hub.hub.store.latest() >= 0 and len(listener.posts()) >= 2)
     time.sleep(0.1)
-    bodies = [it.body for it in listener.posts()]
+    bodies = [post.body for post in listener.posts()]
     assert bodies == [payload(), payload(minute=1)]
 
 
@@ -249,7 +253,7 @@ def test_what_did_not_arrive_is_delivered_again_and_no_redirect_is_followed(
     hub.submit(payload())
 
     assert listener.wait(lambda: len(listener.posts()) == 2)
-    assert [it.path for it in listener.posts()] == ["/me", "/me"]
+    assert [post.path for post in listener.posts()] == ["/me", "/me"]
     first, second = listener.posts()
     assert 0.4 < second.at - first.at < 8.0
     assert listener.wait(lambda: hub.hub.deliveries.counts["delivered"] == 1)
@@ -259,7 +263,7 @@ def test_what_came_while_a_receiver_was_away_is_delivered_as_one(
     hub: RunningHub, listener: Listener
 ) -> None:
     joined(hub, listener)
-    listener.answer = lambda it: (503, b"") if it.method == "POST" else agreeing(it)
+    listener.answer = lambda heard: (503, b"") if heard.method == "POST" else agreeing(heard)
     hub.submit(payload("https://museum.example/a", minute=0))
     assert listener.wait(lambda: len(listener.posts()) == 1)
     for minute in range(1, 4):
@@ -288,9 +292,9 @@ def test_receivers_that_hang_hold_up_nobody_else(hub: RunningHub, listener: List
     with ExitStack() as stack:
         stack.callback(release.set)
         slow = [stack.enter_context(Listener(hang)) for _ in range(3)]
-        for one in slow:
+        for item in slow:
             for number in range(3):
-                joined(hub, one, f"/{number}")
+                joined(hub, item, f"/{number}")
         for number in range(20):
             joined(hub, listener, f"/{number}")
         for minute in range(3):
@@ -298,8 +302,10 @@ def test_receivers_that_hang_hold_up_nobody_else(hub: RunningHub, listener: List
             hub.submit(payload(minute=minute))
             most = 20 * (minute + 1)
             assert listener.wait(lambda most=most: len(listener.posts()) == most)  # type: ignore[misc]
-            assert max(it.at for it in listener.posts()) - began < 8.0  # those that hang take ten
-        assert sum(len(it.posts()) for it in slow) == 9
+            assert (
+                max(post.at for post in listener.posts()) - began < 8.0
+            )  # those that hang take ten
+        assert sum(len(listener.posts()) for listener in slow) == 9
 
 
 def test_no_origin_is_told_more_than_a_few_things_at_a_time(
@@ -335,7 +341,7 @@ def test_a_lease_that_is_over_ends_the_subscription(tmp_path: Path, listener: Li
         assert listener.wait(lambda: len(listener.posts()) == 1)
         time.sleep(0.1)
 
-    assert [it.path for it in listener.posts()] == ["/long"]
+    assert [post.path for post in listener.posts()] == ["/long"]
 
 
 @pytest.mark.conformance("NT05")
@@ -345,7 +351,7 @@ def test_a_lease_has_an_end_whatever_is_asked(tmp_path: Path, listener: Listener
             said = {"lease_seconds": lease} if lease else {}
             joined(hub, listener, path, **said)
 
-    granted = [int(it.query["hub.lease_seconds"]) for it in listener.heard]
+    granted = [int(heard.query["hub.lease_seconds"]) for heard in listener.heard]
     assert granted == [30 * 86_400, 3_600, 10 * 86_400]
 
 

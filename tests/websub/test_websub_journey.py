@@ -37,7 +37,12 @@ def test_a_file_that_is_written_and_published_is_known_to_subscribers_at_once(
         assert "link" not in said(f"{base}resourcesync/changelist.xml").fields
         mine.follow("museum", [Channel(topic=topic, hubs=(f"{base}hub",))])
         mine.tick()
-        wait_until(lambda: [it.state for it in store.subscriptions()] == [FollowerState.ACTIVE])
+        wait_until(
+            lambda: (
+                [subscription.state for subscription in store.subscriptions()]
+                == [FollowerState.ACTIVE]
+            )
+        )
         wait_until(lambda: hints == ["museum"])
 
         (root / "b.txt").write_text("b")

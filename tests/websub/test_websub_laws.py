@@ -38,7 +38,7 @@ def test_a_change_of_anything_breaks_a_signature(
 ) -> None:
     value = sign(secret, body, method)
     at = data.draw(st.integers(0, len(value) - 1))
-    other = data.draw(st.characters().filter(lambda it: it != value[at]))
+    other = data.draw(st.characters().filter(lambda name: name != value[at]))
     assert not is_signed(secret, body, [value[:at] + other + value[at + 1 :]], METHODS)
     assert not is_signed(secret, body + b"x", [value], METHODS)
     assert not is_signed(secret + b"x", body, [value], METHODS)
@@ -180,7 +180,7 @@ def test_any_bytes_are_a_form_or_none(raw: bytes) -> None:
 
 
 START = datetime(2026, 11, 21, tzinfo=UTC)
-uris = st.integers(0, 5).map(lambda it: f"https://museum.example/{it}")
+uris = st.integers(0, 5).map(lambda number: f"https://museum.example/{number}")
 told = st.lists(
     st.lists(st.tuples(uris, st.sampled_from(ChangeKind)), max_size=5), min_size=1, max_size=5
 )
@@ -205,10 +205,12 @@ def test_merged_payloads_tell_the_newest_of_each_uri_and_the_whole_interval(
     document = read(payloads.merge(made))
     found = list(document.entries())
 
-    assert all(isinstance(it, Change) for it in found)
-    times = [it.time for it in found if isinstance(it, Change) and it.time is not None]
+    assert all(isinstance(item, Change) for item in found)
+    times = [item.time for item in found if isinstance(item, Change) and item.time is not None]
     if len(made) > 1:
-        assert {it.uri: (it.kind, it.time) for it in found if isinstance(it, Change)} == newest
+        assert {
+            item.uri: (item.kind, item.time) for item in found if isinstance(item, Change)
+        } == newest
         assert times == sorted(times)
     assert (document.header.from_, document.header.until) == (START, moment)
     assert document.header.capability is Capability.CHANGE_NOTIFICATION
@@ -217,11 +219,11 @@ def test_merged_payloads_tell_the_newest_of_each_uri_and_the_whole_interval(
 
 def test_what_would_be_too_much_in_one_is_the_last_alone() -> None:
     many = [
-        payload(*(f"https://museum.example/{n}/{it}" for it in range(600)), minute=n)
+        payload(*(f"https://museum.example/{n}/{number}" for number in range(600)), minute=n)
         for n in (0, 1)
     ]
     assert payloads.merge(many) == many[-1]
-    few = [payload(minute=it) for it in range(3)]
+    few = [payload(minute=number) for number in range(3)]
     assert payloads.merge(few, most=100) == few[-1]
     assert payloads.merge([few[0], b"<x", few[1]]) == few[1]
     assert payloads.merge([few[0], few[1].replace(b"change-notification", b"changelist")]) != few[0]

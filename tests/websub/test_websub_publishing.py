@@ -48,7 +48,7 @@ class Tree:
         return list(read((self.root / name).read_bytes()).entries())
 
     def channel(self, name: str) -> CapabilityEntry | None:
-        found = [it for it in self.entries(name) if "notification" in it.label]
+        found = [entry for entry in self.entries(name) if "notification" in entry.label]
         assert len(found) < 2
         return found[0] if found else None
 
@@ -69,11 +69,11 @@ def tree(tmp_path: Path) -> Tree:
 
 
 def payloads_of(hub: Listener, name: str = "changenotification") -> list[bytes]:
-    return [it.body for it in hub.posts() if name in it.fields["link"]]
+    return [post.body for post in hub.posts() if name in post.fields["link"]]
 
 
 def uris(body: bytes) -> list[str]:
-    return [it.uri.removeprefix(BASE) for it in read(body).entries()]
+    return [entry.uri.removeprefix(BASE) for entry in read(body).entries()]
 
 
 def test_the_lists_lead_to_the_channels_and_their_hubs(tree: Tree) -> None:
@@ -106,7 +106,7 @@ def test_each_topic_can_be_read_before_anything_was_told(tree: Tree) -> None:
         assert list(document.entries()) == []
         assert document.header.itself is not None
         assert document.header.itself.href == f"{BASE}resourcesync/{name}.xml"
-        assert [it.href for it in document.header.hubs] == ["https://hub.example/"]
+        assert [hub.href for hub in document.header.hubs] == ["https://hub.example/"]
         assert document.header.up is not None
 
 
@@ -131,7 +131,7 @@ def test_a_publication_is_told_after_it_can_be_read(tree: Tree, hub: Listener) -
     def answer(heard: Heard) -> Reply:
         del heard
         listed = tree.entries("resourcesync/changelist.xml")
-        seen.append([it.uri.removeprefix(BASE) for it in listed])
+        seen.append([item.uri.removeprefix(BASE) for item in listed])
         assert (tree.root / "resourcesync/changenotification.xml").exists()
         return 204, b""
 
@@ -183,7 +183,7 @@ def test_what_a_hub_did_not_hear_it_hears_the_next_time_with_what_came_since(
         tree.put("b")
         done = tree.publish()
         assert done.notified is not None
-        assert {it.notice.hub for it in done.notified.problems} == {hub.origin}
+        assert {problem.notice.hub for problem in done.notified.problems} == {hub.origin}
         assert done.publication.created == 1
         tree.put("c")
         tree.publish()
@@ -191,10 +191,10 @@ def test_what_a_hub_did_not_hear_it_hears_the_next_time_with_what_came_since(
         told = tree.notify()
 
         assert not told.problems
-        assert [uris(it) for it in payloads_of(hub)] == [["b"], ["b", "c"], ["b", "c"]]
-        assert [uris(it) for it in payloads_of(other)][:1] == [["b"]]
+        assert [uris(chunk) for chunk in payloads_of(hub)] == [["b"], ["b", "c"], ["b", "c"]]
+        assert [uris(chunk) for chunk in payloads_of(other)][:1] == [["b"]]
         assert not tree.notify().sent
-        assert len({it.body for it in other.posts()}) == len(other.posts())
+        assert len({post.body for post in other.posts()}) == len(other.posts())
 
 
 def test_a_hub_that_is_new_is_told_nothing_of_before(tree: Tree, hub: Listener) -> None:
@@ -205,7 +205,7 @@ def test_a_hub_that_is_new_is_told_nothing_of_before(tree: Tree, hub: Listener) 
     assert hub.heard == []
     tree.put("c")
     tree.publish()
-    assert [uris(it) for it in payloads_of(hub)] == [["c"]]
+    assert [uris(chunk) for chunk in payloads_of(hub)] == [["c"]]
 
 
 def test_without_notify_hubs_are_told_only_when_asked_to(tree: Tree, hub: Listener) -> None:
@@ -216,14 +216,14 @@ def test_without_notify_hubs_are_told_only_when_asked_to(tree: Tree, hub: Listen
     assert not done.notified.sent
     assert hub.heard == []
     assert tree.notify().changes == 1
-    assert [uris(it) for it in payloads_of(hub)] == [["b"]]
+    assert [uris(chunk) for chunk in payloads_of(hub)] == [["b"]]
 
 
 def test_submissions_are_signed_once_there_is_a_key(tree: Tree, hub: Listener) -> None:
     tree.publish(url=BASE, hubs=(hub.origin,), notify=True)
     tree.put("b")
     tree.publish()
-    assert all("x-hub-signature" not in it.fields for it in hub.posts())
+    assert all("x-hub-signature" not in post.fields for post in hub.posts())
     folder = tree.root / ".resourcesync"
     key = notifications.read_key(folder, makes=True)
     assert len(key) >= 43
@@ -246,14 +246,16 @@ def test_a_hub_that_takes_no_payload_is_told_to_look(tree: Tree, hub: Listener) 
 
     assert done.notified is not None
     assert not done.notified.problems
-    assert all(it.is_plain for it in done.notified.sent)
-    forms = [parse_qs(it.body.decode()) for it in hub.posts() if it.fields["content-type"] == FORM]
-    assert [it["hub.mode"] for it in forms] == [["publish"], ["publish"]]
+    assert all(outcome.is_plain for outcome in done.notified.sent)
+    forms = [
+        parse_qs(post.body.decode()) for post in hub.posts() if post.fields["content-type"] == FORM
+    ]
+    assert [form["hub.mode"] for form in forms] == [["publish"], ["publish"]]
     topics = {
-        f"{BASE}resourcesync/{it}.xml" for it in ("changenotification", "frameworknotification")
+        f"{BASE}resourcesync/{name}.xml" for name in ("changenotification", "frameworknotification")
     }
-    assert {it["hub.url"][0] for it in forms} == topics
-    assert {it["hub.topic"][0] for it in forms} == topics
+    assert {form["hub.url"][0] for form in forms} == topics
+    assert {form["hub.topic"][0] for form in forms} == topics
 
 
 def test_more_changes_than_one_notification_holds_show_their_gap(
@@ -323,6 +325,6 @@ def test_a_program_publishes_with_hubs_too(tree: Tree, hub: Listener) -> None:
     publisher.publish()
     tree.put("b")
     publisher.publish()
-    assert [uris(it) for it in payloads_of(hub)] == [["b"]]
+    assert [uris(chunk) for chunk in payloads_of(hub)] == [["b"]]
     with pytest.raises(ConfigurationError):
         Publisher(tree.root, hubs=hub.origin).publish()

@@ -173,11 +173,11 @@ def test_a_delivery_that_is_not_rightly_signed_is_taken_and_dropped(
 
 
 def test_a_signature_of_another_subscription_is_worth_nothing(world: World) -> None:
-    one = world.subscribed("one")
+    subscription = world.subscribed("one")
     other = world.subscribed("other")
     world.clock.sleep(60)
 
-    assert world.deliver(one, BODY, secret=other.secret).status == 202
+    assert world.deliver(subscription, BODY, secret=other.secret).status == 202
     assert world.hints == ["one", "other"]
 
 
@@ -256,7 +256,7 @@ def test_a_wish_that_is_never_confirmed_is_made_again(world: World) -> None:
     world.clock.sleep(601)
     world.subscriber.tick()
 
-    assert [it["hub.callback"][-7:] for it in world.hubs.forms()] == ["token-1", "token-3"]
+    assert [form["hub.callback"][-7:] for form in world.hubs.forms()] == ["token-1", "token-3"]
     assert world.ask("token-1").status == 404
     assert world.ask("token-3").status == 200
 
@@ -281,7 +281,7 @@ def test_a_hub_that_leads_to_another_hub_is_followed(world: World, status: int) 
     world.subscriber.follow("arxiv", [Channel(topic=TOPIC, hubs=(HUB,))])
     world.subscriber.tick()
 
-    assert [it.uri for it in world.hubs.asked] == [HUB, "https://hub.example/second"]
+    assert [request.uri for request in world.hubs.asked] == [HUB, "https://hub.example/second"]
     assert world.follower().state is FollowerState.REQUESTED
 
 
@@ -343,7 +343,9 @@ def test_a_source_that_moves_its_channel_is_followed_there(world: World) -> None
     world.subscriber.follow("arxiv", [other, Channel(topic="https://museum.example/none")])
     world.subscriber.tick()
 
-    states = {it.topic: it.state for it in world.store.subscriptions()}
+    states = {
+        subscription.topic: subscription.state for subscription in world.store.subscriptions()
+    }
     assert states == {TOPIC: FollowerState.LEAVING, other.topic: FollowerState.REQUESTED}
 
 

@@ -218,7 +218,9 @@ class MemoryCatalogue:
 
     def rewind(self, moment: datetime) -> None:
         """Forget the changes dated later than a moment; later ones are dated from there again."""
-        self._changes = [it for it in self._changes if it.time is not None and it.time <= moment]
+        self._changes = [
+            change for change in self._changes if change.time is not None and change.time <= moment
+        ]
         self._latest = to_microseconds(moment)
 
     def note(self, key: str) -> str | None:

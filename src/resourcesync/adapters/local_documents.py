@@ -100,7 +100,7 @@ class LocalDocuments:
         if uri == str(self._place):
             candidates = [self._place]
         elif "://" in uri:
-            segments = [it for it in unquote(urlsplit(uri).path).split("/") if it]
+            segments = [name for name in unquote(urlsplit(uri).path).split("/") if name]
             segments = segments[-_MAX_SEGMENTS:]
             tails = (segments[at:] for at in range(len(segments)))
             candidates = [self._folder.joinpath(*tail) for tail in tails]
@@ -147,7 +147,11 @@ def find_documents(folder: Path, most: int) -> list[str]:
             entries = sorted(here.iterdir())
         except OSError as error:
             raise StorageError(f"{here}: {error.strerror}") from error
-        seen = [it for it in entries if not it.name.startswith(".") and not it.is_symlink()]
-        found += [str(it) for it in seen if it.name.lower().endswith(_ENDINGS) and it.is_file()]
-        waiting += [it for it in reversed(seen) if it.is_dir()]
+        seen = [
+            entry for entry in entries if not entry.name.startswith(".") and not entry.is_symlink()
+        ]
+        found += [
+            str(path) for path in seen if path.name.lower().endswith(_ENDINGS) and path.is_file()
+        ]
+        waiting += [path for path in reversed(seen) if path.is_dir()]
     return found[:most]

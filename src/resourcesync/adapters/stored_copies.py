@@ -75,7 +75,9 @@ class StoreCopyInspector:
             blocks = self._blocks(path)
             if blocks is None:
                 return None
-            named = [(it, hashlib.new(it.replace("-", ""))) for it in algorithms]
+            named = [
+                (algorithm, hashlib.new(algorithm.replace("-", ""))) for algorithm in algorithms
+            ]
             length = 0
             for block in blocks:
                 length += len(block)
@@ -219,8 +221,8 @@ class StoredCopies(StoreCopyInspector):
         try:
             return self._run_batch(self._place, batch)
         finally:
-            for one in batch:
-                one.staged.discard()
+            for installation in batch:
+                installation.staged.discard()
 
     def _run_batch(
         self, do: Callable[[_One], str], batch: Sequence[_One]
@@ -228,18 +230,18 @@ class StoredCopies(StoreCopyInspector):
         """Do something to each of a batch, as many at a time as the store takes."""
         failures: list[StorageError] = []
 
-        def tried(one: _One) -> str | StorageError:
+        def tried(item: _One) -> str | StorageError:
             if len(failures) >= _MAX_FAILURES:  # it is down: the rest waits for the next run
                 return failures[-1]
             try:
-                return do(one)
+                return do(item)
             except StorageError as error:
                 failures.extend([] if error.code in _OF_ONE else [error])
                 return error
 
         workers = min(self._in_flight, len(batch))
         if workers <= 1:
-            return [tried(one) for one in batch]
+            return [tried(item) for item in batch]
         with ThreadPoolExecutor(workers, "store") as pool:
             try:
                 return list(pool.map(tried, batch))
@@ -247,28 +249,35 @@ class StoredCopies(StoreCopyInspector):
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
 
-    def _place(self, one: CopyInstallation) -> str:
-        _check_place(one.path)
-        length, digests = one.staged.seal()
-        version = self._put(one, length, digests, one.replaces)
+    def _place(self, installation: CopyInstallation) -> str:
+        _check_place(installation.path)
+        length, digests = installation.staged.seal()
+        version = self._put(installation, length, digests, installation.replaces)
         if version is not None:
             return version
-        there = self._stat(one.path)
-        if there is not None and not self._is_equal(one.path, there, length, digests):
-            self._move_to_quarantine(one.path, there)
+        there = self._stat(installation.path)
+        if there is not None and not self._is_equal(installation.path, there, length, digests):
+            self._move_to_quarantine(installation.path, there)
             there = None
-        version = self._put(one, length, digests, None if there is None else there.version)
+        version = self._put(installation, length, digests, None if there is None else there.version)
         if version is None:
-            raise _changed(one.path)
+            raise _changed(installation.path)
         return version
 
     def _put(
-        self, one: CopyInstallation, length: int, digests: Sequence[Digest], replaces: str | None
+        self,
+        installation: CopyInstallation,
+        length: int,
+        digests: Sequence[Digest],
+        replaces: str | None,
     ) -> str | None:
-        with one.staged.open_sealed() as stream, guard_store(f"putting {one.path} in place"):
+        with (
+            installation.staged.open_sealed() as stream,
+            guard_store(f"putting {installation.path} in place"),
+        ):
             stream.seek(0)
-            content = ObjectContent(stream, length, digests, one.lastmod)
-            version = self._store.put(one.path, content, replaces)
+            content = ObjectContent(stream, length, digests, installation.lastmod)
+            version = self._store.put(installation.path, content, replaces)
             return None if version is None else _checked(version)
 
     def _is_equal(
@@ -303,59 +312,59 @@ class StoredCopies(StoreCopyInspector):
         del reason  # the state remembers it
         return self._run_batch(self._move_to_trash, batch)
 
-    def _move_to_trash(self, one: CopyRemoval) -> str:
-        there = self._stat(one.path)
+    def _move_to_trash(self, removal: CopyRemoval) -> str:
+        there = self._stat(removal.path)
         if there is None:
             return ""
-        if one.is_altered:
-            self._move_to_quarantine(one.path, there)
+        if removal.is_altered:
+            self._move_to_quarantine(removal.path, there)
             return ""
-        place = f"{self._moment()}-{one.path.rpartition('/')[2][:_LEAF]}"
-        with guard_store(f"moving {one.path} to the trash"):
-            if there.version == one.signature and self._store.move(
-                one.path, f"{_TRASH}{place}", there.version
+        place = f"{self._moment()}-{removal.path.rpartition('/')[2][:_LEAF]}"
+        with guard_store(f"moving {removal.path} to the trash"):
+            if there.version == removal.signature and self._store.move(
+                removal.path, f"{_TRASH}{place}", there.version
             ):
                 return place
-        raise _changed(one.path)
+        raise _changed(removal.path)
 
     def move(self, batch: Sequence[CopyMove]) -> list[str | StorageError]:
         """Move copies to other paths; return for each its version there, or its error."""
-        return [self._run_batch(self._move, [one])[0] for one in batch]
+        return [self._run_batch(self._move, [copy_move])[0] for copy_move in batch]
 
-    def _move(self, one: CopyMove) -> str:
-        _check_place(one.to)
-        there = self._stat(one.path)
+    def _move(self, copy_move: CopyMove) -> str:
+        _check_place(copy_move.to)
+        there = self._stat(copy_move.path)
         if there is None:  # it was moved before, or is not here at all
-            return self._version_of(one)
-        self._clear_target(one, there)
-        with guard_store(f"moving {one.path} to {one.to}"):
-            if not self._store.move(one.path, one.to, there.version):
-                raise _changed(one.path)
-        moved = self._stat(one.to) if there.version == one.signature else None
-        return one.signature if moved is None else moved.version
+            return self._version_of(copy_move)
+        self._clear_target(copy_move, there)
+        with guard_store(f"moving {copy_move.path} to {copy_move.to}"):
+            if not self._store.move(copy_move.path, copy_move.to, there.version):
+                raise _changed(copy_move.path)
+        moved = self._stat(copy_move.to) if there.version == copy_move.signature else None
+        return copy_move.signature if moved is None else moved.version
 
-    def _version_of(self, one: CopyMove) -> str:
+    def _version_of(self, copy_move: CopyMove) -> str:
         """Return the version of what was moved before, if that is ours; else what was known."""
-        moved = self._stat(one.to)
+        moved = self._stat(copy_move.to)
         is_ours = (
             moved is not None
-            and moved.version != one.signature
-            and self._is_equal(one.to, moved, moved.length, one.digests)
+            and moved.version != copy_move.signature
+            and self._is_equal(copy_move.to, moved, moved.length, copy_move.digests)
         )
-        return moved.version if moved is not None and is_ours else one.signature
+        return moved.version if moved is not None and is_ours else copy_move.signature
 
-    def _clear_target(self, one: CopyMove, there: StoredObject) -> None:
+    def _clear_target(self, copy_move: CopyMove, there: StoredObject) -> None:
         """Move what is at the new path to the quarantine, but for what a killed move left."""
-        other = self._stat(one.to)
+        other = self._stat(copy_move.to)
         if other is None:
             return
         if other.length == there.length:
-            found = self.digest(one.path, [_COMPARED])
-            if found is not None and self._is_equal(one.to, other, *found):
-                with guard_store(f"moving {one.path} to {one.to}"):
-                    self._store.remove(one.to)  # the same bytes are at the old path
+            found = self.digest(copy_move.path, [_COMPARED])
+            if found is not None and self._is_equal(copy_move.to, other, *found):
+                with guard_store(f"moving {copy_move.path} to {copy_move.to}"):
+                    self._store.remove(copy_move.to)  # the same bytes are at the old path
                 return
-        self._move_to_quarantine(one.to, other)
+        self._move_to_quarantine(copy_move.to, other)
 
     def purge(self, place: str) -> None:
         """Remove one thing of the trash for good; it is no error when it is gone."""

@@ -50,7 +50,7 @@ class Transports:
     def traffic(self) -> tuple[int, int]:
         """How many requests were given to transports of others, and the bytes that they brought."""
         others = self._plugins.values()
-        return sum(one.requests for one in others), sum(one.received for one in others)
+        return sum(other.requests for other in others), sum(other.received for other in others)
 
     def fetch(self, requests: Iterable[FetchRequest]) -> Iterator[FetchResponse | FetchFailure]:
         """Carry out the requests; yield each outcome as it comes."""
@@ -58,7 +58,7 @@ class Transports:
         while (scheme := coming.scheme()) is not None:
             fetcher = self._http if scheme in _HTTP else self._plugin_transport(scheme)
             if isinstance(fetcher, ResourceSyncError):
-                yield from (_failure(one, fetcher) for one in coming.same_scheme())
+                yield from (_failure(request, fetcher) for request in coming.same_scheme())
                 continue
             first = coming.first
             yield from fetcher.fetch(coming.same_scheme())
@@ -142,7 +142,10 @@ class _CheckedTransport:
             raise
         except Exception as error:  # noqa: BLE001 - foreign code may raise anything
             why = f"{type(error).__name__}: {error}"[:500]
-        crashes = [*crash, *(it.sink.crash for it in waiting.values() if it.sink.crash)]
+        crashes = [
+            *crash,
+            *(request.sink.crash for request in waiting.values() if request.sink.crash),
+        ]
         if crashes:
             raise crashes[0]
         for errand in waiting.values():
@@ -191,7 +194,7 @@ class _CheckedTransport:
         asks = bool(request.etag or request.last_modified)
         if outcome.status != _OK and (outcome.status != _NOT_MODIFIED or not asks or sink.length):
             return _failure(request, self._broken(errand, f"it answered {outcome.status!r:.20}"))
-        fields = [(str(name).lower(), str(it)) for name, it in outcome.headers.items()]
+        fields = [(str(name).lower(), str(text)) for name, text in outcome.headers.items()]
         return FetchResponse(
             request=request,
             status=outcome.status,

@@ -161,7 +161,7 @@ class FolderVersions:
         removed = 0
         try:
             with os.scandir(self._root) as entries:
-                shards = [it.path for it in entries if _SHARD.fullmatch(it.name)]
+                shards = [entry.path for entry in entries if _SHARD.fullmatch(entry.name)]
             for shard in sorted(shards):
                 removed += _swept(Path(shard), is_needed, before * 1_000)
         except FileNotFoundError:

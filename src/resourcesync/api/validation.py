@@ -45,7 +45,7 @@ def validate(
     try:
         chosen = RuleProfile(profile)
     except ValueError as error:
-        known = ", ".join(it.value for it in RuleProfile)
+        known = ", ".join(profile.value for profile in RuleProfile)
         raise ConfigurationError(
             f"profile={profile!r} is unknown", hint=f"one of {known}"
         ) from error
@@ -72,4 +72,4 @@ def _validate_bytes(document: bytes | BinaryIO, profile: RuleProfile) -> Iterato
     stream = io.BytesIO(document) if isinstance(document, bytes) else document
     chunks = iter(lambda: stream.read(_BLOCK), b"")
     findings = validate_document(chunks, uri="", profile=profile)
-    yield from by_place(it for it in findings if profile in it.rule.profiles)
+    yield from by_place(finding for finding in findings if profile in finding.rule.profiles)

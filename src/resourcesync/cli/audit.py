@@ -223,14 +223,14 @@ class _AuditTarget(NamedTuple):
 
 
 def _audit(
-    one: _AuditTarget,
+    target: _AuditTarget,
     arguments: AuditArguments,
     screen: Screen,
     write: Callable[[Mapping[str, object]], None],
 ) -> CommandOutcome:
     from resourcesync.wiring import machine, mirrors  # noqa: PLC0415 - help stays quick
 
-    mirror, network, several = one
+    mirror, network, several = target
     if not mirrors.is_mirror(mirror):
         raise mirrors.not_a_mirror_error(mirror)
     clock = machine.system_clock()

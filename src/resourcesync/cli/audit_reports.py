@@ -117,8 +117,8 @@ def _plain(value: object) -> object:
 
 def _csv(evidence: AuditEvidence) -> Iterator[str]:
     yield _row("kind", "uri", "path", "reason")
-    for it in evidence.report.findings:
-        yield _row(it.kind.name.lower(), it.uri, it.path, it.reason)
+    for finding in evidence.report.findings:
+        yield _row(finding.kind.name.lower(), finding.uri, finding.path, finding.reason)
 
 
 def _row(*cells: str) -> str:
@@ -143,10 +143,10 @@ def html_report(evidence: AuditEvidence) -> Iterator[str]:
     yield "</table>\n"
     if report.findings:
         yield "<h2>Findings</h2>\n<table>\n<tr><th>What</th><th>Resource</th><th>Why</th></tr>\n"
-        for it in report.findings:
-            place = _text(f"/{it.path}" if it.path else it.uri)
-            what = _MEANINGS[it.kind]
-            yield f"<tr><td>{what}</td><td>{place}</td><td>{_text(it.reason)}</td></tr>\n"
+        for finding in report.findings:
+            place = _text(f"/{finding.path}" if finding.path else finding.uri)
+            what = _MEANINGS[finding.kind]
+            yield f"<tr><td>{what}</td><td>{place}</td><td>{_text(finding.reason)}</td></tr>\n"
         yield "</table>\n"
     yield "</main>\n</body>\n</html>\n"
 
@@ -186,13 +186,15 @@ def _bagit(evidence: AuditEvidence) -> Iterator[str]:
 
 
 def _sha256(copy: Copy) -> str:
-    found = (it.value for it in parse_digests(copy.digests) if it.algorithm == "sha-256")
+    found = (
+        digest.value for digest in parse_digests(copy.digests) if digest.algorithm == "sha-256"
+    )
     return next(found, "")
 
 
 def _failed_findings(evidence: AuditEvidence) -> dict[str, AuditFinding]:
     kinds = {FindingKind.MISSING, FindingKind.DIFFERENT, FindingKind.FAILED}
-    return {it.uri: it for it in evidence.report.findings if it.kind in kinds}
+    return {finding.uri: finding for finding in evidence.report.findings if finding.kind in kinds}
 
 
 def _premis(evidence: AuditEvidence) -> Iterator[str]:
@@ -215,9 +217,10 @@ def _premis(evidence: AuditEvidence) -> Iterator[str]:
 
 def _premis_object(copy: Copy) -> str:
     fixity = "".join(
-        f"<fixity><messageDigestAlgorithm>{_PREMIS_NAMES.get(it.algorithm, it.algorithm.upper())}"
-        f"</messageDigestAlgorithm><messageDigest>{escape(it.value)}</messageDigest></fixity>"
-        for it in parse_digests(copy.digests)
+        "<fixity><messageDigestAlgorithm>"
+        f"{_PREMIS_NAMES.get(digest.algorithm, digest.algorithm.upper())}"
+        f"</messageDigestAlgorithm><messageDigest>{escape(digest.value)}</messageDigest></fixity>"
+        for digest in parse_digests(copy.digests)
     )
     size = f"<size>{copy.length}</size>" if copy.length >= 0 else ""
     return (

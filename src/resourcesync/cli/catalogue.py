@@ -204,10 +204,10 @@ _ACTIONS = {"import": _import, "post": _post, "export": _export, "check": _check
 
 def _counts(done: "list[Posted]") -> dict[str, int]:
     return {
-        "created": sum(it.created for it in done),
-        "updated": sum(it.updated for it in done),
-        "deleted": sum(it.deleted for it in done),
-        "touched": sum(it.touched for it in done),
+        "created": sum(posted.created for posted in done),
+        "updated": sum(posted.updated for posted in done),
+        "deleted": sum(posted.deleted for posted in done),
+        "touched": sum(posted.touched for posted in done),
     }
 
 

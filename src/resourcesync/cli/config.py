@@ -131,7 +131,11 @@ def _check_flags(action: str, values: Mapping[str, Any]) -> None:
 def _find_file(named: Path | None) -> files.ConfigFile:
     file = files.find(named)
     if file is None:
-        tried = tuple(("tried", str(it.path)) for it in files.config_locations() if it.counts)
+        tried = tuple(
+            ("tried", str(location.path))
+            for location in files.config_locations()
+            if location.counts
+        )
         raise ConfigurationError(
             "there is no configuration file", evidence=tried, hint="resourcesync config init"
         )
@@ -165,7 +169,7 @@ def _path(named: Path | None) -> CommandOutcome:
             closing=(TextLine(str(file.path), level=QUIET),), fields={"path": file.path}
         )
     places = files.config_locations(named)
-    notes = ("" if it.counts else "; does not count" for it in places)
+    notes = ("" if place.counts else "; does not count" for place in places)
     lines = [
         TextLine(f"{place.path}  ({place.note}{note})", "No file", QUIET)
         for place, note in zip(places, notes, strict=True)
@@ -274,7 +278,7 @@ def _effective_settings(
     settings: Mapping[str, Setting], *, built_in: bool
 ) -> Iterator[tuple[str, Setting]]:
     """Yield what counts for a pull of a mirror: the environment's, the file's, the built-in."""
-    for key in (*(it for it in settings if it not in PULL_KEYS), *PULL_KEYS):
+    for key in (*(setting for setting in settings if setting not in PULL_KEYS), *PULL_KEYS):
         variable = f"{config.PREFIX}_PULL_{key.upper()}"
         text = config.variable(variable)
         if key in PULL_KEYS and text:

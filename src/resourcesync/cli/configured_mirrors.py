@@ -429,7 +429,9 @@ def load(named: Path | None) -> MirrorConfiguration:
     configuration = MirrorConfiguration(files.find(named))
     context = click.get_current_context(silent=True)
     if context is not None:
-        context.meta[options.LOG] = {key: it.value for key, it in configuration.log.items()}
+        context.meta[options.LOG] = {
+            key: setting.value for key, setting in configuration.log.items()
+        }
     return configuration
 
 

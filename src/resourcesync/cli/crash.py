@@ -46,15 +46,17 @@ def _report_text(error: Exception, arguments: Sequence[str]) -> str:
     }
     head = "".join(f"{name}: {value}\n" for name, value in facts.items())
     words = secret_strings(arguments)
-    return "\n".join([head, *(_format_error(one, words) for one in _error_chain(error))])
+    return "\n".join(
+        [head, *(_format_error(exception, words) for exception in _error_chain(error))]
+    )
 
 
 def _error_chain(error: BaseException) -> list[BaseException]:
     """Return an error and those that led to it, the first of them first."""
     chain, seen = [error], {id(error)}
-    for one in chain:
-        group = one.exceptions if isinstance(one, BaseExceptionGroup) else ()
-        for cause in (one.__cause__, one.__context__, *group):
+    for exception in chain:
+        group = exception.exceptions if isinstance(exception, BaseExceptionGroup) else ()
+        for cause in (exception.__cause__, exception.__context__, *group):
             if cause is not None and id(cause) not in seen:
                 seen.add(id(cause))
                 chain.append(cause)
@@ -64,8 +66,10 @@ def _error_chain(error: BaseException) -> list[BaseException]:
 def _format_error(error: BaseException, words: Iterable[str]) -> str:
     """Return where an error was raised and what it says, without secrets."""
     frames = [
-        traceback.FrameSummary(it.filename, it.lineno, it.name, line=without_queries(it.line or ""))
-        for it in traceback.extract_tb(error.__traceback__)
+        traceback.FrameSummary(
+            summary.filename, summary.lineno, summary.name, line=without_queries(summary.line or "")
+        )
+        for summary in traceback.extract_tb(error.__traceback__)
     ]
     lines = "".join(traceback.StackSummary.from_list(frames).format())
     head = "Traceback (most recent call last):\n" if lines else ""

@@ -146,7 +146,7 @@ def _configuration(
     if told is not None and told.message not in mistakes:
         mistakes.append(told.message)
     warnings = () if mistakes else configured_mirrors.warnings_of(file)
-    return tuple(mistakes), tuple(str(it["message"]) for it in warnings), str(file.path)
+    return tuple(mistakes), tuple(str(warning["message"]) for warning in warnings), str(file.path)
 
 
 def _render(event: str, fields: Mapping[str, object]) -> Iterator[TextLine]:

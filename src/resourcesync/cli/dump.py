@@ -96,8 +96,8 @@ def _packed_line(dumped: "DumpOutcome") -> TextLine:
     if not dumped.packages:
         text = f"nothing new; {formatting.counted(dumped.reused, 'package')} as before"
         return TextLine(text, "Packed", QUIET)
-    entries = sum(it.entries for it in dumped.packages)
-    size = sum(it.length for it in dumped.packages)
+    entries = sum(package.entries for package in dumped.packages)
+    size = sum(package.length for package in dumped.packages)
     text = (
         f"{entries:,} {'entry' if entries == 1 else 'entries'} in"
         f" {formatting.counted(len(dumped.packages), 'package')}, {formatting.size(size)}"
@@ -108,8 +108,8 @@ def _packed_line(dumped: "DumpOutcome") -> TextLine:
 
 def _packed_fields(dumped: "DumpOutcome") -> dict[str, object]:
     return {
-        "packages": [it.name for it in dumped.packages],
+        "packages": [package.name for package in dumped.packages],
         "packages_kept": dumped.reused,
-        "packed_entries": sum(it.entries for it in dumped.packages),
-        "packed_bytes": sum(it.length for it in dumped.packages),
+        "packed_entries": sum(package.entries for package in dumped.packages),
+        "packed_bytes": sum(package.length for package in dumped.packages),
     }

@@ -104,8 +104,8 @@ def own_sources(configuration: MirrorConfiguration) -> dict[str, str]:
     own = ConfiguredSources(configuration.file)
     for name in own.names:
         with suppress(ConfigurationError):  # which other commands tell of
-            it = own.source(name)
-            place = str(it.settings["out"].value) if "out" in it.settings else it.path
+            source = own.source(name)
+            place = str(source.settings["out"].value) if "out" in source.settings else source.path
             if Path(place).is_dir():
                 found[f"source.{name}"] = place
     return found

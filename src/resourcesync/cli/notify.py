@@ -77,8 +77,8 @@ def _notify(source: Path, screen: Screen) -> CommandOutcome:
     ) as opened:
         told = opened.notify(machine.system_clock())
     report(told, screen)
-    failed = {it.notice.hub for it in told.problems}
-    reached = {it.notice.hub for it in told.sent} - failed
+    failed = {problem.notice.hub for problem in told.problems}
+    reached = {outcome.notice.hub for outcome in told.sent} - failed
     code = ExitCode.OK
     if failed:
         code = ExitCode.PARTIAL if reached else ExitCode.UNREACHABLE
@@ -119,7 +119,7 @@ def _milliseconds(seconds: float) -> str:
 
 def report(told: "Notified", screen: Screen) -> None:
     """Tell which hubs have not heard it, and why."""
-    for hub, problem in {it.notice.hub: it.problem for it in told.problems}.items():
+    for hub, problem in {problem.notice.hub: problem.problem for problem in told.problems}.items():
         screen.report(
             "warning",
             {
@@ -136,8 +136,8 @@ def report(told: "Notified", screen: Screen) -> None:
 
 def summary(told: "Notified") -> TextLine | None:
     """Return the line that says what hubs were told; ``None`` for nothing."""
-    failed = {it.notice.hub for it in told.problems}
-    reached = len({it.notice.hub for it in told.sent} - failed)
+    failed = {problem.notice.hub for problem in told.problems}
+    reached = len({outcome.notice.hub for outcome in told.sent} - failed)
     if not reached:
         return None
     said = []

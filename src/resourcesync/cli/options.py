@@ -170,7 +170,7 @@ def with_options(*groups: tuple[Decorator, ...]) -> Decorator:
     """Return what gives a command the options of some groups, in their order."""
 
     def add(function: Callable[..., Job]) -> Callable[..., Job]:
-        for decorate in reversed([it for group in groups for it in group]):
+        for decorate in reversed([function for group in groups for function in group]):
             function = decorate(function)
         return function
 
@@ -180,7 +180,11 @@ def with_options(*groups: tuple[Decorator, ...]) -> Decorator:
 def options_of(*groups: tuple[Decorator, ...]) -> dict[str, click.Option]:
     """Return the options of some groups by their names, such as the configuration file has them."""
     command = click.command(with_options(*groups)(_no_command))
-    return {it.name: it for it in command.params if isinstance(it, click.Option) and it.name}
+    return {
+        param.name: param
+        for param in command.params
+        if isinstance(param, click.Option) and param.name
+    }
 
 
 def _no_command(**_values: object) -> Job:
@@ -364,7 +368,9 @@ def given_options() -> frozenset[str]:
     """Return the options that the command line or the environment of the running command has."""
     context = click.get_current_context()
     return frozenset(
-        it for it in context.params if context.get_parameter_source(it) in _EXPLICIT_SOURCES
+        param
+        for param in context.params
+        if context.get_parameter_source(param) in _EXPLICIT_SOURCES
     )
 
 
@@ -392,7 +398,7 @@ def merge_settings(
 def merge_connection(settings: Mapping[str, Setting], way: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values of settings, and of the options of ``options.WAY`` that were given."""
     hidden = _hidden_names(way.keys())
-    values = {name: it.value for name, it in settings.items() if name not in hidden}
+    values = {name: setting.value for name, setting in settings.items() if name not in hidden}
     return {**values, **way}
 
 

@@ -74,14 +74,14 @@ def publish_table(
     source = _table_source(target, values)
     told = {name: value for name, value in chosen.items() if name != "out"}
     done = inventories.publish_table(source, told, clock=clock, asked=asked)
-    heads = [it for it in done.publication.written if "-sha256-" not in it.name]
+    heads = [document for document in done.publication.written if "-sha256-" not in document.name]
     publication = replace(done.publication, written=tuple(heads))
     report(replace(done, publication=publication), screen)
     fields = fields_of(done, clock.monotonic() - started)
     lists = len(done.publication.written) - len(heads)
     return CommandOutcome(
         closing=tuple(_table_lines(done, lists, source)),
-        fields={**fields, "written": [it.name for it in heads], "lists": lists},
+        fields={**fields, "written": [head.name for head in heads], "lists": lists},
     )
 
 
@@ -131,9 +131,9 @@ def _table_lines(
         f"{formatting.counted(lists, 'list')} of {formatting.counted(done.scan.files, 'resource')}"
     )
     yield TextLine(f"{text}{': ' if told else ''}{told}", "Wrote", QUIET)
-    for it in publication.written:
-        if "-sha256-" not in it.name:
-            yield TextLine(f"          {source.out}/{it.name}", level=QUIET)
+    for document in publication.written:
+        if "-sha256-" not in document.name:
+            yield TextLine(f"          {source.out}/{document.name}", level=QUIET)
     if publication.first:
         where = f"  resourcesync pull {done.settings.url} ./copy --dry-run"
         yield TextLine(f"upload what is in {source.out}, then check:{where}", "Next")
@@ -355,10 +355,10 @@ def _watch_reporters(name: str, screen: Screen) -> tuple[OnPublished, OnFailed]:
     told: set[str] = set()  # once is enough
 
     def published(done: "PublicationResult") -> None:
-        fresh = tuple(one for one in done.omissions if one.name not in told)
+        fresh = tuple(omission for omission in done.omissions if omission.name not in told)
         if len(told) > _MAX_NAMES:
             told.clear()
-        told.update(one.name for one in fresh)
+        told.update(omission.name for omission in fresh)
         report(replace(done, omissions=fresh), screen)
         screen.report("published", fields_of(done, 0.0))
 

@@ -212,9 +212,11 @@ def pull(target: PullTarget, way: PullContext, screen: Screen, tell: "Reporter")
     wish = sets.SetRequest(source=target.address, names=arguments.set, every=arguments.all_sets)
     plan = sets.plan_sets(folder, wish, network=network, clock=way.clock)
 
-    def pull_one(one: SetTarget, report: "Reporter") -> CommandOutcome:
-        of_set = replace(target, address=one.address)
-        return _pull_one(_MirrorPull(of_set, one.folder, one.uri), network, way, report)
+    def pull_one(set_target: SetTarget, report: "Reporter") -> CommandOutcome:
+        of_set = replace(target, address=set_target.address)
+        return _pull_one(
+            _MirrorPull(of_set, set_target.folder, set_target.uri), network, way, report
+        )
 
     return pull_all_sets(plan, pull_one, screen, dry_run=arguments.dry_run)
 
@@ -228,13 +230,13 @@ class _MirrorPull(NamedTuple):
 
 
 def _pull_one(
-    one: _MirrorPull, network: "Network", way: PullContext, tell: "Reporter"
+    pull: _MirrorPull, network: "Network", way: PullContext, tell: "Reporter"
 ) -> CommandOutcome:
     """Pull one mirror."""
     from resourcesync.cli.render_pull import conclude  # noqa: PLC0415 - help stays quick
     from resourcesync.wiring import mirrors  # noqa: PLC0415 - help stays quick
 
-    address, folder = one.target.address, one.folder
+    address, folder = pull.target.address, pull.folder
     words, clock = way.renderer, way.clock
     if address is None and not mirrors.is_mirror(folder):
         raise mirrors.not_a_mirror_error(folder)
@@ -246,30 +248,30 @@ def _pull_one(
         tell(event, fields)
 
     with mirrors.open_destination(
-        _home(one),
-        source=one.target.arguments.moved or address,
+        _home(pull),
+        source=pull.target.arguments.moved or address,
         network=network,
         report=report,
         clock=clock,
-        is_expected=one.target.is_configured,
+        is_expected=pull.target.is_configured,
     ) as destination:
         words.first = destination.is_new
-        review = item_review(tell) if one.target.arguments.dry_run else None
-        chosen = replace(_options(one, clock.now()), review=review)
+        review = item_review(tell) if pull.target.arguments.dry_run else None
+        chosen = replace(_options(pull, clock.now()), review=review)
         found = destination.pull(address, chosen)
-    place, pruning = one.target.store or str(folder), one.target.arguments.prune
+    place, pruning = pull.target.store or str(folder), pull.target.arguments.prune
     return conclude(found, str(folder), first=words.first, plan=plan, pruning=pruning, place=place)
 
 
-def _home(one: _MirrorPull) -> "Path | Home":
+def _home(pull: _MirrorPull) -> "Path | Home":
     """Return where the mirror is, and who pulls it."""
-    store, engine = one.target.store, one.target.arguments.engine
+    store, engine = pull.target.store, pull.target.arguments.engine
     if not store and engine is None:
-        return one.folder
+        return pull.folder
     from resourcesync.wiring.engines import Workers  # noqa: PLC0415 - seldom
     from resourcesync.wiring.stores import Home  # noqa: PLC0415 - seldom
 
-    return Home(one.folder, store, None if engine is None else Workers(engine=engine))
+    return Home(pull.folder, store, None if engine is None else Workers(engine=engine))
 
 
 def _network(target: PullTarget, configuration: MirrorConfiguration) -> "Network":
@@ -283,22 +285,22 @@ def _network(target: PullTarget, configuration: MirrorConfiguration) -> "Network
     return configuration.network_from(asdict(target.arguments), source)
 
 
-def _options(one: _MirrorPull, now: datetime) -> Any:
+def _options(pull: _MirrorPull, now: datetime) -> Any:
     from resourcesync.destination.options import (  # noqa: PLC0415 - help stays quick
         Filters,
         PullOptions,
     )
     from resourcesync.destination.planner import DeletionLimit  # noqa: PLC0415 - help stays quick
 
-    arguments = one.target.arguments
+    arguments = pull.target.arguments
     limit = arguments.max_delete
     return PullOptions(
         mode=arguments.mode,
         dry_run=arguments.dry_run,
-        filters=Filters() if one.target.is_configured else None,
+        filters=Filters() if pull.target.is_configured else None,
         changes=_filters(arguments, now),
         prune=arguments.prune,
-        set_name=one.set_name,
+        set_name=pull.set_name,
         delete=arguments.delete,
         max_delete=DeletionLimit(count=limit.count, percent=limit.percent or 0.0),
         trash_days=arguments.trash / _DAY,
@@ -339,7 +341,7 @@ def _without_empty(values: Mapping[str, Any]) -> dict[str, Any]:
         if value == "":
             told[name] = None
         elif isinstance(value, tuple) and "" in value:
-            told[name] = tuple(it for it in value if it)
+            told[name] = tuple(item for item in value if item)
         else:
             continue
         forgotten.add(name)
@@ -414,7 +416,7 @@ def combine_outcomes(ended: Iterable[BatchResult], noun: str) -> CommandOutcome:
         rows.append({**fields, **outcome.fields, "exit": int(outcome.exit)})
         codes.append(outcome.exit)
     code = worst(codes)
-    good = sum(not it for it in codes)
+    good = sum(not code for code in codes)
     text = f"{formatting.count(good)} of {formatting.counted(len(codes), noun)} without a fault"
     lines.append(TextLine(f"{text}  exit {int(code)}", f"{noun.capitalize()}s", QUIET))
     return CommandOutcome(
@@ -453,8 +455,8 @@ def pull_all_sets(
     finally:
         plan.remove_if_empty()
     ended = (
-        BatchResult(str(it.folder), {"mirror": str(it.folder), "set": it.uri}, outcome)
-        for it, outcome in zip(plan.mirrors, outcomes, strict=True)
+        BatchResult(str(mirror.folder), {"mirror": str(mirror.folder), "set": mirror.uri}, outcome)
+        for mirror, outcome in zip(plan.mirrors, outcomes, strict=True)
     )
     return combine_outcomes(ended, "set")
 

@@ -217,7 +217,7 @@ def step_details(fields: Fields) -> Iterator[tuple[str, str]]:
         said = name.replace("_", " ")
         if isinstance(value, Mapping):
             shown = list(value.items())[:SHOWN_PARTS]
-            yield said, ", ".join(f"{key} {_value(it)}" for key, it in shown)
+            yield said, ", ".join(f"{key} {_value(item)}" for key, item in shown)
         else:
             yield said, formatting.size(value) if name == "bytes" else _value(value)
 
@@ -275,7 +275,7 @@ class ExploreRenderer:
     def _level(self, branches: tuple[bool, ...]) -> int:
         """Return how loudly a line is said: the later ones of very many are for ``-v``."""
         depth = len(branches)
-        self._shown = {key: it for key, it in self._shown.items() if key <= depth}
+        self._shown = {key: number for key, number in self._shown.items() if key <= depth}
         number = self._shown[depth] = self._shown.get(depth, 0) + 1
         return DETAIL if number > SHOWN_PARTS and not (branches and branches[-1]) else NORMAL
 

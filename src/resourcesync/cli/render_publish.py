@@ -103,11 +103,13 @@ def _written(done: "PublicationResult", tree: Path) -> list[TextLine]:
     publication = done.publication
     names = [f"{out}/{written.name}" for written in publication.written]
     width = max(map(len, names)) + 6
-    lists = [one for one in publication.written if one.capability == "changelist"]
-    several = [one for one in lists if "/changelist." not in one.name]  # not their index
+    lists = [document for document in publication.written if document.capability == "changelist"]
+    several = [
+        document for document in lists if "/changelist." not in document.name
+    ]  # not their index
     newest = next(reversed(several or lists), None)
-    pages = [it for it in publication.written if it.capability == "resourcelist"]
-    has_index = any("/resourcelist." not in one.name for one in pages)
+    pages = [document for document in publication.written if document.capability == "resourcelist"]
+    has_index = any("/resourcelist." not in page.name for page in pages)
     lines: list[TextLine] = []
     for name, written in zip(names, publication.written, strict=True):
         note = ""

@@ -174,7 +174,7 @@ def _as_option(name: str, value: Any) -> str:
         return f"{_FILTERS[name]} {formatting.size(value).replace(' ', '')}"
     if isinstance(value, datetime):
         return f"{_FILTERS[name]} {formatting.stamp(value)}"
-    return " ".join(f"{_FILTERS[name]} {shlex.quote(it)}" for it in value)
+    return " ".join(f"{_FILTERS[name]} {shlex.quote(item)}" for item in value)
 
 
 def _mirror(fields: Mapping[str, object]) -> TextLine:
@@ -512,7 +512,7 @@ def _next_steps(report: RunReport, folder: str) -> Iterator[TextLine]:
             "  next   set this machine's clock, for example by NTP; if the Source's is wrong,"
         )
         yield TextLine("         tell the Source")
-    missing = sum(one.code == ResourceMissingError.default_code for one in report.failures)
+    missing = sum(failure.code == ResourceMissingError.default_code for failure in report.failures)
     if missing:
         listed = formatting.counted(missing, "listed resource")
         yield TextLine(f"  next   {listed} not at the Source (404): ask it to mend its list,")

@@ -243,7 +243,7 @@ class WatchFigures:
         )
         yield _gauge("mirror_interval_seconds", "Time between two pulls.", self._intervals())
         hints: dict[Labels, float] = {
-            (("direction", "in"), ("outcome", it)): n for it, n in self._counts().items()
+            (("direction", "in"), ("outcome", name)): n for name, n in self._counts().items()
         }
         yield _counter("notifications_total", "Notifications that came.", hints)
         yield from _subscription_figures(self._standings())
@@ -251,13 +251,16 @@ class WatchFigures:
     def status(self) -> bytes:
         """Return the mirrors as ``status --json`` tells them, and how their last runs ended."""
         _, mirrors = self._read_mirrors()
-        lines = [msgspec.json.decode(json_line("mirror", "", it)) for it in mirrors]
+        lines = [msgspec.json.decode(json_line("mirror", "", mirror)) for mirror in mirrors]
         ended = [
-            msgspec.json.decode(json_line("ended", "", it)) for it in list(self._last.values())
+            msgspec.json.decode(json_line("ended", "", mapping))
+            for mapping in list(self._last.values())
         ]
-        pushed = [subscription_fields(it) for it in self._standings()]
-        told = [msgspec.json.decode(json_line("watch.subscription", "", it)) for it in pushed]
-        plans = [msgspec.json.decode(json_line("next", "", it)) for it in self._plans()]
+        pushed = [subscription_fields(standing) for standing in self._standings()]
+        told = [
+            msgspec.json.decode(json_line("watch.subscription", "", fields)) for fields in pushed
+        ]
+        plans = [msgspec.json.decode(json_line("next", "", plan)) for plan in self._plans()]
         return msgspec.json.encode(
             {"v": 1, "mirrors": lines, "next": plans, "ended": ended, "subscriptions": told}
         )
@@ -285,7 +288,7 @@ class WatchFigures:
             )
             seen += found.mirrors
             mirrors += notes.mirrors
-            mirrors += ({"mirror": name, "code": it.code} for it in notes.problems)
+            mirrors += ({"mirror": name, "code": problem.code} for problem in notes.problems)
         return seen, mirrors
 
 
@@ -295,17 +298,17 @@ def _subscription_figures(found: Sequence[SubscriptionReport]) -> Iterator[Metri
     deliveries: Counter[Labels] = Counter()
     ends: dict[Labels, float] = {}
     last: dict[Labels, float] = {}
-    for it in found:
-        mirror = (("mirror", it.mirror),)
+    for report in found:
+        mirror = (("mirror", report.mirror),)
         for state in SubscriptionStatus:
-            standing[(*mirror, ("state", state.value))] += it.status is state
-        deliveries[(*mirror, ("outcome", "taken"))] += it.accepted
-        for fault, number in it.refusals:
+            standing[(*mirror, ("state", state.value))] += report.status is state
+        deliveries[(*mirror, ("outcome", "taken"))] += report.accepted
+        for fault, number in report.refusals:
             deliveries[(*mirror, ("outcome", fault.value))] += number
-        if it.until is not None:
-            ends[mirror] = min(ends.get(mirror, inf), it.until.timestamp())
-        if it.last is not None:
-            last[mirror] = max(last.get(mirror, 0.0), it.last.timestamp())
+        if report.until is not None:
+            ends[mirror] = min(ends.get(mirror, inf), report.until.timestamp())
+        if report.last is not None:
+            last[mirror] = max(last.get(mirror, 0.0), report.last.timestamp())
     yield _gauge("mirror_subscriptions", "Subscriptions to channels of its Source.", standing)
     yield _gauge("mirror_lease_end_timestamp_seconds", "When the first of its leases ends.", ends)
     yield _gauge("mirror_last_delivery_timestamp_seconds", "When it was last told by a hub.", last)

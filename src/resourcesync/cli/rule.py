@@ -48,12 +48,12 @@ def _explain(name: str, screen: Screen) -> CommandOutcome:
         screen.report("error-code", error)
         return CommandOutcome(fields={"rules": 0})
     start = name.strip().lower()
-    found = [it for it in RULES.values() if it.code.lower().startswith(start)]
-    found = found or [it for it in RULES.values() if it.id.lower().startswith(start)]
+    found = [rule for rule in RULES.values() if rule.code.lower().startswith(start)]
+    found = found or [rule for rule in RULES.values() if rule.id.lower().startswith(start)]
     if not found or not start:
         raise _unknown(name)
-    for it in found:
-        screen.report("rule", {**rule_fields(it), "brief": True})
+    for item in found:
+        screen.report("rule", {**rule_fields(item), "brief": True})
     return CommandOutcome(fields={"rules": len(found)})
 
 

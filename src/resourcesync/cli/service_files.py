@@ -92,10 +92,13 @@ def _credentials(configuration: MirrorConfiguration) -> Iterable[str]:
 
 def systemd(here: ServiceInstallation) -> str:
     """Return a unit of systemd for ``watch``."""
-    folders = "\n".join(f"ReadWritePaths={_systemd_quote(str(it))}" for it in here.folders)
+    folders = "\n".join(f"ReadWritePaths={_systemd_quote(str(folder))}" for folder in here.folders)
     if here.log is not None:  # the service begins without it, too
         folders = f"{folders}\nReadWritePaths={_systemd_quote(f'-{here.log}')}".strip()
-    secrets = "\n".join(f"LoadCredential={it}:{_CREDENTIALS}/{it}" for it in here.credentials)
+    secrets = "\n".join(
+        f"LoadCredential={credential}:{_CREDENTIALS}/{credential}"
+        for credential in here.credentials
+    )
     own = "\n".join(filter(None, (folders, secrets)))
     command = " ".join(
         map(_systemd_quote, here.command_arguments("watch", "--state", "/var/lib/resourcesync"))
@@ -185,7 +188,7 @@ services:
 def launchd(here: ServiceInstallation) -> str:
     """Return a property list of launchd, for macOS."""
     words = "\n".join(
-        f"    <string>{escape(it)}</string>" for it in here.command_arguments("watch")
+        f"    <string>{escape(argument)}</string>" for argument in here.command_arguments("watch")
     )
     return f"""\
 <?xml version="1.0" encoding="UTF-8"?>

@@ -88,7 +88,9 @@ def warn_of_late_events(told: "Iterable[Scenario]", screen: Screen) -> None:
     """Warn of what some scenarios say and will not happen, each once."""
     from resourcesync.simulator import bounds  # noqa: PLC0415 - help stays quick
 
-    for text in dict.fromkeys(it for scenario in told for it in bounds.faults_after_end(scenario)):
+    for text in dict.fromkeys(
+        name for scenario in told for name in bounds.faults_after_end(scenario)
+    ):
         screen.report("warning", {"code": "never", "message": f"this will not happen: {text}"})
 
 
@@ -296,7 +298,7 @@ def _simulate(
 
     written, out, clock = _read_scenario(values), values["out"], machine.system_clock()
     tasks = simulation_runs.plan_runs(written, swept, repeat=values["repeat"], seed=values["seed"])
-    warn_of_late_events((it.scenario for it in tasks), screen)
+    warn_of_late_events((task.scenario for task in tasks), screen)
     began = clock.monotonic()
     runs: list[SimulationRun] = []
     with nullcontext() if out is None else results_folder(out) as work:
@@ -313,12 +315,12 @@ def _simulate(
     lines = [*_table(summaries), _runs_line(len(runs), clock.monotonic() - began)]
     if out is not None:
         lines.append(TextLine(f"{out}/report.html, summary.csv, events.ndjson.gz", "Wrote", QUIET))
-    wrong = [it for it in runs if it.measured.lies or it.measured.outcome == "silently wrong"]
+    wrong = [run for run in runs if run.measured.lies or run.measured.outcome == "silently wrong"]
     lines += [
         TextLine(
-            f"seed {it.seed} {_values_text(it.values)}: called in sync, and was not", "!", QUIET
+            f"seed {run.seed} {_values_text(run.values)}: called in sync, and was not", "!", QUIET
         )
-        for it in wrong[:3]
+        for run in wrong[:3]
     ]
     fields = {"runs": len(runs), "wrong": len(wrong)}
     code = ExitCode.FINDINGS if wrong else ExitCode.OK
@@ -358,7 +360,7 @@ def _table(summaries: "Sequence[Summary]") -> Iterator[TextLine]:
     """Yield the table that people read: a row for each value of the sweep."""
     keys = list(summaries[0].values) if summaries else []
     short = [key.rpartition(".")[2] for key in keys]
-    named = [it if short.count(it) == 1 else key for key, it in zip(keys, short, strict=True)]
+    named = [name if short.count(name) == 1 else key for key, name in zip(keys, short, strict=True)]
     heads = [*map(str.upper, named), "DESTINATION", "CONSISTENCY"]
     heads += ["LATENCY MEDIAN / P95", "EFFICIENCY", "REQUESTS", "FIRST PULL", "ENDED"]
     rows = [heads, *map(_table_row, summaries)]
@@ -368,21 +370,21 @@ def _table(summaries: "Sequence[Summary]") -> Iterator[TextLine]:
         yield TextLine("  ".join(cells).rstrip(), level=QUIET)
 
 
-def _table_row(it: "Summary") -> list[str]:
-    outcomes = [run.measured.outcome for run in it.runs]
+def _table_row(summary: "Summary") -> list[str]:
+    outcomes = [run.measured.outcome for run in summary.runs]
     ended = (
         "converged"
         if set(outcomes) == {"converged"}
         else ", ".join(f"{outcomes.count(name)} {name}" for name in sorted(set(outcomes)))
     )
     return [
-        *it.values.values(),
-        it.destination,
-        figures.consistency_text(it, _NONE),
-        figures.latency_text(it, _NONE),
-        figures.mean_text(it, "efficiency", ".3f", _NONE),
-        figures.mean_text(it, "requests", ",.0f", _NONE),
-        figures.mean_text(it, "first_requests", ",.0f", "never ended"),
+        *summary.values.values(),
+        summary.destination,
+        figures.consistency_text(summary, _NONE),
+        figures.latency_text(summary, _NONE),
+        figures.mean_text(summary, "efficiency", ".3f", _NONE),
+        figures.mean_text(summary, "requests", ",.0f", _NONE),
+        figures.mean_text(summary, "first_requests", ",.0f", "never ended"),
         ended,
     ]
 
@@ -396,19 +398,19 @@ def _values_text(values: Mapping[str, str]) -> str:
 
 
 def _run_fields(run: "SimulationRun") -> dict[str, object]:
-    it = run.measured
+    measurement = run.measured
     return {
         "seed": run.seed,
         "name": run.destination,
         "text": _values_text(run.values),
-        "consistency": it.consistency,
-        "latency": it.latency,
-        "latency_95": it.latency_95,
-        "efficiency": it.efficiency,
-        "requests": it.requests,
-        "received": it.received,
-        "lies": it.lies,
-        "state": it.outcome,
+        "consistency": measurement.consistency,
+        "latency": measurement.latency,
+        "latency_95": measurement.latency_95,
+        "efficiency": measurement.efficiency,
+        "requests": measurement.requests,
+        "received": measurement.received,
+        "lies": measurement.lies,
+        "state": measurement.outcome,
     }
 
 

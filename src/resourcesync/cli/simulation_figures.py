@@ -13,22 +13,22 @@ _LEAST_DIGITS: Final = 4
 _MOST_DIGITS: Final = 12
 
 
-def mean_text(it: "Summary", name: str, form: str, none: str) -> str:
+def mean_text(summary: "Summary", name: str, form: str, none: str) -> str:
     """Return the mean of a figure.
 
     Args:
-        it: The row.
+        summary: The row.
         name: Of the figure.
         form: How a number is written.
         none: What is said where no run has it.
     """
-    mean = it.mean(name)
+    mean = summary.mean(name)
     return none if mean is None else format(mean, form)
 
 
-def span_text(it: "Summary", name: str, none: str) -> str:
+def span_text(summary: "Summary", name: str, none: str) -> str:
     """Return the mean of a figure in seconds, and how far the seeds differ, where they do."""
-    mean, spread = it.mean(name), it.spread(name)
+    mean, spread = summary.mean(name), summary.spread(name)
     if mean is None:
         return none
     return (
@@ -36,14 +36,14 @@ def span_text(it: "Summary", name: str, none: str) -> str:
     )
 
 
-def latency_text(it: "Summary", none: str) -> str:
+def latency_text(summary: "Summary", none: str) -> str:
     """Return the median and the 95th percentile."""
-    return f"{span_text(it, 'latency', none)} / {span_text(it, 'latency_95', none)}"
+    return f"{span_text(summary, 'latency', none)} / {span_text(summary, 'latency_95', none)}"
 
 
-def consistency_text(it: "Summary", none: str) -> str:
+def consistency_text(summary: "Summary", none: str) -> str:
     """Return the share of what is equal, with as many digits as tell how much is not."""
-    mean, spread = it.mean("consistency"), it.spread("consistency")
+    mean, spread = summary.mean("consistency"), summary.spread("consistency")
     if mean is None:
         return none
     gap = 1.0 - mean

@@ -74,18 +74,18 @@ def bar_plot(title: str, rows: Sequence[Bar], *, most: float = 0.0) -> Markup:
         rows: The values.
         most: The end of the scale; the greatest value where it is not said.
     """
-    end = most or max((it.value or 0.0 for it in rows), default=0.0) or 1.0
+    end = most or max((row.value or 0.0 for row in rows), default=0.0) or 1.0
     room = _WIDTH - _LEFT - _RIGHT
 
-    def bar(it: Bar, y: int) -> Iterator[Markup]:
-        if it.value is None:
-            yield _no_value_text(it, y)
+    def bar(bar: Bar, y: int) -> Iterator[Markup]:
+        if bar.value is None:
+            yield _no_value_text(bar, y)
             return
-        width = max(room * it.value / end, 1.0)
+        width = max(room * bar.value / end, 1.0)
         yield tag(
-            "rect", _bar_title(it), x=_LEFT, y=y - 8, width=width, height=16, rx=2, class_="s0"
+            "rect", _bar_title(bar), x=_LEFT, y=y - 8, width=width, height=16, rx=2, class_="s0"
         )
-        yield tag("text", it.text, x=_LEFT + width + 6, y=y + 4)
+        yield tag("text", bar.text, x=_LEFT + width + 6, y=y + 4)
 
     return _plot_figure(title, rows, bar, ())
 
@@ -101,7 +101,7 @@ def share_plot(title: str, rows: Sequence[Bar]) -> Markup:
 
 
 def _dot_plot(title: str, rows: Sequence[Bar], known: Marks) -> Markup:
-    values = [value for it in rows for value in (it.value, it.more) if value]
+    values = [value for row in rows for value in (row.value, row.more) if value]
     least = min(values, default=known[0][0])
     most = max(values, default=known[-1][0])
     begin = max((at for at, _ in known if at <= least), default=known[0][0])
@@ -111,15 +111,15 @@ def _dot_plot(title: str, rows: Sequence[Bar], known: Marks) -> Markup:
     def x(value: float) -> float:
         return _LEFT + room * log10(max(value, begin) / begin) / log10(end / begin)
 
-    def dot(it: Bar, y: int) -> Iterator[Markup]:
-        if it.value is None:
-            yield _no_value_text(it, y)
+    def dot(bar: Bar, y: int) -> Iterator[Markup]:
+        if bar.value is None:
+            yield _no_value_text(bar, y)
             return
-        if it.more is not None:
-            yield tag("line", x1=x(it.value), x2=x(it.more), y1=y, y2=y, class_="line l0")
-            yield tag("line", x1=x(it.more), x2=x(it.more), y1=y - 5, y2=y + 5, class_="line l0")
-        yield tag("circle", _bar_title(it), cx=x(it.value), cy=y, r=5, class_="s0")
-        yield tag("text", it.text, x=x(it.more or it.value) + 10, y=y + 4)
+        if bar.more is not None:
+            yield tag("line", x1=x(bar.value), x2=x(bar.more), y1=y, y2=y, class_="line l0")
+            yield tag("line", x1=x(bar.more), x2=x(bar.more), y1=y - 5, y2=y + 5, class_="line l0")
+        yield tag("circle", _bar_title(bar), cx=x(bar.value), cy=y, r=5, class_="s0")
+        yield tag("text", bar.text, x=x(bar.more or bar.value) + 10, y=y + 4)
 
     marks = [(x(at), text) for at, text in known if begin <= at <= end]
     marks = marks[:: 1 + (len(marks) - 1) // _MOST_MARKS]
@@ -141,11 +141,11 @@ def _plot_figure(
         for at, text in marks
     ]
     drawn = []
-    for number, it in enumerate(rows):
+    for number, bar in enumerate(rows):
         y = _ROW * number + _ROW // 2 + 2
-        short = it.name if len(it.name) <= _LETTERS else f"{it.name[: _LETTERS - 1]}…"
-        label = tag("text", tag("title", it.name), short, x=_LEFT - 8, y=y + 4, class_="end lane")
-        drawn.append((label, list(draw(it, y))))
+        short = bar.name if len(bar.name) <= _LETTERS else f"{bar.name[: _LETTERS - 1]}…"
+        label = tag("text", tag("title", bar.name), short, x=_LEFT - 8, y=y + 4, class_="end lane")
+        drawn.append((label, list(draw(bar, y))))
     picture = tag(
         "svg",
         tag("title", title),
@@ -153,18 +153,18 @@ def _plot_figure(
         drawn,
         viewBox=f"0 0 {_WIDTH} {bottom + (_AXIS if marks else 4)}",
         role="img",
-        aria_label=f"{title}: " + "; ".join(f"{it.name} {it.text}" for it in rows),
+        aria_label=f"{title}: " + "; ".join(f"{row.name} {row.text}" for row in rows),
         class_="plot",
     )
     return tag("figure", tag("figcaption", title), picture)
 
 
-def _no_value_text(it: Bar, y: int) -> Markup:
-    return tag("text", it.text, x=_LEFT + 6, y=y + 4)
+def _no_value_text(bar: Bar, y: int) -> Markup:
+    return tag("text", bar.text, x=_LEFT + 6, y=y + 4)
 
 
-def _bar_title(it: Bar) -> Markup:
-    return tag("title", f"{it.name}: {it.text}")
+def _bar_title(bar: Bar) -> Markup:
+    return tag("title", f"{bar.name}: {bar.text}")
 
 
 _BARE: Final = re.compile("[A-Za-z0-9_-]+")
@@ -177,20 +177,20 @@ def reproduction(summaries: "Sequence[Summary]", written: Mapping[str, Any]) -> 
         summaries: The rows.
         written: The scenario as it was written; another seed may have been taken.
     """
-    firsts = {it.runs[0].seed for it in summaries}
+    firsts = {summary.runs[0].seed for summary in summaries}
     command = ["resourcesync", "simulate", "scenario.toml"]
     if len(firsts) == 1:  # else each row says its own, in the scenario or in the sweep
         (seed,) = firsts
-        written = {"seed": seed, **{key: it for key, it in written.items() if key != "seed"}}
+        written = {"seed": seed, **{key: item for key, item in written.items() if key != "seed"}}
         is_swept = "seed" in summaries[0].values
         command += [] if is_swept else ["--seed", str(seed)]
-    repeat = max((len(it.runs) for it in summaries), default=1)
+    repeat = max((len(summary.runs) for summary in summaries), default=1)
     command += ["--repeat", str(repeat)] if repeat > 1 else []
     for key in summaries[0].values if summaries else ():
-        values = dict.fromkeys(it.values[key] for it in summaries)
+        values = dict.fromkeys(summary.values[key] for summary in summaries)
         command += ["--sweep", f"{key}={','.join(values)}"]
     yield tag("p", "As scenario.toml: ", tag("code", shlex.join(command)))
-    yield tag("pre", [(it, Markup("\n")) for it in toml_lines(written)])
+    yield tag("pre", [(line, Markup("\n")) for line in toml_lines(written)])
 
 
 def toml_lines(written: Mapping[str, Any]) -> Iterator[str]:
@@ -199,8 +199,8 @@ def toml_lines(written: Mapping[str, Any]) -> Iterator[str]:
     Args:
         written: As TOML is read.
     """
-    tables = {key: it for key, it in written.items() if _is_table_array(it)}
-    yield from _table_lines({key: it for key, it in written.items() if key not in tables}, "")
+    tables = {key: item for key, item in written.items() if _is_table_array(item)}
+    yield from _table_lines({key: item for key, item in written.items() if key not in tables}, "")
     for key, rows in tables.items():
         for chunk in rows:
             yield f"[[{_toml_key(key)}]]"
@@ -208,7 +208,7 @@ def toml_lines(written: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _is_table_array(value: object) -> bool:
-    return isinstance(value, list) and bool(value) and all(isinstance(it, dict) for it in value)
+    return isinstance(value, list) and bool(value) and all(isinstance(item, dict) for item in value)
 
 
 def _table_lines(table: Mapping[str, Any], place: str) -> Iterator[str]:
@@ -228,7 +228,7 @@ def _toml_value(value: object) -> str:
     if isinstance(value, dict):
         return (
             "{"
-            + ", ".join(f"{_toml_key(key)} = {_toml_value(it)}" for key, it in value.items())
+            + ", ".join(f"{_toml_key(key)} = {_toml_value(item)}" for key, item in value.items())
             + "}"
         )
     if isinstance(value, list):
@@ -273,7 +273,7 @@ def report_page(summaries: "Sequence[Summary]", written: Mapping[str, Any]) -> s
         # The style is ours, and has no markup in it.
         tag("style", Markup(STYLE + _MORE_STYLE)),
     )
-    seeds = formatting.counted(max((len(it.runs) for it in summaries), default=0), "seed")
+    seeds = formatting.counted(max((len(summary.runs) for summary in summaries), default=0), "seed")
     said = f"Each figure is the mean of {seeds}, without those that have none; ± is its standard"
     body = tag(
         "main",
@@ -293,16 +293,18 @@ def report_page(summaries: "Sequence[Summary]", written: Mapping[str, Any]) -> s
 def _names(summaries: "Sequence[Summary]") -> list[str]:
     """Return what tells each row from the others, in few words."""
     keys = list(summaries[0].values) if summaries else []
-    told = [key for key in keys if len({it.values[key] for it in summaries}) > 1]
+    told = [key for key in keys if len({summary.values[key] for summary in summaries}) > 1]
     short = [key.rpartition(".")[2] for key in told]
     labels = short if len(set(short)) == len(short) else told
-    are_several = len({it.destination for it in summaries}) > 1
+    are_several = len({summary.destination for summary in summaries}) > 1
     found = []
-    for it in summaries:
-        values = [it.values[key] for key in told]
+    for summary in summaries:
+        values = [summary.values[key] for key in told]
         if len(told) > 1:
             values = [f"{label}={value}" for label, value in zip(labels, values, strict=True)]
-        found.append(" ".join([*values, *([it.destination] if are_several or not told else [])]))
+        found.append(
+            " ".join([*values, *([summary.destination] if are_several or not told else [])])
+        )
     return found
 
 
@@ -312,7 +314,7 @@ def _names(summaries: "Sequence[Summary]") -> list[str]:
 def _table(summaries: "Sequence[Summary]") -> Markup:
     keys = list(summaries[0].values) if summaries else []
     heads = [*keys, "Destination", *_HEADS]
-    return table(heads, (row(heads, list(_cells(it))) for it in summaries))
+    return table(heads, (row(heads, list(_cells(summary))) for summary in summaries))
 
 
 _HEADS: Final = (
@@ -321,41 +323,45 @@ _HEADS: Final = (
 )
 
 
-def _cells(it: "Summary") -> Iterator[Piece]:
-    yield from it.values.values()
-    yield it.destination
-    yield _seeds(it)
-    ended = [run.measured.outcome for run in it.runs]
+def _cells(summary: "Summary") -> Iterator[Piece]:
+    yield from summary.values.values()
+    yield summary.destination
+    yield _seeds(summary)
+    ended = [run.measured.outcome for run in summary.runs]
     yield [
         outcome(is_good=word == "converged", word=f"{ended.count(word)} {word}")
         for word in sorted(set(ended))
     ]
-    yield formatting.count(sum(run.measured.lies for run in it.runs))
-    yield figures.consistency_text(it, _NO_VALUE)
-    yield figures.latency_text(it, _NO_VALUE)
-    yield figures.mean_text(it, "efficiency", ".3f", _NO_VALUE)
-    yield figures.mean_text(it, "requests", ",.0f", _NO_VALUE)
-    received = it.mean("received")
+    yield formatting.count(sum(run.measured.lies for run in summary.runs))
+    yield figures.consistency_text(summary, _NO_VALUE)
+    yield figures.latency_text(summary, _NO_VALUE)
+    yield figures.mean_text(summary, "efficiency", ".3f", _NO_VALUE)
+    yield figures.mean_text(summary, "requests", ",.0f", _NO_VALUE)
+    received = summary.mean("received")
     yield _NO_VALUE if received is None else formatting.size(round(received))
-    yield _first_pull(it)
-    yield figures.mean_text(it, "changes", ",.0f", _NO_VALUE)
+    yield _first_pull(summary)
+    yield figures.mean_text(summary, "changes", ",.0f", _NO_VALUE)
 
 
-def _seeds(it: "Summary") -> str:
-    seeds = [run.seed for run in it.runs]
+def _seeds(summary: "Summary") -> str:
+    seeds = [run.seed for run in summary.runs]
     if len(seeds) > _MOST_SEEDS and seeds == list(range(seeds[0], seeds[0] + len(seeds))):
         return f"{seeds[0]} to {seeds[-1]}"
     return ", ".join(map(str, seeds))
 
 
-def _first_pull(it: "Summary") -> str:
+def _first_pull(summary: "Summary") -> str:
     """Return what the first pull took, and of how many seeds, where not of all."""
-    many = len(it.known("first"))
+    many = len(summary.known("first"))
     if not many:
         return "never ended"
-    some = "" if many == len(it.runs) else f", {many} of {formatting.counted(len(it.runs), 'seed')}"
-    requests = figures.mean_text(it, "first_requests", ",.0f", _NO_VALUE)
-    return f"{requests} in {figures.span_text(it, 'first', _NO_VALUE)}{some}"
+    some = (
+        ""
+        if many == len(summary.runs)
+        else f", {many} of {formatting.counted(len(summary.runs), 'seed')}"
+    )
+    requests = figures.mean_text(summary, "first_requests", ",.0f", _NO_VALUE)
+    return f"{requests} in {figures.span_text(summary, 'first', _NO_VALUE)}{some}"
 
 
 # --- plots ---
@@ -369,21 +375,21 @@ def _comparison(summaries: "Sequence[Summary]", names: Sequence[str]) -> Markup:
         return [
             Bar(
                 name=name,
-                value=it.mean(figure),
-                text=figures.mean_text(it, figure, form, _NO_VALUE),
+                value=summary.mean(figure),
+                text=figures.mean_text(summary, figure, form, _NO_VALUE),
             )
-            for it, name in rows
+            for summary, name in rows
         ]
 
-    unequal = [_unequal_bar(name, it.mean("consistency")) for it, name in rows]
+    unequal = [_unequal_bar(name, summary.mean("consistency")) for summary, name in rows]
     waited = [
         Bar(
             name=name,
-            value=it.mean("latency"),
-            more=it.mean("latency_95"),
-            text=_latencies(it),
+            value=summary.mean("latency"),
+            more=summary.mean("latency_95"),
+            text=_latencies(summary),
         )
-        for it, name in rows
+        for summary, name in rows
     ]
     plots = (
         share_plot("Not equal, on average (1 - consistency)", unequal),
@@ -391,12 +397,12 @@ def _comparison(summaries: "Sequence[Summary]", names: Sequence[str]) -> Markup:
         bar_plot("Efficiency", shown("efficiency", ".3f"), most=1.0),
         bar_plot("Requests after the first pull", shown("requests", ",.0f")),
     )
-    return tag("div", [card(it) for it in plots], class_="plots")
+    return tag("div", [card(plot) for plot in plots], class_="plots")
 
 
-def _latencies(it: "Summary") -> str:
+def _latencies(summary: "Summary") -> str:
     """Return both latencies in few letters: how far the seeds differ is in the table."""
-    median, most = it.mean("latency"), it.mean("latency_95")
+    median, most = summary.mean("latency"), summary.mean("latency_95")
     if median is None or most is None:
         return _NO_VALUE
     return f"{formatting.span(median)} / {formatting.span(most)}"
@@ -416,16 +422,22 @@ def _over_time(
     Rows that begin together and take equally long are in one plot.
     """
     spans: dict[tuple[datetime, float], list[Series]] = {}
-    for it, name in list(zip(summaries, names, strict=True))[:_MOST_ROWS]:
-        scenario = _scenario_of(written, it.values)
-        row = Series(name=name, values=_mean_series(it))
+    for summary, name in list(zip(summaries, names, strict=True))[:_MOST_ROWS]:
+        scenario = _scenario_of(written, summary.values)
+        row = Series(name=name, values=_mean_series(summary))
         spans.setdefault((scenario.start, scenario.duration), []).append(row)
-    known = [it for rows in spans.values() for row in rows for it in row.values if it is not None]
+    known = [
+        value
+        for rows in spans.values()
+        for row in rows
+        for value in row.values
+        if value is not None
+    ]
     floor = _axis_floor(min(known, default=1.0))
     for (start, duration), rows in spans.items():
         for begin in range(0, len(rows), _MOST_LINES):
             some = tuple(rows[begin : begin + _MOST_LINES])
-            step = timedelta(seconds=duration / max(len(it.values) for it in some))
+            step = timedelta(seconds=duration / max(len(series.values) for series in some))
             told = f", {formatting.span(duration)}" if len(spans) > 1 else ""
             plot = Plot(
                 title=f"Consistency over time{told}",
@@ -449,10 +461,10 @@ def _axis_floor(least: float) -> float:
     return 1.0 - next((gap for gap in _GAPS if gap >= 1.0 - least), 1.0)
 
 
-def _mean_series(it: "Summary") -> tuple[float | None, ...]:
+def _mean_series(summary: "Summary") -> tuple[float | None, ...]:
     """Return the mean over time of the seeds whose first pull had ended by then."""
-    columns = zip(*(run.measured.series for run in it.runs), strict=True)
-    known = ([it for it in column if it is not None] for column in columns)
+    columns = zip(*(run.measured.series for run in summary.runs), strict=True)
+    known = ([item for item in column if item is not None] for column in columns)
     return tuple(fmean(some) if some else None for some in known)
 
 

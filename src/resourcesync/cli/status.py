@@ -160,12 +160,12 @@ def read_statuses(
     seen: list[CheckedMirror] = []
     codes: list[ExitCode] = []
     unknown = 0
-    for one in _targets(places, configuration):
+    for target in _targets(places, configuration):
         try:
-            mirror = _target(one, configuration) if isinstance(one, str) else one
+            mirror = _target(target, configuration) if isinstance(target, str) else target
             status = mirror.status()
         except (ResourceSyncError, OSError) as error:
-            folder = one if isinstance(one, str) else one.folder
+            folder = target if isinstance(target, str) else target.folder
             problem = problem_of(_as_library_error(error, folder))
             screen.problem(problem)
             codes.append(problem.exit)
@@ -179,7 +179,7 @@ def read_statuses(
 
 
 def _table(found: StatusResult, order: str) -> CommandOutcome:
-    mirrors = [it.status for it in found.mirrors]
+    mirrors = [mirror.status for mirror in found.mirrors]
     lines = [TextLine(text, level=QUIET) for text in status_table(mirrors, found.now, order)]
     return CommandOutcome(
         exit=found.exit,
@@ -190,13 +190,15 @@ def _table(found: StatusResult, order: str) -> CommandOutcome:
 
 def _quiet_lines(mirrors: Sequence[CheckedMirror]) -> Iterator[TextLine]:
     """Name the mirrors whose Sources stand still for longer than is fine."""
-    for it in mirrors:
-        if it.is_too_quiet:
-            known = it.status.as_of
+    for mirror in mirrors:
+        if mirror.is_too_quiet:
+            known = mirror.status.as_of
             since = (
                 "tells no times" if known is None else f"is quiet since {formatting.moment(known)}"
             )
-            yield TextLine(f"{it.status.folder}  the Source {since}: see that it has not stopped.")
+            yield TextLine(
+                f"{mirror.status.folder}  the Source {since}: see that it has not stopped."
+            )
 
 
 def _targets(
@@ -220,9 +222,9 @@ def _targets(
             continue
         own = sets.each_mirror([folder])
         name = named if own == (folder,) else None
-        fresh = [it for it in own if it not in seen]
+        fresh = [path for path in own if path not in seen]
         seen.update(fresh)
-        yield from (_StatusTarget(it, name) for it in fresh)
+        yield from (_StatusTarget(path, name) for path in fresh)
 
 
 def _target(place: str, configuration: MirrorConfiguration) -> _StatusTarget:
@@ -438,12 +440,12 @@ def status_fields(status: MirrorStatus, now: datetime) -> dict[str, object]:
         "failed_run": _failed_fields(status.failed),
         "failures": [
             {
-                "uri": one.uri,
-                "code": one.code,
-                "reason": one.reason,
-                "tries": one.tries,
-                "due": one.due,
+                "uri": failure.uri,
+                "code": failure.code,
+                "reason": failure.reason,
+                "tries": failure.tries,
+                "due": failure.due,
             }
-            for one in status.failures
+            for failure in status.failures
         ],
     }

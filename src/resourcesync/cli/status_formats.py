@@ -84,8 +84,8 @@ def nagios_line(mirrors: Sequence[CheckedMirror], unknown: int) -> tuple[str, Ex
         mirrors: The mirrors.
         unknown: Mirrors of which nothing could be read.
     """
-    critical = [it for it in mirrors if _is_critical(it)]
-    warning = [it for it in mirrors if not _is_critical(it) and _is_warning(it)]
+    critical = [mirror for mirror in mirrors if _is_critical(mirror)]
+    warning = [mirror for mirror in mirrors if not _is_critical(mirror) and _is_warning(mirror)]
     fine = len(mirrors) - len(critical) - len(warning)
     word, code = "OK", ExitCode.OK
     if critical:
@@ -95,7 +95,10 @@ def nagios_line(mirrors: Sequence[CheckedMirror], unknown: int) -> tuple[str, Ex
     elif warning:
         word, code = "WARNING", ExitCode.FINDINGS
     told = [f"{fine} of {len(mirrors) + unknown} in sync"]
-    told += [f"{formatting.escape(it.status.folder)} {_reason(it)}" for it in (*critical, *warning)]
+    told += [
+        f"{formatting.escape(mirror.status.folder)} {_reason(mirror)}"
+        for mirror in (*critical, *warning)
+    ]
     figures = " ".join(_performance(mirrors))
     return f"RESOURCESYNC {word} - {', '.join(told)} | {figures}".rstrip(" |"), code
 
@@ -141,7 +144,9 @@ def mirror_figures(mirrors: Sequence[CheckedMirror]) -> "Iterator[Metric]":
 
     rows = [("state", "1 for the state that the mirror is in.", tuple(_states(mirrors)))]
     for name, what, value in _FIGURES:
-        there = [(_label(it), found) for it in mirrors if (found := value(it)) is not None]
+        there = [
+            (_label(mirror), found) for mirror in mirrors if (found := value(mirror)) is not None
+        ]
         rows.append((name, what, tuple(there)))
     for name, what, values in rows:
         if values:
@@ -172,37 +177,41 @@ _FIGURES: Final[tuple[tuple[str, str, Callable[[CheckedMirror], float | None]], 
     (
         "lag_seconds",
         "Time since the last run that found it in sync.",
-        lambda it: it.lag,
+        lambda mirror: mirror.lag,
     ),
     (
         "max_lag_seconds",
         "The longest lag that is fine.",
-        lambda it: it.limits.max_lag,
+        lambda mirror: mirror.limits.max_lag,
     ),
-    ("source_quiet_seconds", "Time since the Source's last word.", lambda it: it.quiet),
+    ("source_quiet_seconds", "Time since the Source's last word.", lambda mirror: mirror.quiet),
     ("in_sync_ratio", "Share of the listed resources that are here as listed.", _ratio),
-    ("resources", "Resources in the mirror.", lambda it: it.status.resources),
-    ("pending", "Listed resources that are not here as listed.", lambda it: it.status.pending),
+    ("resources", "Resources in the mirror.", lambda mirror: mirror.status.resources),
+    (
+        "pending",
+        "Listed resources that are not here as listed.",
+        lambda mirror: mirror.status.pending,
+    ),
     (
         "contradicting",
         "Of the pending, those kept though they contradict the list.",
-        lambda it: it.status.contradicting,
+        lambda mirror: mirror.status.contradicting,
     ),
-    ("refused", "Entries of the Source that cannot be used.", lambda it: it.status.refused),
-    ("held_deletions", "Deletions that are held back.", lambda it: it.status.held),
+    ("refused", "Entries of the Source that cannot be used.", lambda mirror: mirror.status.refused),
+    ("held_deletions", "Deletions that are held back.", lambda mirror: mirror.status.held),
     (
         "complete_until_timestamp_seconds",
         "The Source's time up to which it is complete.",
-        lambda it: _moment(it.status.as_of),
+        lambda mirror: _moment(mirror.status.as_of),
     ),
     (
         "last_success_timestamp_seconds",
         "When the last run began that found it in sync.",
-        lambda it: _moment(it.status.in_sync_at),
+        lambda mirror: _moment(mirror.status.in_sync_at),
     ),
     (
         "last_run_timestamp_seconds",
         "When the last pull ended.",
-        lambda it: _moment(it.status.last_run),
+        lambda mirror: _moment(mirror.status.last_run),
     ),
 )

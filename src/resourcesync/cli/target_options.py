@@ -44,13 +44,13 @@ def mirror_argument(function: Callable[..., Job]) -> Callable[..., Job]:
     @functools.wraps(function)
     def about_one(mirror: str, config: Path | None, **values: Any) -> Job:
         configuration = configured_mirrors.load(config)
-        one = MirrorArgument(
+        argument = MirrorArgument(
             folder=configuration.folder(mirror),
             network=functools.partial(
                 configuration.network, mirror, options.pop_connection(values)
             ),
         )
-        return function(mirror=one, **values)
+        return function(mirror=argument, **values)
 
     return about_one
 
@@ -84,7 +84,7 @@ class SourceAccess:
         Raises:
             click.UsageError: The targets are of several origins, and one of them has a secret.
         """
-        origins = {urlsplit(it)[:2] for it in targets if "://" in it}
+        origins = {urlsplit(target)[:2] for target in targets if "://" in target}
         if (self.header or self.auth) and len(origins) > 1:
             option = "--header" if self.header else "--auth"
             raise click.UsageError(f"{option} would tell one Source what only the other may know")
@@ -129,7 +129,7 @@ def source_options(function: Callable[..., Job]) -> Callable[..., Job]:
         configuration = configured_mirrors.load(values.pop("config"))
         own = {name: values.pop(name) for name in _SOURCE_OPTION_NAMES}
         # A header of the defaults is for the mirrors: here it might go to two Sources.
-        defaults = {k: it for k, it in configuration.defaults.items() if k != "header"}
+        defaults = {k: setting for k, setting in configuration.defaults.items() if k != "header"}
         chosen = options.merge_settings(own, defaults, options.given_options())
         return function(asking=SourceAccess(configuration=configuration, values=chosen), **values)
 

@@ -136,7 +136,7 @@ def _validate(
     from resourcesync.cli.render_validate import ValidationTally  # noqa: PLC0415 - help stays quick
     from resourcesync.wiring import machine, validation  # noqa: PLC0415 - help stays quick
 
-    address = next((it for it in arguments.targets if "://" in it), "")
+    address = next((target for target in arguments.targets if "://" in target), "")
     judge = validation.Validator(
         _judgement(arguments), network=asking.network(address), clock=machine.system_clock()
     )
@@ -192,7 +192,7 @@ def _judgement(arguments: ValidateArguments) -> "ValidationOptions":
     from resourcesync.wiring.resource_sample import SampleSize  # noqa: PLC0415 - help stays quick
     from resourcesync.wiring.validation import ValidationOptions, read_secret  # noqa: PLC0415 - as above
 
-    select, ignore = (_codes(it) for it in (arguments.select, arguments.ignore))
+    select, ignore = (_codes(item) for item in (arguments.select, arguments.ignore))
     rules = selected(select, ignore)
     if not rules:
         raise ConfigurationError(

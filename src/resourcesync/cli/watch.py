@@ -88,7 +88,9 @@ def _watched_names(
         return tuple(dict.fromkeys(names))
     if not configuration.names:
         raise configuration.no_mirrors()
-    found = tuple(it for it in configuration.names if every or _has_schedule(configuration, it))
+    found = tuple(
+        name for name in configuration.names if every or _has_schedule(configuration, name)
+    )
     if not found:
         raise ConfigurationError(
             "no mirror says when it is pulled", hint='add every = "15m" to it or to [defaults]'

@@ -112,17 +112,17 @@ class WatchJobRunner:
 
     def __call__(self, errand: MirrorJob, is_stopped: IsStopped) -> tuple[JobOutcome, JobReport]:
         """Do an errand; a fault of ours is told and reported, and raises nothing."""
-        it = self._watched.get(errand.mirror)
-        if it is None:
+        mirror = self._watched.get(errand.mirror)
+        if mirror is None:
             return JobOutcome(status=JobStatus.DONE), JobReport(exit=ExitCode.OK, stopped=True)
         try:
             match errand.kind:
                 case JobKind.PULL:
-                    return self._pull(it, is_stopped)
+                    return self._pull(mirror, is_stopped)
                 case JobKind.AUDIT:
-                    return self._audit(it, is_stopped)
+                    return self._audit(mirror, is_stopped)
                 case JobKind.HAND_OVER:
-                    return self._send_changes(it, is_stopped)
+                    return self._send_changes(mirror, is_stopped)
         except StoppedError:
             return JobOutcome(status=JobStatus.PREEMPTED), JobReport(
                 exit=ExitCode.TERMINATED, stopped=True
@@ -135,14 +135,14 @@ class WatchJobRunner:
             problem = write_crash_report(error, ["watch", errand.mirror])
             return _job_result(JobReport(exit=problem.exit, problem=problem), None)
 
-    def _pull(self, it: WatchedMirror, is_stopped: IsStopped) -> tuple[JobOutcome, JobReport]:
+    def _pull(self, mirror: WatchedMirror, is_stopped: IsStopped) -> tuple[JobOutcome, JobReport]:
         assert self._resolver is not None
         calls, notes = CallContext(self._clock), CollectingScreen()
         words = PullRenderer(itemize=False, dry_run=False)
         way = PullContext(self._resolver.configuration, words, calls)
         with calls.during(None, is_stopped):
-            outcome = pull(it.target, way, notes, notes.report)
-            self._on_pulled(it)
+            outcome = pull(mirror.target, way, notes, notes.report)
+            self._on_pulled(mirror)
         return _job_result(
             JobReport(
                 exit=outcome.exit,
@@ -153,30 +153,32 @@ class WatchJobRunner:
             None,
         )
 
-    def _audit(self, it: WatchedMirror, is_stopped: IsStopped) -> tuple[JobOutcome, JobReport]:
+    def _audit(self, mirror: WatchedMirror, is_stopped: IsStopped) -> tuple[JobOutcome, JobReport]:
         assert self._resolver is not None
         calls, outcomes = CallContext(self._clock), list[CommandOutcome]()
-        network = self._resolver.configuration.network(it.target.name, {})
+        network = self._resolver.configuration.network(mirror.target.name, {})
         with calls.during(None, is_stopped):
-            for folder in sets.each_mirror([it.target.folder]):
-                found = audit_mirror(folder, it.audit, network, calls)
+            for folder in sets.each_mirror([mirror.target.folder]):
+                found = audit_mirror(folder, mirror.audit, network, calls)
                 outcomes.append(conclude_audit(found, folder, quiet=True, named=False))
         code = worst(outcome.exit for outcome in outcomes)
         fields = outcomes[0].fields if len(outcomes) == 1 else {}
         return _job_result(JobReport(exit=code, fields=fields), None)
 
     def _send_changes(
-        self, it: WatchedMirror, is_stopped: IsStopped
+        self, mirror: WatchedMirror, is_stopped: IsStopped
     ) -> tuple[JobOutcome, JobReport]:
-        folders = [one for one in sets.each_mirror([it.target.folder]) if mirrors.is_mirror(one)]
-        if not it.on_change or not folders:
+        folders = [
+            path for path in sets.each_mirror([mirror.target.folder]) if mirrors.is_mirror(path)
+        ]
+        if not mirror.on_change or not folders:
             return JobOutcome(status=JobStatus.DONE), JobReport(exit=ExitCode.OK, stopped=True)
         run = new_run_id(self._clock)
         count, why = 0, ""
         for folder in folders:
-            below = "" if folder == it.target.folder else f"{folder.name}/"
-            teller = ChangeForwarder(CONSUMER, it.on_change, partial(_change_line, run, below))
-            told, why = self._run_program(teller, folder, it.limit, is_stopped)
+            below = "" if folder == mirror.target.folder else f"{folder.name}/"
+            teller = ChangeForwarder(CONSUMER, mirror.on_change, partial(_change_line, run, below))
+            told, why = self._run_program(teller, folder, mirror.limit, is_stopped)
             count += told
             if why:
                 break
@@ -185,10 +187,10 @@ class WatchJobRunner:
             return JobOutcome(status=JobStatus.DONE), JobReport(exit=ExitCode.OK, fields=fields)
         problem = Problem(
             code="on-change",
-            message=f"{it.on_change[0]} {why}",
+            message=f"{mirror.on_change[0]} {why}",
             evidence=(("kept", "it is told of the same changes again"),),
             hint="see what it wrote; to tell it by hand:"
-            f" resourcesync changes {it.target.name} --consumer {CONSUMER} --json",
+            f" resourcesync changes {mirror.target.name} --consumer {CONSUMER} --json",
             exit=ExitCode.PARTIAL,
         )
         return JobOutcome(status=JobStatus.FAILED), JobReport(
@@ -320,8 +322,8 @@ class Subscriptions:
         if push is None:
             return {}
         found: dict[str, list[SubscriptionReport]] = {name: [] for name in self._wanted}
-        for it in self.standings():
-            found.setdefault(it.mirror, []).append(it)
+        for standing in self.standings():
+            found.setdefault(standing.mirror, []).append(standing)
         return {
             name: PushStatus(subscriptions=tuple(theirs), is_known=push.has_discovered(name))
             for name, theirs in found.items()
@@ -338,36 +340,38 @@ class Subscriptions:
             _LOG.warning("push: %s", error)
             return
         now = self._clock.now()
-        for it in found:
-            before = self._reported.get((it.mirror, it.topic))
-            if before != _subscription_state(it):
+        for report in found:
+            before = self._reported.get((report.mirror, report.topic))
+            if before != _subscription_state(report):
                 was = {} if before is None else {"was": before[0].value}
                 self._screen.report(
-                    "watch.subscription", {"time": now, **subscription_fields(it), **was}
+                    "watch.subscription", {"time": now, **subscription_fields(report), **was}
                 )
-        self._reported = {(it.mirror, it.topic): _subscription_state(it) for it in found}
+        self._reported = {
+            (report.mirror, report.topic): _subscription_state(report) for report in found
+        }
 
 
-def _subscription_state(it: SubscriptionReport) -> _SubscriptionState:
-    return it.status, it.until, it.reason, it.refused
+def _subscription_state(report: SubscriptionReport) -> _SubscriptionState:
+    return report.status, report.until, report.reason, report.refused
 
 
-def subscription_fields(it: SubscriptionReport) -> dict[str, object]:
+def subscription_fields(report: SubscriptionReport) -> dict[str, object]:
     """Return a subscription as the fields of its event."""
     fields: dict[str, object] = {
-        "mirror": it.mirror,
-        "topic": it.topic,
-        "hub": it.hub,
-        "state": it.status.value,
-        "until": it.until,
-        "taken": it.accepted,
-        "last": it.last,
-        "refused": it.refused,
+        "mirror": report.mirror,
+        "topic": report.topic,
+        "hub": report.hub,
+        "state": report.status.value,
+        "until": report.until,
+        "taken": report.accepted,
+        "last": report.last,
+        "refused": report.refused,
     }
-    if it.refusals:
-        fields["refusals"] = {fault.value: number for fault, number in it.refusals}
-    if it.reason:
-        fields["reason"] = it.reason
+    if report.refusals:
+        fields["refusals"] = {fault.value: number for fault, number in report.refusals}
+    if report.reason:
+        fields["reason"] = report.reason
     return fields
 
 

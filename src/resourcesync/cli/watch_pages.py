@@ -129,13 +129,13 @@ class WatchPages:
             found += [
                 EndedAudit(
                     mirror=name,
-                    ended=from_microseconds(it.ended),
-                    method=it.method,
-                    report=it.report,
+                    ended=from_microseconds(audit.ended),
+                    method=audit.method,
+                    report=audit.report,
                 )
-                for it in audits
+                for audit in audits
             ]
-        return sorted(found, key=lambda it: it.ended, reverse=True)
+        return sorted(found, key=lambda audit: audit.ended, reverse=True)
 
     def audit(self, name: str, run: str) -> str | None:
         """Return the report of one audit, as ``audit --report html`` writes it."""
@@ -143,7 +143,7 @@ class WatchPages:
         if folder is None:
             return None
         source, audits = mirror_views.read_audits(folder)
-        kept = next((it for it in audits if it.report.run == run), None)
+        kept = next((audit for audit in audits if audit.report.run == run), None)
         if kept is None:
             return None
         try:
@@ -165,13 +165,17 @@ class WatchPages:
     def sources(self) -> Sequence[ExplorableSource]:
         """Return the Sources of the mirrors, and those of the configuration file."""
         found = [
-            ExplorableSource(name=it.name, kind="followed by a mirror", address=it.status.source)
-            for it in self.mirrors()
-            if it.status.source
+            ExplorableSource(
+                name=mirror.name, kind="followed by a mirror", address=mirror.status.source
+            )
+            for mirror in self.mirrors()
+            if mirror.status.source
         ]
         own = own_sources(self._names()[1])
-        more = [ExplorableSource(name=name, kind="our own", address=it) for name, it in own.items()]
-        return [*sorted(found, key=lambda it: it.name), *more]
+        more = [
+            ExplorableSource(name=name, kind="our own", address=text) for name, text in own.items()
+        ]
+        return [*sorted(found, key=lambda source: source.name), *more]
 
     def explore(self, name: str, depth: int) -> DocumentTree | None:
         """Return the documents of one of these Sources; no others are ever looked at."""
@@ -213,7 +217,7 @@ class WatchPages:
             if own == (folder,):
                 yield name if name in configuration.names else str(folder), folder
             else:
-                yield from ((str(it), it) for it in own)
+                yield from ((str(path), path) for path in own)
 
     def _each(self, names: Sequence[str]) -> Iterator[tuple[MirrorSummary, Path]]:
         configuration = self._names()[1]
@@ -221,7 +225,7 @@ class WatchPages:
         found = read_statuses(
             names, configuration, notes, StatusCheck(is_requested=False, limits=LagLimits())
         )
-        yield from ((_unreadable_mirror(it), Path()) for it in notes.problems)
+        yield from ((_unreadable_mirror(problem), Path()) for problem in notes.problems)
         for seen in found.mirrors:
             name = seen.status.folder
             folder = configuration.folder(name) if name in configuration.names else Path(name)

@@ -114,7 +114,7 @@ class WatchSettings:
     def _watched_mirror(self, name: str, chosen: TargetResolver) -> WatchedMirror:
         target = self._with_job_share(chosen.target(name))
         settings = self._settings(name)
-        value = {key: it.value for key, it in settings.items()}
+        value = {key: setting.value for key, setting in settings.items()}
         audit_every = value.get("audit_every")
         sample = value.get("audit_sample")
         if sample is not None and not sample.percent:
@@ -189,7 +189,7 @@ def watch_problems(configuration: MirrorConfiguration) -> Iterator[ResourceSyncE
 def _pull_defaults() -> dict[str, Any]:
     """Return what ``pull`` does when its command line says nothing."""
     context = pull_command.command.make_context("pull", [], resilient_parsing=True)
-    names = (it.name for it in fields(PullArguments))
+    names = (field.name for field in fields(PullArguments))
     return {name: context.params[name] for name in names if name in context.params}
 
 
@@ -298,12 +298,12 @@ class _WatchService:
         if late > _STUCK_SECONDS:
             raise StateError(f"the loop has not turned for {late:.0f} s")
 
-    def _subscribe(self, it: WatchedMirror) -> None:
+    def _subscribe(self, mirror: WatchedMirror) -> None:
         """Follow the channels of a mirror's Source; it is polled in any case."""
-        if it.wanted.accepts_hints:
-            name = it.target.name
+        if mirror.wanted.accepts_hints:
+            name = mirror.target.name
             network = self._settings.configuration.network(name, {})
-            self._push.follow(name, it.target.folder, network)
+            self._push.follow(name, mirror.target.folder, network)
 
     def apply(self, wish: WatchSettings) -> None:
         """Do from now on what is wished, or, if it makes no sense, nothing of it.
@@ -314,20 +314,20 @@ class _WatchService:
         """
         watched, chosen = wish.watched_mirrors()
         asked = {
-            name: (it.target.address or "", wish.configuration.network(name, {}))
-            for name, it in watched.items()
-            if it.wanted.accepts_hints
+            name: (mirror.target.address or "", wish.configuration.network(name, {}))
+            for name, mirror in watched.items()
+            if mirror.wanted.accepts_hints
         }
         self._push.subscribe(asked)
         self._settings = wish
         self._work.configure(watched, chosen)
         self._intervals = {
-            (("mirror", name),): it.wanted.pull.seconds
-            for name, it in watched.items()
-            if isinstance(it.wanted.pull, Every)
+            (("mirror", name),): mirror.wanted.pull.seconds
+            for name, mirror in watched.items()
+            if isinstance(mirror.wanted.pull, Every)
         }
-        past = {name: self._read_history(it.target.folder) for name, it in watched.items()}
-        self.watch.configure({name: it.wanted for name, it in watched.items()}, past)
+        past = {name: self._read_history(mirror.target.folder) for name, mirror in watched.items()}
+        self.watch.configure({name: mirror.wanted for name, mirror in watched.items()}, past)
         self._screen.report("watch", {"mirrors": list(watched)})
 
     def _read_history(self, folder: Path) -> MirrorHistory:
@@ -382,7 +382,7 @@ class _WatchService:
 
     def _status(self) -> str:
         names = len(self._settings.names)
-        busy = ", ".join(f"{it.kind.value} {it.mirror}" for it in self.watch.running[:3])
+        busy = ", ".join(f"{job.kind.value} {job.mirror}" for job in self.watch.running[:3])
         return f"{names} mirrors, {self._runs} runs; now: {busy or 'waiting'}"
 
     def _report_done(self, done: FinishedJob) -> None:
@@ -410,10 +410,10 @@ class _WatchService:
     def _warn(self, mirror: str, warnings: Sequence[Mapping[str, object]]) -> None:
         """Show the warnings of a pull that the one before did not have."""
         before = self._warned.get(mirror, frozenset())
-        self._warned[mirror] = frozenset(str(it.get("message")) for it in warnings)
-        for it in warnings:
-            if it.get("message") not in before:
-                self._screen.report("warning", {"mirror": mirror, **it})
+        self._warned[mirror] = frozenset(str(warning.get("message")) for warning in warnings)
+        for warning in warnings:
+            if warning.get("message") not in before:
+                self._screen.report("warning", {"mirror": mirror, **warning})
 
     @property
     def runs(self) -> int:

@@ -55,11 +55,13 @@ def command(output: OutputOptions, mirror: MirrorArgument, resource: str, **valu
     )
 
 
-def _why(one: MirrorArgument, resource: str, screen: Screen, *, offline: bool) -> CommandOutcome:
+def _why(
+    argument: MirrorArgument, resource: str, screen: Screen, *, offline: bool
+) -> CommandOutcome:
     from resourcesync.destination.explain import explain  # noqa: PLC0415 - help stays quick
     from resourcesync.wiring import machine, mirrors  # noqa: PLC0415 - help stays quick
 
-    mirror = one.folder
+    mirror = argument.folder
     if not mirrors.is_mirror(mirror):
         raise mirrors.not_a_mirror_error(mirror)
 
@@ -68,7 +70,7 @@ def _why(one: MirrorArgument, resource: str, screen: Screen, *, offline: bool) -
         if event == "warning":
             screen.report(event, fields)
 
-    network = mirrors.Network() if offline else one.network()
+    network = mirrors.Network() if offline else argument.network()
     clock = machine.system_clock()
     with mirrors.open_destination(
         mirror, network=network, report=report, clock=clock

@@ -96,7 +96,7 @@ class ConfigFile:
         from difflib import get_close_matches  # noqa: PLC0415 - for a mistake only
 
         word = key.lower().replace("-", "_")
-        near = [it for it in (_KEY_ALIASES.get(word),) if it in known]
+        near = [name for name in (_KEY_ALIASES.get(word),) if name in known]
         near = near or get_close_matches(word, known, n=1, cutoff=_NEAR)
         hint = f"did you mean `{near[0]}`?" if near else f"known: {', '.join(sorted(known))}"
         return self._error_at(f"unknown key `{key[:64]}` {where}", table, key, hint)
@@ -133,7 +133,7 @@ def config_locations(named: Path | None = None, *, system: Path = SYSTEM) -> lis
     import platformdirs  # noqa: PLC0415 - not needed when the file is named
 
     here = Path.cwd()
-    inside = [it for it in (here, *here.parents) if os.path.lexists(it / _OWN_FOLDER)]
+    inside = [path for path in (here, *here.parents) if os.path.lexists(path / _OWN_FOLDER)]
     note = f"{inside[0]} is a mirror or a published tree" if inside else "the current folder"
     user = platformdirs.user_config_path("resourcesync", appauthor=False, roaming=True)
     return [

@@ -450,7 +450,9 @@ class Audit:
         key = mapping.key if isinstance(mapping, NameMapping) else str
         with new_claim_sorter(scratch) as found, new_claim_sorter(scratch) as known:
             found.add_all(PathClaim(key(path), path) for path in copies.paths())
-            known.add_all(PathClaim(key(it.path), it.path) for it in self._pull.state.copies())
+            known.add_all(
+                PathClaim(key(copy.path), copy.path) for copy in self._pull.state.copies()
+            )
             ours, last = iter(known), PathClaim("", "")
             for file in found:
                 while last.key < file.key:

@@ -439,7 +439,7 @@ class Baseline:
         """Yield rows; while entries cannot be used, which may list it again, no old deletion."""
         if not self._pull.selection.refusals.count:
             return rows
-        return (it for it in rows if not (it.undated and it.change == ChangeKind.DELETED))
+        return (row for row in rows if not (row.undated and row.change == ChangeKind.DELETED))
 
     def _wanted(
         self, spools: list[ExternalSorter[ListedEntry]], *, sweeping: bool

@@ -245,7 +245,7 @@ def find_list_record(
     if known is not None or not span.from_:
         return known
     places = (head, *open_lists_of(head, state))
-    return next(filter(None, (state.document(it, span.from_) for it in places)), None)
+    return next(filter(None, (state.document(place, span.from_) for place in places)), None)
 
 
 class ListPositions:
@@ -280,7 +280,11 @@ class ListPositions:
         """Return the note of lists that were read now; empty if it stands already."""
         if self._stored is not None:
             return {}
-        read = {_list_key(it.uri, it.from_): it.entries for it in seen if it.prefix}
+        read = {
+            _list_key(document.uri, document.from_): document.entries
+            for document in seen
+            if document.prefix
+        }
         return encode_notes(beside_list=(self._at, read))
 
 
@@ -311,7 +315,7 @@ def record_rewritten_lists(
     if state is None:
         return
     head = history.head
-    uris = {head, *open_lists_of(head, state), *(it.uri for it in spans)}
+    uris = {head, *open_lists_of(head, state), *(span.uri for span in spans)}
     known = [*filter(None, map(state.document, uris)), *state.closed_documents(1)]
     newest = LastChanges.from_note(state.note(LAST_CHANGES)).newest
     history.superseded = find_superseded_list(spans, known, newest)

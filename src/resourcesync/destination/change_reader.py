@@ -433,7 +433,7 @@ class ChangeListReader:
         """Read the manifests of the packages, which tell of changes as Change Lists do (§13)."""
         history.dialect = dump.dialect
         history.is_of_dump = True
-        offered = {it.uri: it for it in packages.of_change_list(history.head, dump)}
+        offered = {package.uri: package for package in packages.of_change_list(history.head, dump)}
         spans = _package_spans(offered.values(), state)
         self._read_chain(spans, lambda uri: packages.manifest(offered[uri]), history, state)
         # A package grows only by another one of its name, as the dump tells.
@@ -484,7 +484,7 @@ class ChangeListReader:
                 history.open_lists.append(span.uri)
         if lists.is_contiguous and not history.reaches_back:
             history.reaches_back = history.last_changes.are_found(lists.lists[0].from_)
-        record_rewritten_lists(history, [told.get(it.uri, it) for it in spans], state)
+        record_rewritten_lists(history, [told.get(span.uri, span) for span in spans], state)
 
     def _effective_span(
         self, announced: ChangeListSpan, listed: Document, history: ChangeHistory

@@ -229,12 +229,16 @@ def find_superseded_list(
     for seen in known:
         if not seen.from_:
             continue
-        same = [it for it in spans if it.from_ is not None and abs(it.from_ - seen.from_) <= margin]
-        if any(_is_inside(seen.from_, it, margin) for it in spans) and not same:
+        same = [
+            span
+            for span in spans
+            if span.from_ is not None and abs(span.from_ - seen.from_) <= margin
+        ]
+        if any(_is_inside(seen.from_, span, margin) for span in spans) and not same:
             return seen.uri
-        ends = [it.until for it in same if it.until is not None]
+        ends = [span.until for span in same if span.until is not None]
         if seen.until is not None:
-            if ends and all(abs(it - seen.until) > margin for it in ends):
+            if ends and all(abs(end - seen.until) > margin for end in ends):
                 return seen.uri
         elif len(ends) == len(same) > 0 and max(ends) < (newest or 0) - margin:
             return seen.uri
@@ -254,8 +258,8 @@ def find_missing_newest_list(
         spans: The lists that there are.
         known: Lists that were processed.
     """
-    ends = [it.until for it in spans if it.until is not None]
-    newest = max(known, key=lambda it: it.until or it.from_, default=None)
+    ends = [span.until for span in spans if span.until is not None]
+    newest = max(known, key=lambda document: document.until or document.from_, default=None)
     if newest is None or len(ends) < len(spans):  # one is open
         return ""
     return newest.uri if max(ends, default=0) < (newest.until or newest.from_) else ""
@@ -275,14 +279,14 @@ def find_list_within_processed(
         newest: The time of the newest change that was processed; ``None`` when none had one.
     """
     documents = list(known)
-    begins = [it.from_ for it in documents if it.from_ and it.until is None]
+    begins = [document.from_ for document in documents if document.from_ and document.until is None]
     if newest is None or not begins:
         return ""
-    read = {(it.uri, it.from_) for it in documents}
-    for it in spans:
-        is_among = it.from_ is not None and min(begins) < it.from_ < newest
-        if is_among and (it.uri, it.from_) not in read:
-            return it.uri
+    read = {(document.uri, document.from_) for document in documents}
+    for span in spans:
+        is_among = span.from_ is not None and min(begins) < span.from_ < newest
+        if is_among and (span.uri, span.from_) not in read:
+            return span.uri
     return ""
 
 
@@ -568,7 +572,7 @@ class LastChanges:
         Args:
             begin: When the first of the lists begins, as it says; what is older proves nothing.
         """
-        return any(begin is None or it >= begin for it in self._found_times.values())
+        return any(begin is None or time >= begin for time in self._found_times.values())
 
     @property
     def are_withdrawn(self) -> bool:
@@ -580,7 +584,7 @@ class LastChanges:
         its resource must be listed.
         """
         listed = list(reversed(self._known.items()))
-        timed = sorted(listed, key=lambda it: it[1] or 0, reverse=True)
+        timed = sorted(listed, key=lambda item: item[1] or 0, reverse=True)
         return self._is_first_lost(listed) or self._is_first_lost(timed)
 
     def _is_first_lost(self, known_changes: Iterable[tuple[str, int | None]]) -> bool:

@@ -250,7 +250,7 @@ def register_lost_trash(state: MirrorStateStore, copies: Copies, clock: Clock) -
     lost = (place for place in copies.trashed() if state.trash_at(place) is None)
     reason = "moved there by a run that was killed"
     while group := list(islice(lost, _GROUP)):
-        rows = [TrashRow(place=it, uri="", path="", removed=now, reason=reason) for it in group]
+        rows = [TrashRow(place=name, uri="", path="", removed=now, reason=reason) for name in group]
         state.commit(StateTransaction(trashed=rows))
     state.commit(StateTransaction(notes={_TRASHING: "0"}))
 
@@ -336,8 +336,8 @@ class _ControlProbes:
         of = origin(uri)
         if of not in self._results:
             listed = map(self._address, _listed_uris(self._dependencies.state))
-            few = islice((it for it in listed if origin(it) == of), _MAX_CONTROL_PROBES)
-            self._results[of] = any(_exists(_probe(self._dependencies, it)) for it in few)
+            few = islice((name for name in listed if origin(name) == of), _MAX_CONTROL_PROBES)
+            self._results[of] = any(_exists(_probe(self._dependencies, name)) for name in few)
         return self._results[of]
 
 

@@ -110,8 +110,8 @@ class Destination:
         try:
             self._dependencies.check_folder()
             if not options.dry_run:
-                it = self._dependencies
-                register_lost_trash(it.state, it.copies, it.clock)
+                dependencies = self._dependencies
+                register_lost_trash(dependencies.state, dependencies.copies, dependencies.clock)
             pulled = self._pull_with_deadline(source, options)
             if not options.dry_run and abs(self._measuring_fetcher.skew) < MAX_SKEW:
                 purge_old_trash(self._dependencies, options.trash_days)
@@ -120,7 +120,7 @@ class Destination:
                 self._record_failure(run, error)
             raise
         report = build_report(run.id, pulled, self._dependencies, dry_run=options.dry_run)
-        renamed = sum(it.renamed for it in self._path_assignments)
+        renamed = sum(assignment.renamed for assignment in self._path_assignments)
         report = replace(run.with_duration(report), lists_only=options.lists_only, renamed=renamed)
         report = self._apply_clock_check(report)
         if not options.dry_run:

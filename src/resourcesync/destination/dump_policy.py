@@ -122,7 +122,10 @@ def are_manifests_worth_fetching(
     """
     if policy != "auto":
         return policy == "always"
-    held = (it.wanted.count if it.entries is None else it.entries for it in prospects)
+    held = (
+        prospect.wanted.count if prospect.entries is None else prospect.entries
+        for prospect in prospects
+    )
     return (
         sum(REQUEST_COST + MANIFEST_ENTRY_SIZE * count for count in held)
         < cost_of_requests(rest) / 2
@@ -144,12 +147,12 @@ class AgeIndex:
 
     def add(self, lastmod: int | None, length: int | None) -> None:
         """Take one resource: when it was modified, if known, and its bytes, if known."""
-        one = self._undated
+        item = self._undated
         if lastmod is not None:
-            one = self._counts[bisect_left(self._edges, lastmod)]
-        one[0] += 1
-        one[1] += length or 0
-        one[2] += length is None
+            item = self._counts[bisect_left(self._edges, lastmod)]
+        item[0] += 1
+        item[1] += length or 0
+        item[2] += length is None
 
     def between(self, after: int | None, upto: int | None) -> ResourceCount:
         """Return what was modified after one moment and not after another, or nobody knows when."""

@@ -314,9 +314,9 @@ class DumpTransfer:
                     del copied[position]
             for fetch, found in join_wanted(wanted, listing):
                 listed = fetch.listed
-                for position in {it.package for it in found if it.package in copied}:
-                    held_here = (it for it in found if it.package == position)
-                    if any(provides(it, listed, terms[position]) for it in held_here):
+                for position in {row.package for row in found if row.package in copied}:
+                    held_here = (row for row in found if row.package == position)
+                    if any(provides(row, listed, terms[position]) for row in held_here):
                         counts[position][0] += 1
                         counts[position][1] += listed.length or 0
                         counts[position][2] += listed.length is None
@@ -383,7 +383,7 @@ class DumpTransfer:
             for held in self._manifest_rows(manifest, 0, terms):
                 listing.add(held)
             for fetch, found in join_wanted(wanted, listing):
-                best = [it for it in found if provides(it, fetch.listed, terms)]
+                best = [row for row in found if provides(row, fetch.listed, terms)]
                 if best and self._is_still_wanted(fetch):
                     orders.add((best[-1].position, fetch))
             faults = self._install_ordered(iter(orders), reader, terms)

@@ -234,7 +234,12 @@ def explain(
     _read_file(pull, known)
     _mark_suspect(pull, known)
     known.finding = next(
-        (it for it in findings() if it.path == known.path or (uri and it.uri == uri)), None
+        (
+            finding
+            for finding in findings()
+            if finding.path == known.path or (uri and finding.uri == uri)
+        ),
+        None,
     )
     return known
 
@@ -315,7 +320,9 @@ def _read_file(pull: SyncSession, known: Explanation) -> None:
     copies, copy = pull.dependencies.copies, known.copy
     known.quarantined = copies.quarantined(known.path) if known.path else ()
     digests = () if copy is None else parse_digests(copy.digests)
-    found = copies.digest(known.path, [it.algorithm for it in digests]) if known.path else None
+    found = (
+        copies.digest(known.path, [digest.algorithm for digest in digests]) if known.path else None
+    )
     known.is_present, known.file_content = found is not None, found
     if copy is not None and found is not None:
         is_same = found[0] == copy.length and not disagree(found[1], digests)

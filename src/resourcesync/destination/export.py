@@ -47,10 +47,10 @@ def export_bag(holdings: MirrorSnapshot, options: ExportOptions) -> Iterator[Exp
     ):
         files = _Bag(holdings, options, manifest, table).files()
         if not options.name.endswith(_ZIP_SUFFIX):
-            yield from (ExportFile(it.path, it.content) for it in files)
+            yield from (ExportFile(file.path, file.content) for file in files)
             return
         base = options.name.removesuffix(_ZIP_SUFFIX)
-        members = (ZipMember(f"{base}/{it.path}", it.content, it.size) for it in files)
+        members = (ZipMember(f"{base}/{file.path}", file.content, file.size) for file in files)
         yield ExportFile("", write_zip(members, directory))
 
 

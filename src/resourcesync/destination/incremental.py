@@ -201,7 +201,7 @@ class Incremental:
         followed = self._pull.sync_state.discovered
         is_new = followed is not None and with_dumps(followed).change_list != uri
         is_timed = all(
-            one.from_ for one in history.documents if one.prefix
+            document.from_ for document in history.documents if document.prefix
         )  # an index has no prefix
         return is_new and history.reaches_back and not is_timed
 
@@ -379,8 +379,10 @@ class Incremental:
         of that is another content to the next pulls, or the same failure: it is asked for once.
         """
         at = self._pull.sync_state.resource_list_at or 0
-        for one in pulled.tally.failures:
-            row = self._pull.state.pending_of(one.uri) if one.code in MISMATCH_CODES else None
+        for failure in pulled.tally.failures:
+            row = (
+                self._pull.state.pending_of(failure.uri) if failure.code in MISMATCH_CODES else None
+            )
             if row is not None and row.tries == 1 and (row.lastmod or 0) <= at:
                 self._pull.sync_state.write(baseline_due=True)
                 return

@@ -141,7 +141,7 @@ class NewerListCheck:
     def _check_parts(self) -> bool:
         if not self.known.parts:
             return False
-        parts = {it.uri: it for it in self.known.parts}
+        parts = {part.uri: part for part in self.known.parts}
         unknown: set[str] = set()
 
         def pass_over(uri: str, error: ResourceSyncError) -> None:
@@ -150,7 +150,9 @@ class NewerListCheck:
             _log.info("asking whether a part of a list is newer: %s", error)
             unknown.add(uri)
 
-        versions = {it.uri: CacheValidators(it.etag, it.last_modified) for it in parts.values()}
+        versions = {
+            part.uri: CacheValidators(part.etag, part.last_modified) for part in parts.values()
+        }
         with closing(self._documents.fetch_changed(versions, pass_over)) as others:
             for fetched in others:
                 known = parts[fetched.uri]
@@ -167,7 +169,11 @@ class NewerListCheck:
                     return True
                 else:
                     unknown.add(part.uri)
-        left = (it for it in parts.values() if it.uri in unknown or not self._depends_on_index(it))
+        left = (
+            part
+            for part in parts.values()
+            if part.uri in unknown or not self._depends_on_index(part)
+        )
         self.known = replace(self.known, parts=tuple(left))
         return False
 

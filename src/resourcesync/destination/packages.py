@@ -242,7 +242,7 @@ class DumpPackages:
     def _has_room(self) -> bool:
         """Whether packages that wait still leave most of the disk to the copies."""
         room = self._dependencies.room()
-        return room is None or sum(it.seal()[0] for it in self._retained.values()) < room // 2
+        return room is None or sum(copy.seal()[0] for copy in self._retained.values()) < room // 2
 
     def _copy_manifest(self, offered: DumpPackage, staged: StagedCopy) -> FetchedDocument:
         stream = self._dependencies.scratch()

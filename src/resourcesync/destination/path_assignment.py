@@ -53,15 +53,15 @@ def relocated_uris(named: Iterable[PathClaim]) -> Iterator[str]:
         named: In the order of keys; a URI may come several times.
     """
     above: list[PathClaim] = []  # files whose key begins the present one; each begins the next
-    for one in named:
-        key = one.key
+    for claim in named:
+        key = claim.key
         while above and not key.startswith(above[-1].key):
             above.pop()
         if above:
             last = above[-1]
             if key == last.key:
                 above.pop()
-                first, other = sorted((one, last), key=_precedence)
+                first, other = sorted((claim, last), key=_precedence)
                 if first.uri != other.uri:
                     yield other.uri
                 above.append(first)
@@ -69,11 +69,11 @@ def relocated_uris(named: Iterable[PathClaim]) -> Iterator[str]:
             elif key[len(last.key)] == "/":
                 above.pop()
                 yield last.uri
-        above.append(one)
+        above.append(claim)
 
 
-def _precedence(one: PathClaim) -> tuple[bool, str]:
-    return one.uri.endswith("/"), one.uri
+def _precedence(claim: PathClaim) -> tuple[bool, str]:
+    return claim.uri.endswith("/"), claim.uri
 
 
 _GROUP: Final = 256
@@ -269,8 +269,10 @@ class PathAssignment:
         """Move copies; return those that are at their new path now, and add the others."""
         done: list[Copy] = []
         batch = [
-            CopyMove(path=it.path, to=to, signature=it.signature, digests=parse_digests(it.digests))
-            for it, to in moves
+            CopyMove(
+                path=copy.path, to=to, signature=copy.signature, digests=parse_digests(copy.digests)
+            )
+            for copy, to in moves
         ]
         results = [""] * len(batch) if self._dry_run else self._dependencies.copies.move(batch)
         for (copy, to), result in zip(moves, results, strict=True):
@@ -302,7 +304,7 @@ def new_claim_sorter(spill: Callable[[], BinaryIO]) -> ExternalSorter[PathClaim]
     """Open a spool of names, in the order of their keys."""
     return ExternalSorter(
         key=attrgetter("key"),
-        dump=lambda one: f"{one.key}\0{one.uri}".encode("utf-8", "surrogateescape"),
+        dump=lambda claim: f"{claim.key}\0{claim.uri}".encode("utf-8", "surrogateescape"),
         load=lambda data: PathClaim(*data.decode("utf-8", "surrogateescape").split("\0")),
         spill=spill,
     )

@@ -481,9 +481,11 @@ def verify_bytes(
     if listed.hash == digests and digests.startswith(_ONE_STRONG) and listed.length == length:
         return Fixity.VERIFIED, None  # the common case, without taking the digests apart
     if listed.rivals:
-        rivals = (listed._replace(hash=it[0], length=it[1], rivals=()) for it in listed.rivals)
+        rivals = (
+            listed._replace(hash=rival[0], length=rival[1], rivals=()) for rival in listed.rivals
+        )
         judged = [verify_bytes(rival, length, digests) for rival in rivals]
-        return next((it for it in judged if it[1] is None), judged[-1])
+        return next((item for item in judged if item[1] is None), judged[-1])
     if listed.length is not None and listed.length != length:
         return Fixity.UNVERIFIED, ("length-mismatch", f"{listed.length} B", f"{length} B")
     claims = usable(parse_digests(listed.hash))
@@ -513,7 +515,7 @@ def algorithms_for(listed: ListedEntry, own: str) -> tuple[str, ...]:
     if listed.hash.startswith(f"{own}:") and " " not in listed.hash:
         return (own,)
     hashes = (listed.hash, *(digest for digest, _ in listed.rivals))
-    claims = [claim for it in hashes for claim in usable(parse_digests(it))]
+    claims = [claim for hash_ in hashes for claim in usable(parse_digests(hash_))]
     return tuple(dict.fromkeys((own, *(claim.algorithm for claim in claims))))
 
 

@@ -82,7 +82,9 @@ class Repair:
     def _repair(
         self, account: ListedRows, wanted: set[str], extra: set[str], look: CopyInspector
     ) -> SyncOutcome:
-        self._pull.path_assignment.assign_new(it for it in self._rows(account) if it.uri in wanted)
+        self._pull.path_assignment.assign_new(
+            row for row in self._rows(account) if row.uri in wanted
+        )
         plan = self._plan(account, wanted, extra, look)
         foreseen = self._pull.report_plan(plan)
         show_decisions(
@@ -201,7 +203,11 @@ class Repair:
     def _mark_suspects(self, fetches: Iterator[Fetch]) -> Generator[Fetch, None, None]:
         """Write down first that a copy is not good: a failure must not leave it called good."""
         while group := list(islice(fetches, _CHUNK)):
-            bad = [it.before for it in group if it.before is not None and is_unknown(it.before)]
+            bad = [
+                fetch.before
+                for fetch in group
+                if fetch.before is not None and is_unknown(fetch.before)
+            ]
             if bad:
                 self._pull.state.commit(StateTransaction(suspect=bad))
             yield from group

@@ -117,7 +117,7 @@ class Refusals:
         """
         self.dropped += document.dropped - before
         if document.dropped > before and not self.example:
-            first = next(it for it in document.tolerated if it.code in DROPPED)
+            first = next(tolerated for tolerated in document.tolerated if tolerated.code in DROPPED)
             self.example = f"{first.reason} ({document.uri}, line {first.line})"
 
     def note_encoded(self, uri: str) -> None:

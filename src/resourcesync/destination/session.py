@@ -269,9 +269,13 @@ class SyncSession:
         """Return what was read of Change Lists that no pull has processed."""
         if read is None:
             return []
-        known = (self.state.document(it.uri, it.from_) for it in read.documents)
-        told = {(it.from_, it.entries, it.prefix) for it in known if it is not None}
-        return [it for it in read.new_prefixes if it not in told]
+        known = (self.state.document(document.uri, document.from_) for document in read.documents)
+        told = {
+            (document.from_, document.entries, document.prefix)
+            for document in known
+            if document is not None
+        }
+        return [prefix for prefix in read.new_prefixes if prefix not in told]
 
     def was_read(self, at: int | None, read: ChangeHistory | None) -> bool:
         """Whether a pull read these very lists to its end, and so asked where they contradict.
@@ -413,7 +417,7 @@ class SyncSession:
     def warn_not_understood(self, refused: int) -> None:
         """Say that nothing goes because no list names it, and why."""
         entries = "an entry" if refused == 1 else f"{refused:,} entries"
-        foreign = [it.uri for it in self.selection.refusals.stored if it.code == "foreign"]
+        foreign = [row.uri for row in self.selection.refusals.stored if row.code == "foreign"]
         moved = ""
         if foreign:
             command = f"resourcesync pull {self.dependencies.folder} --moved {origin(foreign[0])}/"

@@ -214,7 +214,7 @@ def build_report(
         deleted=swept.deleted,
         unread=pulled.unread_parts,
         failed=failed,
-        edited=sum(it.code == LOCAL_CHANGE for it in swept.failures),
+        edited=sum(failure.code == LOCAL_CHANGE for failure in swept.failures),
         held=held,
         held_of=swept.held_of if held else 0,
         unlisted=pulled.retained_count,

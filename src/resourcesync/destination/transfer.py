@@ -97,7 +97,7 @@ class PatchApplication:
         if before is None or self._copies.signature(before.path) != before.signature:
             raise PatchError("our copy was changed here since it was fetched")
         claims = usable(parse_digests(patch.hash))
-        sink = self._copies.stage(tuple(dict.fromkeys(it.algorithm for it in claims)))
+        sink = self._copies.stage(tuple(dict.fromkeys(claim.algorithm for claim in claims)))
         return FetchRequest(uri=patch.uri, sink=sink, limit=patch.length)
 
     def apply(self, fetch: Fetch, patch: StagedCopy) -> tuple[StagedCopy, int, str]:
@@ -136,7 +136,7 @@ class PatchApplication:
         before = fetch.before
         assert before is not None, "a request was made for it"
         known = parse_digests(before.digests)
-        staged = self._copies.stage_copy(before.path, [it.algorithm for it in known])
+        staged = self._copies.stage_copy(before.path, [digest.algorithm for digest in known])
         if staged is None:
             raise PatchError("our copy cannot be read")
         length, found = staged.seal()

@@ -111,7 +111,10 @@ class Trash:
         try:
             for row in _newest_of_each_path(rows):
                 self._prepare(row, group)
-                if len(group) >= _GROUP or sum(it.copy.length for it in group) >= _GROUP_BYTES:
+                if (
+                    len(group) >= _GROUP
+                    or sum(restore.copy.length for restore in group) >= _GROUP_BYTES
+                ):
                     self._install(group)
                     group.clear()
             self._install(group)
@@ -194,7 +197,7 @@ class Trash:
     def _install(self, group: list[_StagedRestore]) -> None:
         tools = self._dependencies
         results = tools.copies.install(
-            [CopyInstallation(staged=it.staged, path=it.copy.path) for it in group]
+            [CopyInstallation(staged=restore.staged, path=restore.copy.path) for restore in group]
         )
         for path, place in tools.copies.newly_quarantined():
             tools.report("warning", quarantine_warning(path, place))

@@ -307,14 +307,18 @@ class _SourceResolver:
         """
         sets: dict[str, OfferedSet] = {}
         unknown: UnexpectedDocumentError | None = None
-        for one in offered:
+        for offered_set in offered:
             try:
-                uri = one.uri if one.is_sitemap else self._follow(one.uri, 0).set_uri
+                uri = (
+                    offered_set.uri
+                    if offered_set.is_sitemap
+                    else self._follow(offered_set.uri, 0).set_uri
+                )
             except UnexpectedDocumentError as error:
-                self._search.note(one.uri, error)
+                self._search.note(offered_set.uri, error)
                 unknown = error
             else:
-                sets.setdefault(uri, replace(one, uri=uri))
+                sets.setdefault(uri, replace(offered_set, uri=uri))
         if unknown is not None and not sets:
             raise unknown
         return tuple(sets.values())

@@ -258,23 +258,25 @@ def compare_rows(left: ListingRow, right: ListingRow) -> tuple[ListingComparison
         return ListingComparison.SAME, ""
     if left.length is not None and right.length is not None and left.length != right.length:
         return ListingComparison.DIFFERENT, f"{left.length:,} B in A, {right.length:,} B in B"
-    one, other = parse_digests(left.hash), parse_digests(right.hash)
-    if disagree(one, other):
-        names = ", ".join(_differing_algorithms(one, other))
+    item, other = parse_digests(left.hash), parse_digests(right.hash)
+    if disagree(item, other):
+        names = ", ".join(_differing_algorithms(item, other))
         return ListingComparison.DIFFERENT, f"{names} differs"
-    if agree(one, other):
+    if agree(item, other):
         return ListingComparison.SAME, ""
     if left.lastmod is not None and right.lastmod is not None and left.lastmod != right.lastmod:
-        times = [from_microseconds(it).isoformat()[:19] for it in (left.lastmod, right.lastmod)]
+        times = [
+            from_microseconds(number).isoformat()[:19] for number in (left.lastmod, right.lastmod)
+        ]
         return ListingComparison.DIFFERENT, f"lastmod {times[0]}Z in A, {times[1]}Z in B"
     return ListingComparison.UNPROVEN, "no hash in common"
 
 
 def _differing_algorithms(
-    one: Iterable[tuple[str, str]], other: Iterable[tuple[str, str]]
+    iterable: Iterable[tuple[str, str]], other: Iterable[tuple[str, str]]
 ) -> list[str]:
     known = dict(other)
-    return [name for name, value in one if known.get(name, value) != value]
+    return [name for name, value in iterable if known.get(name, value) != value]
 
 
 def _parts(index: Document) -> list[Part]:

@@ -152,7 +152,7 @@ def _attributes(text: str, position: int) -> tuple[dict[str, str], int]:
         found = _ATTRIBUTE.match(text, position)
         if found is None:
             return attributes, -1
-        value = next((it for it in found.group(2, 3, 4) if it is not None), "")
+        value = next((name for name in found.group(2, 3, 4) if name is not None), "")
         attributes.setdefault(found[1].lower(), html.unescape(value))
         position = found.end()
 

@@ -286,19 +286,19 @@ class Search:
 
     def _failure(self, address: str) -> ResourceSyncError:
         """Return the error that tells best why nothing was found."""
-        tried: Evidence = tuple(("tried", f"{one.uri}  {one.outcome}") for one in self._tried)
-        for one in self._tried:
+        tried: Evidence = tuple(("tried", f"{item.uri}  {item.outcome}") for item in self._tried)
+        for item in self._tried:
             # What is wrong with the very document that the operator named says all.
-            if one.uri == address and isinstance(one.error, SourceRefusedError):
-                one.error.evidence = (*one.error.evidence, *tried)
-                return one.error
+            if item.uri == address and isinstance(item.error, SourceRefusedError):
+                item.error.evidence = (*item.error.evidence, *tried)
+                return item.error
             if (
-                one.uri == address
-                and isinstance(one.error, NotAListError)
-                and (_is_document(address) or _FORMAT in dict(one.error.evidence))
+                item.uri == address
+                and isinstance(item.error, NotAListError)
+                and (_is_document(address) or _FORMAT in dict(item.error.evidence))
             ):
-                return one.error
-        is_other = any(one.error and _FORMAT in dict(one.error.evidence) for one in self._tried)
+                return item.error
+        is_other = any(item.error and _FORMAT in dict(item.error.evidence) for item in self._tried)
         return SourceNotFoundError(
             f"no ResourceSync documents and no sitemap at {address}",
             uri=address,

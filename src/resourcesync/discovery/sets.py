@@ -62,7 +62,7 @@ def names_of(offered: Sequence[OfferedSet]) -> tuple[str, ...]:
     It is the last folder of the set's URI; where those are alike or missing, the file's name, or
     both; else a number.
     """
-    places = [_place(one.uri) for one in offered]
+    places = [_place(offered_set.uri) for offered_set in offered]
     folders = [_safe_name(folder) for folder, _ in places]
     files = [_safe_name(file) for _, file in places]
     both = [_safe_name(f"{folder}-{file}") for folder, file in places]
@@ -100,9 +100,9 @@ def choose(offered: Sequence[OfferedSet], choice: SetChoice, address: str) -> Of
     """
     if choice.requested and not (choice.is_bound and choice.requested == choice.pinned):
         return _matching(offered, choice, address)
-    for one in offered:
-        if one.uri == choice.pinned:
-            return one
+    for offered_set in offered:
+        if offered_set.uri == choice.pinned:
+            return offered_set
     if choice.is_bound:
         raise ConfigurationError(
             "this Source offers the set no more that this mirror follows",
@@ -126,10 +126,10 @@ def choose(offered: Sequence[OfferedSet], choice: SetChoice, address: str) -> Of
 
 def _matching(offered: Sequence[OfferedSet], choice: SetChoice, address: str) -> OfferedSet:
     word = choice.requested
-    for one in offered:
-        if one.uri == word:
-            return one
-    for names in (names_of(offered), [_place(one.uri)[0] for one in offered]):
+    for offered_set in offered:
+        if offered_set.uri == word:
+            return offered_set
+    for names in (names_of(offered), [_place(offered_set.uri)[0] for offered_set in offered]):
         found = [i for i, name in enumerate(names) if name.lower() == word.lower()]
         if len(found) == 1:
             return offered[found[0]]
@@ -146,9 +146,9 @@ def _matching(offered: Sequence[OfferedSet], choice: SetChoice, address: str) ->
 def _shown(offered: Sequence[OfferedSet], choice: SetChoice, address: str) -> Evidence:
     names = names_of(offered)
     lines: list[tuple[str, str]] = []
-    for number, (name, one) in enumerate(zip(names, offered, strict=True), start=1):
-        about = f", described by {one.described_by}" if one.described_by else ""
-        lines.append(("set", f"{number}  {name}  {one.uri}{about}"))
+    for number, (name, offered_set) in enumerate(zip(names, offered, strict=True), start=1):
+        about = f", described by {offered_set.described_by}" if offered_set.described_by else ""
+        lines.append(("set", f"{number}  {name}  {offered_set.uri}{about}"))
     more = len(lines) - _SHOWN
     if more > 0:
         lines[_SHOWN:] = [("set", f"and {more} more")]

@@ -124,7 +124,9 @@ class DocumentSurvey:
         if entry.media_type:
             self._add_media_type(entry.media_type)
         if entry.digests:
-            self._add_hash(frozenset(it.algorithm for it in entry.digests if it.is_usable))
+            self._add_hash(
+                frozenset(digest.algorithm for digest in entry.digests if digest.is_usable)
+            )
 
     def _add_length(self, length: int) -> None:
         self.size += length
@@ -407,8 +409,8 @@ def _is_summed_up(above: DocumentReading) -> bool:
     """Whether what a document lists are several parts of one whole, and parts that can be read."""
     if above.header.capability in _LISTS_DOCUMENTS or len(above.children) <= 1:
         return False
-    packages = [it.package for it in above.children if it.package is not None]
-    return not packages or any(find_link(it.links, Relation.CONTENTS) for it in packages)
+    packages = [child.package for child in above.children if child.package is not None]
+    return not packages or any(find_link(package.links, Relation.CONTENTS) for package in packages)
 
 
 def _child(base: str, entry: Entry) -> ListedChild | None:

@@ -97,10 +97,10 @@ class PackageFetcher:
     def _send_wanted(self, slices: Sequence[WorkSlice]) -> None:
         """Let workers see what is wanted."""
         index: list[tuple[str, str]] = []
-        for number, one in enumerate(slices):
+        for number, work_slice in enumerate(slices):
             name = f"{WANTED}{number:06}"
-            first = next(iter(self._workers.tables.read_work(one.file)))
-            self._workers.exchange.send(name, one.file)
+            first = next(iter(self._workers.tables.read_work(work_slice.file)))
+            self._workers.exchange.send(name, work_slice.file)
             index.append((name, first.listed.uri))
         file = f"{self._workers.folder()}/index"
         write_file(file, msgspec.json.encode(index))
@@ -331,7 +331,9 @@ class SharedBaseline(Baseline):
         pull = self._pull
         policy = pull.options.delete
         obeying, sweeping = policy != "never", sweeping and not policy_retains(policy, ABSENT)
-        deleted = sum(one.rows for one in joined.slices) - joined.create - joined.update
+        deleted = (
+            sum(work_slice.rows for work_slice in joined.slices) - joined.create - joined.update
+        )
         plan = PlanSummary(
             mode=Mode.BASELINE,
             same=joined.same,
@@ -362,8 +364,8 @@ class SharedBaseline(Baseline):
         return decisions
 
     def _in_slices(self, joined: JoinResult) -> Iterator[Decision]:
-        for one in joined.slices:
-            for row in self._workers.tables.read_work(one.file):
+        for work_slice in joined.slices:
+            for row in self._workers.tables.read_work(work_slice.file):
                 copies = () if row.copy is None else (row.copy,)
                 decisions = decide(copies, (listed_of(row.listed),), sweeping=False)
                 yield from apply_deletion_policy(decisions, self._pull.options.delete)

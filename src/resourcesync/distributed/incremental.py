@@ -82,7 +82,7 @@ class SharedIncremental(Incremental):
         number = 0
         while group := list(islice(due, self._workers.slice_rows)):
             file = f"{folder}/slice-{number:06}"
-            rows = [WorkRow(row_of(one.listed), one.before) for one in group]
+            rows = [WorkRow(row_of(fetch.listed), fetch.before) for fetch in group]
             self._workers.tables.write_work(file, rows)
-            yield WorkSlice(file, len(rows), sum(one.listed.length or 0 for one in group))
+            yield WorkSlice(file, len(rows), sum(fetch.listed.length or 0 for fetch in group))
             number += 1

@@ -94,15 +94,21 @@ class DistributedLists:
         found = list(self._read_parts(parts, unread))
         if not found and unread:
             raise unread[0]
-        sent = [(one.head or ListVersion(uri=part), parts[part], None) for part, one in found]
-        ats = [known_microseconds(header.at), *(one.at for _, one in found)]
+        sent = [
+            (list_read.head or ListVersion(uri=part), parts[part], None)
+            for part, list_read in found
+        ]
+        ats = [known_microseconds(header.at), *(list_read.at for _, list_read in found)]
         stated = [at for at in ats if at is not None]
         snapshot = ListSnapshot(
             at=min(stated) if stated else None,
-            entries=sum(one.entries for _, one in found),
+            entries=sum(list_read.entries for _, list_read in found),
             proves_absence=at_home
             and not unread
-            and all(one.complete and _fits(parts[part], one, header) for part, one in found),
+            and all(
+                list_read.complete and _fits(parts[part], list_read, header)
+                for part, list_read in found
+            ),
             dialect=dialect,
             documents=(),
             unread_parts=len(unread),
@@ -167,8 +173,8 @@ class DistributedLists:
     def _refuse(self, told: ListRead) -> None:
         refusals: Refusals = self._pull.selection.refusals
         before = refusals.count
-        for one in told.kept:
-            refusals.add(one.uri, one.code, one.reason)
+        for row in told.kept:
+            refusals.add(row.uri, row.code, row.reason)
         unnamed = told.refused - len(told.kept)
         refusals.count = max(refusals.count, before) + unnamed
         refusals.new_count += unnamed

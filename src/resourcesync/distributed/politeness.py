@@ -224,8 +224,8 @@ class TurnQueue:
     def _fits(self, lane: _HostQueue, share: HostShare) -> bool:
         """Whether a part is left: where parts are smaller now, larger ones may have it still."""
         shares = (share, *lane.running.values())
-        rate = sum(it.rate or 0 for it in shares)
-        jobs = sum(it.jobs or 0 for it in shares)
+        rate = sum(share.rate or 0 for share in shares)
+        jobs = sum(share.jobs or 0 for share in shares)
         return rate <= (self._limits.rate or 0) * _ROUNDING and jobs <= (self._limits.jobs or 0)
 
     def _learn(self, lane: _HostQueue, turn: Turn, outcome: UnitOutcome, now: float) -> None:

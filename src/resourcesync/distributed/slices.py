@@ -29,27 +29,27 @@ from resourcesync.ports.mirror import Copy, Fixity, Pending, PendingTask, StateT
 from resourcesync.ports.tables import DoneRow, Tables, WorkRow, WorkSlice
 
 
-def fit_to_budget(one: WorkSlice, budget: Budget, tables: Tables) -> WorkSlice:
+def fit_to_budget(work_slice: WorkSlice, budget: Budget, tables: Tables) -> WorkSlice:
     """Return a slice, or its first rows when a run may not fetch all; at least one row.
 
     Args:
-        one: The slice.
+        work_slice: The slice.
         budget: What the run may take.
         tables: Reads and writes slices.
     """
-    if budget.fits(one.size):
-        return one
+    if budget.fits(work_slice.size):
+        return work_slice
     rows: list[WorkRow] = []
     size = 0
-    for row in tables.read_work(one.file):
+    for row in tables.read_work(work_slice.file):
         length = row.listed.length or 0
         if rows and not budget.fits(size + length):
             break
         rows.append(row)
         size += length
-    if len(rows) == one.rows:
-        return one
-    file = f"{one.file}-begin"
+    if len(rows) == work_slice.rows:
+        return work_slice
+    file = f"{work_slice.file}-begin"
     tables.write_work(file, rows)
     return WorkSlice(file, len(rows), size)
 
@@ -247,30 +247,30 @@ class SliceQueue:
         is_decided: bool,
     ) -> Iterator[SliceUnit]:
         for number, whole in enumerate(slices):
-            one = fit_to_budget(whole, budget, self._workers.tables)
-            if not budget.reserve(one.size):
+            work_slice = fit_to_budget(whole, budget, self._workers.tables)
+            if not budget.reserve(work_slice.size):
                 return
-            if one is not whole:
+            if work_slice is not whole:
                 budget.spent = budget.spent or "bytes"
             name = f"{terms.run}-{number:06}"
-            self._workers.exchange.send(f"{_WORK_PREFIX}{name}", one.file)
+            self._workers.exchange.send(f"{_WORK_PREFIX}{name}", work_slice.file)
             unit = SliceUnit(
                 name=f"{_DONE_PREFIX}{name}",
-                host=self._host(one),
+                host=self._host(work_slice),
                 work=f"{_WORK_PREFIX}{name}",
-                rows=one.rows,
-                size=one.size,
+                rows=work_slice.rows,
+                size=work_slice.size,
                 options=terms,
                 is_decided=is_decided,
             )
-            total.rows += one.rows
-            total.size += one.size
+            total.rows += work_slice.rows
+            total.size += work_slice.size
             waiting[unit.name] = unit
             yield unit
 
-    def _host(self, one: WorkSlice) -> str:
+    def _host(self, work_slice: WorkSlice) -> str:
         """Return the host that most of a slice is asked of, by its first rows."""
-        rows = islice(self._workers.tables.read_work(one.file), _SAMPLE)
+        rows = islice(self._workers.tables.read_work(work_slice.file), _SAMPLE)
         hosts = Counter(host_of(row.listed.loc) for row in rows)
         return hosts.most_common(1)[0][0] if hosts else ""
 
@@ -412,22 +412,22 @@ def closable(outcomes: Iterator[UnitOutcome]) -> Generator[UnitOutcome, None, No
     yield from outcomes
 
 
-def _sum(one: TransferTally, other: TransferTally) -> TransferTally:
-    fixity = Counter(one.fixity)
+def _sum(tally: TransferTally, other: TransferTally) -> TransferTally:
+    fixity = Counter(tally.fixity)
     fixity.update(other.fixity)
     return TransferTally(
-        created=one.created + other.created,
-        updated=one.updated + other.updated,
-        same=one.same + other.same,
-        refetched=one.refetched + other.refetched,
-        failed=one.failed + other.failed,
-        open_dates=one.open_dates + other.open_dates,
-        absent=one.absent + other.absent,
-        skipped=one.skipped + other.skipped,
-        gone=one.gone + other.gone,
-        undecided=one.undecided + other.undecided,
-        useful=one.useful + other.useful,
-        contradicting=one.contradicting + other.contradicting,
+        created=tally.created + other.created,
+        updated=tally.updated + other.updated,
+        same=tally.same + other.same,
+        refetched=tally.refetched + other.refetched,
+        failed=tally.failed + other.failed,
+        open_dates=tally.open_dates + other.open_dates,
+        absent=tally.absent + other.absent,
+        skipped=tally.skipped + other.skipped,
+        gone=tally.gone + other.gone,
+        undecided=tally.undecided + other.undecided,
+        useful=tally.useful + other.useful,
+        contradicting=tally.contradicting + other.contradicting,
         fixity=dict(fixity),
-        failures=[*one.failures, *other.failures][:_MOST_FAILURES],
+        failures=[*tally.failures, *other.failures][:_MOST_FAILURES],
     )

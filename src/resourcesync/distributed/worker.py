@@ -290,8 +290,8 @@ class FencedCopies:
     def install(self, batch: Sequence[CopyInstallation]) -> list[str | StorageError]:
         """Put a batch in place, while the unit is wanted."""
         if batch and next(self._exchange.names(self._token), None) is None:
-            for one in batch:
-                one.staged.discard()
+            for installation in batch:
+                installation.staged.discard()
             raise run_over_error(self._token)
         return self._copies.install(batch)
 

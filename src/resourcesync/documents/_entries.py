@@ -216,7 +216,7 @@ def header_from_entries(
     first entries have the moment of a snapshot and nothing of a resource. A Change List of
     packages is a Change Dump: the first entry has an interval or is a package, and has no change.
     """
-    items = [it for it in first if isinstance(it, RawEntry)]
+    items = [item for item in first if isinstance(item, RawEntry)]
     kind = header.capability
     if not items or len(items) != len(first) or kind is None:
         return header

@@ -144,7 +144,7 @@ def _joined(columns: Sequence[_Column]) -> list[str]:
             pieces += (repeat(fixed + before), texts)
             fixed = after
         elif any(texts):
-            pieces += (repeat(fixed), [f"{before}{it}{after}" if it else "" for it in texts])
+            pieces += (repeat(fixed), [f"{before}{text}{after}" if text else "" for text in texts])
             fixed = ""
     return list(map("".join, zip(*pieces, repeat(fixed), strict=False))) if pieces else []
 

@@ -259,7 +259,7 @@ class Conversion:
 
 def _inferred(before: Entry, after: Entry, *, is_dated: bool) -> Iterator[str]:
     """Yield what an entry is made to say, as far as it can be told from its values."""
-    old, new = (it.resource if isinstance(it, Change) else it for it in (before, after))
+    old, new = (item.resource if isinstance(item, Change) else item for item in (before, after))
     if old.lastmod is None and new.lastmod is not None:
         yield "lastmod"
     if is_dated and isinstance(before, Change) and before.time and before.time == old.lastmod:

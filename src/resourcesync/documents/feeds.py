@@ -268,7 +268,7 @@ def _known_attributes(attributes: Mapping[str, str], longest: int) -> dict[str, 
 
     One with more than ``longest`` characters counts as not written.
     """
-    pairs = [it for it in attributes.items() if max(map(len, it)) <= longest]
+    pairs = [attribute for attribute in attributes.items() if max(map(len, attribute)) <= longest]
     plain = {name: value for name, value in pairs if SEPARATOR not in name}
     for name, value in pairs:
         namespace, _, local = name.rpartition(SEPARATOR)
@@ -380,7 +380,9 @@ class FeedDocument:
         self._is_consumed = True
         kind = self.header.capability
         if kind is not None and kind.is_log:
-            return oldest_first(it for it in self._read_entries() if isinstance(it, Change))
+            return oldest_first(
+                entry for entry in self._read_entries() if isinstance(entry, Change)
+            )
         return self._read_entries()
 
     def _read_entries(self) -> Iterator[Entry]:
@@ -418,7 +420,9 @@ class FeedDocument:
             media_type=values.get("type", ""),
             encoding=values.get("encoding", ""),
             path=values.get("path", ""),
-            links=tuple(link for it in links if (link := _link(it, self._limits)) is not None),
+            links=tuple(
+                link for feed_node in links if (link := _link(feed_node, self._limits)) is not None
+            ),
         )
         kind = self.header.capability
         if kind in {Capability.RESOURCE_LIST, Capability.RESOURCE_DUMP_MANIFEST}:
@@ -499,7 +503,7 @@ def _parts_of(node: FeedNode) -> tuple[FeedNode, list[FeedNode], str]:
     for link in links:
         words = link.attributes.get("rel", "").lower().split()
         if "canonical" in words and "alternate" in words:
-            return link, [it for it in links if it is not link], time
+            return link, [feed_node for feed_node in links if feed_node is not link], time
     raise _FaultError("The entry has neither a content with a src nor a canonical alternate link")
 
 

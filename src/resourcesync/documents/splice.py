@@ -132,8 +132,10 @@ def _gathered(rows: Sequence[bytes]) -> EntrySlices:
 
 
 def _entries(count: int, slices: Iterable[_ByteSlice]) -> EntrySlices:
-    kept = tuple(it for it in slices if it.start < it.end)
-    return EntrySlices(count=count, size=sum(it.end - it.start for it in kept), slices=kept)
+    kept = tuple(byte_slice for byte_slice in slices if byte_slice.start < byte_slice.end)
+    return EntrySlices(
+        count=count, size=sum(byte_slice.end - byte_slice.start for byte_slice in kept), slices=kept
+    )
 
 
 def _find(source: bytes, wanted: bytes, low: int, high: int) -> int:

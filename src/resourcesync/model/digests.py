@@ -95,18 +95,18 @@ def _rank(digest: Digest) -> int:
     return tuple(ALGORITHMS).index(digest.algorithm)
 
 
-def disagree(one: Iterable[Digest], other: Iterable[Digest]) -> bool:
+def disagree(iterable: Iterable[Digest], other: Iterable[Digest]) -> bool:
     """Whether the two accounts give different values for an algorithm that both can check."""
-    known = {digest.algorithm: digest.value for digest in one if digest.is_usable}
+    known = {digest.algorithm: digest.value for digest in iterable if digest.is_usable}
     return any(
         digest.is_usable and known.get(digest.algorithm, digest.value) != digest.value
         for digest in other
     )
 
 
-def agree(one: Iterable[Digest], other: Iterable[Digest]) -> bool:
+def agree(iterable: Iterable[Digest], other: Iterable[Digest]) -> bool:
     """Whether the two accounts share an algorithm and agree on every one they share."""
-    left, right = tuple(one), tuple(other)
+    left, right = tuple(iterable), tuple(other)
     shared = {d.algorithm for d in left if d.is_usable} & {
         d.algorithm for d in right if d.is_usable
     }

@@ -149,8 +149,8 @@ class ResourceRun(Sequence[Resource]):
 
     def __getitem__(self, at: int | slice) -> "Resource | ResourceRun":
         if isinstance(at, int):
-            (one,) = self[at : at + 1 or None]
-            return one
+            (resource,) = self[at : at + 1 or None]
+            return resource
         return ResourceRun(
             uris=self.uris[at],
             lastmods=self.lastmods[at],

@@ -167,10 +167,13 @@ async def _send_plain(
     if not pieces or exchange.request.method == "HEAD":
         await exchange.send(reply)
         return True
-    if sum([it.length for it in pieces if isinstance(it, ByteRange)]) > _INLINE_BYTES:
+    if sum([piece.length for piece in pieces if isinstance(piece, ByteRange)]) > _INLINE_BYTES:
         await _stream(exchange, reply, opened, condition)
         return True
-    taken = [it if isinstance(it, bytes) else opened.read(it.start, it.length) for it in pieces]
+    taken = [
+        piece if isinstance(piece, bytes) else opened.read(piece.start, piece.length)
+        for piece in pieces
+    ]
     if not all(map(is_complete, pieces, taken)) or not _is_same(opened.stat(), condition):
         return False
     await exchange.send(with_body(reply, taken[0] if len(taken) == 1 else b"".join(taken)))

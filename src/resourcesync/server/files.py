@@ -203,7 +203,7 @@ class ServedFolder:
         closed = self._closed
         if not closed or len(names) < len(closed):
             return False
-        return all(name.lower() == it for name, it in zip(names, closed, strict=False))
+        return all(name.lower() == chunk for name, chunk in zip(names, closed, strict=False))
 
 
 def _open_real(root: int, names: Names) -> OpenFile | bytes | None:

@@ -53,10 +53,13 @@ def select_ranges(field: str, size: int) -> SelectedRanges:
     parts = field[unit.end() :].split(",", _MAX_RANGES)
     if len(parts) > _MAX_RANGES:
         return "whole"
-    found = [_select_range(spec, size) for it in parts if (spec := it.strip(" \t"))]
+    found = [_select_range(spec, size) for part in parts if (spec := part.strip(" \t"))]
     if not found or "whole" in found:
         return "whole"
-    spans = sorted((it for it in found if isinstance(it, ByteRange)), key=lambda it: it.start)
+    spans = sorted(
+        (item for item in found if isinstance(item, ByteRange)),
+        key=lambda byte_range: byte_range.start,
+    )
     return _merged(spans) if spans else "unsatisfiable"
 
 

@@ -35,7 +35,8 @@ class InMemoryRepresentation:
         if not reply.pieces:
             return reply
         taken = [
-            it if isinstance(it, bytes) else self.body[it.start : it.stop] for it in reply.pieces
+            piece if isinstance(piece, bytes) else self.body[piece.start : piece.stop]
+            for piece in reply.pieces
         ]
         return with_body(reply, taken[0] if len(taken) == 1 else b"".join(taken))
 
@@ -119,7 +120,9 @@ def _is_coded(headers: Headers) -> bool:
 def _multipart_reply(spans: Sequence[ByteRange], size: int, headers: Headers) -> HttpReply:
     """Return several spans as parts of one body (RFC 9110 §14.6)."""
     boundary = secrets.token_hex(_BOUNDARY).encode()  # which no file can have foreseen
-    kind = b"".join(b"content-type: %s\r\n" % it for name, it in headers if name == b"content-type")
+    kind = b"".join(
+        b"content-type: %s\r\n" % chunk for name, chunk in headers if name == b"content-type"
+    )
     pieces: list[ByteRange | bytes] = []
     for span in spans:
         head = b"\r\n--%s\r\n%scontent-range: %s\r\n\r\n" % (
@@ -129,7 +132,7 @@ def _multipart_reply(spans: Sequence[ByteRange], size: int, headers: Headers) ->
         )
         pieces += (head, span)
     pieces.append(b"\r\n--%s--\r\n" % boundary)
-    length = sum(len(it) if isinstance(it, bytes) else it.length for it in pieces)
+    length = sum(len(piece) if isinstance(piece, bytes) else piece.length for piece in pieces)
     fields = (
         (b"content-type", b"multipart/byteranges; boundary=%s" % boundary),
         (b"content-length", b"%d" % length),

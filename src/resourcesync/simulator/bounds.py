@@ -114,9 +114,9 @@ def check(scenario: Scenario) -> None:
     _check_origin(scenario.origin)
     if not scenario.destinations:
         raise ConfigurationError("there is no destination")
-    _check_names([it.name for it in scenario.destinations])
-    for it in scenario.destinations:
-        _check_spans(f"destination {it.name}: offline", it.offline)
+    _check_names([destination.name for destination in scenario.destinations])
+    for destination in scenario.destinations:
+        _check_spans(f"destination {destination.name}: offline", destination.offline)
     _check_faults(scenario.faults)
     _check_work(scenario)
 
@@ -124,9 +124,12 @@ def check(scenario: Scenario) -> None:
 def faults_after_end(scenario: Scenario) -> Iterator[str]:
     """Yield what will not happen, for its time is at the end of the scenario or later."""
     faults = scenario.faults
-    timed = [it.name for it in fields(faults) if not isinstance(it.default, float)]
+    timed = [field.name for field in fields(faults) if not isinstance(field.default, float)]
     places = {f"faults.{name}": getattr(faults, name) for name in timed}
-    places |= {f"destination {it.name}: offline": it.offline for it in scenario.destinations}
+    places |= {
+        f"destination {destination.name}: offline": destination.offline
+        for destination in scenario.destinations
+    }
     for place, values in places.items():
         for value in values:
             at = value[0] if isinstance(value, tuple) else value
@@ -157,8 +160,10 @@ def _bounded(scenario: Scenario) -> Iterator[tuple[str, float, Bound]]:
     for burst in scenario.origin.bursts:
         yield from _numbers_of("source.bursts.", "source.bursts.", burst)
     yield from _numbers_of("publish.", "publish.", scenario.publish)
-    for it in scenario.destinations:
-        yield from _numbers_of("destination.", f"destination {it.name[:_MOST_SHOWN]!r}: ", it)
+    for destination in scenario.destinations:
+        yield from _numbers_of(
+            "destination.", f"destination {destination.name[:_MOST_SHOWN]!r}: ", destination
+        )
     for field in fields(scenario.faults):
         if isinstance(field.default, float):
             yield f"faults.{field.name}", getattr(scenario.faults, field.name), RATE
@@ -181,9 +186,9 @@ def _check_origin(origin: OriginSettings) -> None:
             "source.sizes.median must be from least to most",
             f"least {sizes.least:,}, median {sizes.median:,}, most {sizes.most:,}",
         )
-    for it in origin.media_types:
-        if len(it) > _MOST_SHOWN or _MEDIA_TYPE.fullmatch(it) is None:
-            _refuse("source.media_types must be such as text/html", it)
+    for name in origin.media_types:
+        if len(name) > _MOST_SHOWN or _MEDIA_TYPE.fullmatch(name) is None:
+            _refuse("source.media_types must be such as text/html", name)
     if not origin.media_types:
         raise ConfigurationError("source.media_types must have one at least")
     for burst in origin.bursts:
@@ -255,8 +260,10 @@ def _check_work(scenario: Scenario) -> None:
             f"at most {_MOST_BURSTS:,} bursts can be simulated",
             f"{len(origin.bursts):,} on each of {days:,.0f} days",
         )
-    changes = scenario.duration * origin.per_second + days * sum(it.changes for it in origin.bursts)
-    pulls = max(scenario.duration / it.every for it in scenario.destinations)
+    changes = scenario.duration * origin.per_second + days * sum(
+        burst.changes for burst in origin.bursts
+    )
+    pulls = max(scenario.duration / destination.every for destination in scenario.destinations)
     events = changes + pulls + scenario.duration / scenario.publish.every
     if events > _MOST_EVENTS:
         _refuse(
@@ -264,12 +271,12 @@ def _check_work(scenario: Scenario) -> None:
             f"about {events:,.0f}",
             hint="a shorter duration, or less often",
         )
-    for it in scenario.destinations:
-        seconds = it.latency + origin.sizes.most / it.bandwidth
-        if (origin.resources + changes) * seconds / it.jobs > _LONGEST:
+    for destination in scenario.destinations:
+        seconds = destination.latency + origin.sizes.most / destination.bandwidth
+        if (origin.resources + changes) * seconds / destination.jobs > _LONGEST:
             _refuse(
-                f"destination {it.name}: one pull could take more than 3,660 days",
-                f"{seconds:,.1f} s for the longest resource, {it.jobs:,} at a time",
+                f"destination {destination.name}: one pull could take more than 3,660 days",
+                f"{seconds:,.1f} s for the longest resource, {destination.jobs:,} at a time",
                 hint="a greater bandwidth, more jobs, fewer resources, or a lower sizes.most",
             )
 

@@ -90,9 +90,9 @@ class SimulatedCopies:
                 self._install(batch[number].path, batch[number].staged)
             self._injector.die("power_cut", f"{len(batch)} copies")
         done = list[str | StorageError]()
-        for it in batch:
-            self._injector.step(it.path)
-            done.append(self._install(it.path, it.staged))
+        for installation in batch:
+            self._injector.step(installation.path)
+            done.append(self._install(installation.path, installation.staged))
         self._injector.step(batch[-1].path)
         return done
 
@@ -107,9 +107,9 @@ class SimulatedCopies:
         if not batch:
             return []
         done = list[str | StorageError]()
-        for it in batch:
-            self._injector.step(it.path)
-            done.append(self._remove(it))
+        for removal in batch:
+            self._injector.step(removal.path)
+            done.append(self._remove(removal))
         self._injector.step(batch[-1].path)
         return done
 
@@ -117,14 +117,14 @@ class SimulatedCopies:
         """Move copies to other paths; return for each its signature."""
         self._injector.check_alive()
         done = list[str | StorageError]()
-        for it in batch:
-            self._injector.step(it.to)
-            held = self._copies.pop(it.path, None)
+        for copy_move in batch:
+            self._injector.step(copy_move.to)
+            held = self._copies.pop(copy_move.path, None)
             if held is not None:
-                self._on_change(it.path, "")
-                self._copies[it.to] = held
-                self._on_change(it.to, _sha256(held[2]))
-            done.append(it.signature)
+                self._on_change(copy_move.path, "")
+                self._copies[copy_move.to] = held
+                self._on_change(copy_move.to, _sha256(held[2]))
+            done.append(copy_move.signature)
         return done
 
     @contextmanager
@@ -146,10 +146,10 @@ class SimulatedCopies:
         held = self._copies.get(path)
         if held is None:
             return None
-        known = {it.algorithm: it for it in held[2]}
+        known = {digest.algorithm: digest for digest in held[2]}
         if not known.keys() >= set(algorithms):
             raise StorageError(f"{path}: only {', '.join(known)} is known of it")
-        return held[1], tuple(known[it] for it in algorithms)
+        return held[1], tuple(known[algorithm] for algorithm in algorithms)
 
     def trashed(self) -> Iterator[str]:
         """Yield nothing: nothing is kept of what was removed."""
@@ -224,15 +224,15 @@ class SimulatedStaged:
     def seal(self) -> tuple[int, tuple[Digest, ...]]:
         """End the writing; return the length in bytes and the digests asked for."""
         if self._sealed is None:
-            running = [hashlib.new(it.replace("-", "")) for it in self._algorithms]
+            running = [hashlib.new(algorithm.replace("-", "")) for algorithm in self._algorithms]
             length = 0
             self._file.seek(0)
             while piece := self._file.read(_PIECE):
                 length += len(piece)
-                for one in running:
-                    one.update(piece)
+                for item in running:
+                    item.update(piece)
             found = zip(self._algorithms, running, strict=True)
-            self._sealed = length, tuple(Digest(name, it.hexdigest()) for name, it in found)
+            self._sealed = length, tuple(Digest(name, item.hexdigest()) for name, item in found)
         return self._sealed
 
     def open_sealed(self) -> BinaryIO:
@@ -253,7 +253,7 @@ class SimulatedStaged:
 
 
 def _sha256(digests: Sequence[Digest]) -> str:
-    return next(it.value for it in digests if it.algorithm == "sha-256")
+    return next(digest.value for digest in digests if digest.algorithm == "sha-256")
 
 
 _SCRATCH_IN_MEMORY: Final = 1 << 24

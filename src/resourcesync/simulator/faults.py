@@ -103,7 +103,7 @@ class FaultInjector:
         """
         if not self._happens(self._faults.power_cut):
             return None
-        return frozenset(it for it in range(many) if self._random.random() < 0.5)  # noqa: PLR2004
+        return frozenset(number for number in range(many) if self._random.random() < 0.5)  # noqa: PLR2004
 
     def _happens(self, rate: float) -> bool:
         return rate > 0 and not self.is_healthy and self._random.random() < rate

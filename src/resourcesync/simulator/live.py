@@ -210,7 +210,7 @@ def _missing(wait: float = 0.0) -> LiveAnswer:
 
 
 def _played(faults: Faults) -> list[str]:
-    named = [it.name for it in fields(faults) if getattr(faults, it.name)]
+    named = [field.name for field in fields(faults) if getattr(faults, field.name)]
     return [name for name in named if name not in NOT_PLAYED]
 
 
@@ -416,9 +416,12 @@ class LiveSource:
         sample = sorted(self._resources)
         # Evenly, and not by chance: looking changes nothing of what is drawn later.
         sample = sample[:: -(-len(sample) // _SAMPLE) or 1]
-        links = [f'<li><a href="{self._uri(f"{_RESOURCES}/{it}")}">{it}</a></li>' for it in sample]
+        links = [
+            f'<li><a href="{self._uri(f"{_RESOURCES}/{number}")}">{number}</a></li>'
+            for number in sample
+        ]
         lists = [WELL_KNOWN, CAPABILITIES, self._settings.resource_list, self._settings.change_list]
-        named = [f'<li><a href="{self._uri(it)}">{escape(it)}</a></li>' for it in lists]
+        named = [f'<li><a href="{self._uri(name)}">{escape(name)}</a></li>' for name in lists]
         name = escape(self._settings.name)
         shown = links if path else named
         return f"<!doctype html><title>{name}</title><h1>{name}</h1><ul>{''.join(shown)}</ul>"

@@ -81,7 +81,9 @@ class SimulatedOrigin:
 
     def change(self) -> OriginChange:
         """Let one thing change, as chance has it."""
-        kind = self._random.choices(list(ChangeKind), [self._weight(it) for it in ChangeKind])[0]
+        kind = self._random.choices(list(ChangeKind), [self._weight(kind) for kind in ChangeKind])[
+            0
+        ]
         if kind is ChangeKind.CREATED or not self._names:
             return OriginChange(kind=ChangeKind.CREATED, name=self._create())
         name = self._random.choice(self._names)

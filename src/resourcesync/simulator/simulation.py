@@ -132,7 +132,7 @@ class _Simulation:
             self._on_copy_change,
             fate=self._injector,
         )
-        self._compared.fill({it: at.digest for it, at in self._origin.versions.items()})
+        self._compared.fill({name: at.digest for name, at in self._origin.versions.items()})
         self._is_notified = False
         self._lies = 0
         self._first: _NetworkUse | None = None

@@ -77,7 +77,7 @@ class SimulatedContents:
         return self._origin.resource(uri.removeprefix(self._origin.base))
 
     def _body(self, resource: Resource) -> bytes | None:
-        sha256 = next(it.value for it in resource.digests if it.algorithm == "sha-256")
+        sha256 = next(digest.value for digest in resource.digests if digest.algorithm == "sha-256")
         name = resource.uri.removeprefix(self._origin.base)
         return self._origin.body_of(name, resource.length or 0, sha256)
 
@@ -331,10 +331,10 @@ class SimulatedSource:
         self._listed = saved.listed
         self.origin.restore(saved.versions)
         names = before.keys() | saved.versions.keys()
-        digests = {name: it.digest for name, it in saved.versions.items()}
+        digests = {name: version.digest for name, version in saved.versions.items()}
         unlisted = digests.items() ^ self._listed.items()
         self._pending = dict.fromkeys(sorted({name for name, _ in unlisted}))
-        return sorted(it for it in names if before.get(it) != saved.versions.get(it))
+        return sorted(name for name in names if before.get(name) != saved.versions.get(name))
 
     def answer(self, path: str, *, stale: bool = False) -> SimulatedAnswer | None:
         """Return what is at a path; ``None`` when nothing is.

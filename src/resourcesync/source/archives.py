@@ -48,13 +48,13 @@ def resource_list_parts(
 ) -> Sequence[Part]:
     """Return the entries of the archive of Resource Lists, of those that are there by ``at``."""
     return [
-        Part(uri=shelf.naming.uri(one.name), at=from_microseconds(one.at))
-        for one in plan.superseded
-        if one.name and one.at in there
+        Part(uri=shelf.naming.uri(superseded_list.name), at=from_microseconds(superseded_list.at))
+        for superseded_list in plan.superseded
+        if superseded_list.name and superseded_list.at in there
     ]
 
 
-def archive_resource_list(shelf: DocumentWriter, one: SupersededList) -> bool:
+def archive_resource_list(shelf: DocumentWriter, superseded_list: SupersededList) -> bool:
     """Copy a Resource List to its place in the archive before a newer one takes its own.
 
     Returns:
@@ -63,9 +63,9 @@ def archive_resource_list(shelf: DocumentWriter, one: SupersededList) -> bool:
     Raises:
         StorageError: It could not be copied.
     """
-    if shelf.is_unharmed(one.name):
+    if shelf.is_unharmed(superseded_list.name):
         return True
-    return shelf.copy(naming.RESOURCE_LIST, one.name, str(one.at))
+    return shelf.copy(naming.RESOURCE_LIST, superseded_list.name, str(superseded_list.at))
 
 
 def retained_dumps(former: Sequence[ArchivedDump], keep: int, now: int) -> tuple[ArchivedDump, ...]:
@@ -76,7 +76,7 @@ def retained_dumps(former: Sequence[ArchivedDump], keep: int, now: int) -> tuple
         keep: How long they are kept, in microseconds; 0 is not at all.
         now: The present moment, in microseconds.
     """
-    return tuple(one for one in former if keep and now - one.since <= keep)[-MOST_LISTS:]
+    return tuple(dump for dump in former if keep and now - dump.since <= keep)[-MOST_LISTS:]
 
 
 def archive_resource_dump(
@@ -106,7 +106,7 @@ def archive_resource_dump(
         capability=Capability.RESOURCE_DUMP.value,
         name=name,
         since=now,
-        start=min(one.since for one in packages),
+        start=min(package.since for package in packages),
         documents=(*parts, *_package_documents(packages)),
     )
 
@@ -129,7 +129,7 @@ def close_change_dump(
     )
     key = dump_key(header, packages)
     if not shelf.has(name, key):
-        entries = (package_entry(shelf.naming, one, header) for one in packages)
+        entries = (package_entry(shelf.naming, package, header) for package in packages)
         shelf.put_entries(name, key, header, entries)
     return ArchivedDump(
         capability=Capability.CHANGE_DUMP.value,
@@ -151,40 +151,40 @@ def write_dump_archive(
     """
     archive = capability.archive
     assert archive is not None, "dumps have archives"
-    if own := [one for one in former if one.capability == capability.value]:
-        write_archive(shelf, archive, (_dump_part(shelf, one) for one in own))
+    if own := [dump for dump in former if dump.capability == capability.value]:
+        write_archive(shelf, archive, (_dump_part(shelf, dump) for dump in own))
 
 
 def with_dump_archive_link(
     shelf: DocumentWriter, header: Header, former: Sequence[ArchivedDump]
 ) -> Header:
     """Return the header of a dump with the link to its archive, if there is one."""
-    has_archive = any(one.capability == header.capability for one in former)
+    has_archive = any(dump.capability == header.capability for dump in former)
     return with_archive_link(shelf, header) if has_archive else header
 
 
 def archive_offers(former: Sequence[ArchivedDump], base_uri: str) -> Iterator[Offer]:
     """Yield the archives that the Capability List is to lead to."""
     for capability in (Capability.RESOURCE_DUMP, Capability.CHANGE_DUMP):
-        own = [one for one in former if one.capability == capability.value]
+        own = [dump for dump in former if dump.capability == capability.value]
         if own and capability.archive is not None:
             yield Offer(
                 capability=capability.archive,
                 name=naming.ARCHIVES[capability.archive],
                 documents=tuple(
-                    dict.fromkeys(name for one in own for name in (one.name, *one.documents))
+                    dict.fromkeys(name for dump in own for name in (dump.name, *dump.documents))
                 ),
                 base_uri=base_uri,
             )
 
 
-def _dump_part(shelf: DocumentWriter, one: ArchivedDump) -> Part:
-    part = Part(uri=shelf.naming.uri(one.name))
-    start = from_microseconds(one.start)
-    if one.capability == Capability.RESOURCE_DUMP.value:
+def _dump_part(shelf: DocumentWriter, dump: ArchivedDump) -> Part:
+    part = Part(uri=shelf.naming.uri(dump.name))
+    start = from_microseconds(dump.start)
+    if dump.capability == Capability.RESOURCE_DUMP.value:
         return replace(part, at=start)
-    return replace(part, from_=start, until=from_microseconds(one.until))
+    return replace(part, from_=start, until=from_microseconds(dump.until))
 
 
 def _package_documents(packages: Sequence[PublishedPackage]) -> tuple[str, ...]:
-    return tuple(name for one in packages for name in (one.name, one.manifest))
+    return tuple(name for package in packages for name in (package.name, package.manifest))

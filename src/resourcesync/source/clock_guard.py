@@ -87,9 +87,9 @@ def turn_back(catalogue: CatalogueStore, now: datetime) -> None:
     moment, dumps = to_microseconds(now), read_dumps(catalogue)
     kept = replace(
         dumps,
-        resources=tuple(one for one in dumps.resources if one.since <= moment),
-        changes=tuple(one for one in dumps.changes if one.until <= moment),
-        former=tuple(one for one in dumps.former if one.since <= moment),
+        resources=tuple(resource for resource in dumps.resources if resource.since <= moment),
+        changes=tuple(change for change in dumps.changes if change.until <= moment),
+        former=tuple(dump for dump in dumps.former if dump.since <= moment),
     )
     if kept != dumps:
         write_dumps(catalogue, kept)

@@ -65,7 +65,7 @@ def pack_resources(  # noqa: PLR0913 - what to pack, how, and what is packed alr
         StorageError: A package could not be written. What is public is as it was.
     """
     header = manifest_header(shelf, snapshot.at)
-    usable = {it.key: it for it in known if it.since >= oldest}
+    usable = {package.key: package for package in known if package.since >= oldest}
     packages: list[PublishedPackage] = []
     for start, end in _ranges(known, size):
         resources = _sized(snapshot.resources(start, end), contents)

@@ -113,13 +113,13 @@ def write_dumps(catalogue: CatalogueStore, record: DumpRecord) -> None:
 
 def _record(fields: dict[str, Any]) -> DumpRecord:
     resources, changes = (
-        tuple(PublishedPackage(**one) for one in fields.pop(name))
+        tuple(PublishedPackage(**item) for item in fields.pop(name))
         for name in ("resources", "changes")
     )
     documents = {name: DocumentRecord(**known) for name, known in fields.pop("documents").items()}
     former = tuple(
-        ArchivedDump(documents=tuple(one.pop("documents")), **one)
-        for one in fields.pop("former", ())
+        ArchivedDump(documents=tuple(item.pop("documents")), **item)
+        for item in fields.pop("former", ())
     )
     return DumpRecord(
         resources=resources, changes=changes, documents=documents, former=former, **fields
@@ -128,7 +128,7 @@ def _record(fields: dict[str, Any]) -> DumpRecord:
 
 def spanning_header(header: Header, packages: Sequence[PublishedPackage]) -> Header:
     """Return the header of a document that lists these packages of a dump."""
-    since = from_microseconds(min(it.since for it in packages))
+    since = from_microseconds(min(package.since for package in packages))
     if header.capability is Capability.RESOURCE_DUMP:
         return replace(header, at=since)
     return replace(header, from_=since, until=from_microseconds(packages[-1].until))
@@ -156,6 +156,6 @@ def package_entry(names: SourceNaming, packed: PublishedPackage, header: Header)
 
 def dump_key(header: Header, packages: Sequence[PublishedPackage]) -> str:
     """Return what stands for a dump; when it was completed does not count."""
-    names = [(it.name, it.digest) for it in packages]
+    names = [(package.name, package.digest) for package in packages]
     told = (header.capability, header.at, header.from_, names, *header.links)
     return hashlib.sha256(repr(told).encode()).hexdigest()

@@ -40,7 +40,7 @@ _HEADS: Final = {
     Capability.RESOURCE_DUMP: naming.RESOURCE_DUMP,
     Capability.CHANGE_DUMP: naming.CHANGE_DUMP,
 }
-_OFFERED: Final = frozenset({*_HEADS, *(one.archive for one in _HEADS)})
+_OFFERED: Final = frozenset({*_HEADS, *(head.archive for head in _HEADS)})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,11 +135,11 @@ class DumpPublisher:
             if changes:
                 after = self._changes(snapshot, shelf, after, plan, oldest)
         self._conclude(before, after, shelf)
-        known = {it.name for it in (*before.resources, *before.changes)}
+        known = {package.name for package in (*before.resources, *before.changes)}
         packages = (*after.resources, *after.changes)
         return DumpOutcome(
-            packages=tuple(it for it in packages if it.name not in known),
-            reused=sum(it.name in known for it in after.resources) if resources else 0,
+            packages=tuple(package for package in packages if package.name not in known),
+            reused=sum(resource.name in known for resource in after.resources) if resources else 0,
             written=tuple(shelf.written),
             lost=self._lost,
         )
@@ -167,22 +167,22 @@ class DumpPublisher:
             self._contents,
             shelf=shelf,
             size=self._size,
-            taken={it.name for it in record.resources} | record.orphans.keys(),
+            taken={resource.name for resource in record.resources} | record.orphans.keys(),
             oldest=oldest,
         )
         self._record_renewed()
         at = snapshot.at
         header = Header(
             capability=Capability.RESOURCE_DUMP,
-            at=min((from_microseconds(it.since) for it in packages), default=at),
+            at=min((from_microseconds(package.since) for package in packages), default=at),
             completed=at,
         )
         former = record.former
         if self._archive and _names(packages) != _names(record.resources):
             head = naming.RESOURCE_DUMP
             parts = [name for name in shelf.known if _is_part(name, head, shelf)]
-            one = archives.archive_resource_dump(shelf, record.resources, parts, self._now())
-            former = former if one is None else (*former, one)
+            dump = archives.archive_resource_dump(shelf, record.resources, parts, self._now())
+            former = former if dump is None else (*former, dump)
         self._list(shelf, naming.RESOURCE_DUMP, header, packages, former)
         return replace(record, resources=packages, former=former)
 
@@ -211,12 +211,12 @@ class DumpPublisher:
         )
         self._record_renewed()
         ends = (*record.changes, *new)
-        kept = tuple(it for it in ends if it.until >= oldest or it is ends[-1])
+        kept = tuple(end for end in ends if end.until >= oldest or end is ends[-1])
         since = kept[0].since if kept else reached.until
         header = Header(capability=Capability.CHANGE_DUMP, from_=from_microseconds(since))
         former = record.former
         if self._archive:
-            gone = [one for one in record.changes if one not in kept]
+            gone = [change for change in record.changes if change not in kept]
             closed = (
                 archives.close_change_dump(shelf, some, self._now()) for some in self._groups(gone)
             )
@@ -281,7 +281,7 @@ class DumpPublisher:
                 name,
                 key,
                 spanning_header(inner, some),
-                [package_entry(self._naming, it, inner) for it in some],
+                [package_entry(self._naming, package, inner) for package in some],
             )
         shelf.put_entries(
             head, key, replace(header, is_index=True), self._parts(head, key, header, packages)
@@ -321,7 +321,9 @@ class DumpPublisher:
         record = replace(after, documents=documents, orphans=kept)
         if record != before:
             write_dumps(self._catalogue, record)
-        others = [it for it in read_offers(self._catalogue) if it.capability not in _OFFERED]
+        others = [
+            offer for offer in read_offers(self._catalogue) if offer.capability not in _OFFERED
+        ]
         if (*others, *offers) != read_offers(self._catalogue):
             write_offers(self._catalogue, (*others, *offers))
         for name in due:
@@ -342,8 +344,10 @@ class DumpPublisher:
             if head not in shelf.known:
                 continue
             parts = [name for name in shelf.known if _is_part(name, head, shelf)]
-            names = [name for it in listed[capability] for name in (it.name, it.manifest)]
-            at = min((it.since for it in listed[capability]), default=None)
+            names = [
+                name for package in listed[capability] for name in (package.name, package.manifest)
+            ]
+            at = min((package.since for package in listed[capability]), default=None)
             yield Offer(
                 capability=capability,
                 name=head,
@@ -354,7 +358,7 @@ class DumpPublisher:
 
 
 def _names(packages: Sequence[PublishedPackage]) -> list[str]:
-    return [one.name for one in packages]
+    return [package.name for package in packages]
 
 
 def _is_forgotten(record: DumpRecord, plan: PublicationPlan) -> bool:

@@ -143,7 +143,10 @@ class Inventory:
     @property
     def documents(self) -> dict[str, DocumentRecord]:
         """All documents by name."""
-        return {**{it.name: it.known for it in (*self.pages, *self.lists)}, **self.heads}
+        return {
+            **{document.name: document.known for document in (*self.pages, *self.lists)},
+            **self.heads,
+        }
 
     @property
     def latest(self) -> int:
@@ -157,7 +160,7 @@ class Inventory:
         later = (
             () if task is None else (task.table, *((task.changes.file,) if task.changes else ()))
         )
-        return frozenset({self.table, *later, *(it.file for it in self.changes)} - {""})
+        return frozenset({self.table, *later, *(change.file for change in self.changes)} - {""})
 
 
 def policy_of(task: PendingPublication) -> Policy:
@@ -189,12 +192,12 @@ def conclude(
         documents_uri: The URI of the documents' folder.
         now: The present moment, in microseconds.
     """
-    fresh = tuple(it for it in sheets if it.file != task.table)
+    fresh = tuple(sheet for sheet in sheets if sheet.file != task.table)
     plan = _plan(inventory, task, fresh, documents_uri, now)
     plan = retain(plan, policy_of(task), (), now)
     names = {span.name for span in plan.closed}
-    lists = tuple(it for it in (*inventory.lists, *fresh) if it.name in names)
-    used = {it.file for it in lists}
+    lists = tuple(document for document in (*inventory.lists, *fresh) if document.name in names)
+    used = {document.file for document in lists}
     changes = (*inventory.changes, *((task.changes,) if task.changes else ()))
     return replace(
         inventory,
@@ -203,9 +206,9 @@ def conclude(
         table=task.table,
         rows=task.rows,
         told=task.told,
-        pages=tuple(it for it in sheets if it.file == task.table) or inventory.pages,
+        pages=tuple(sheet for sheet in sheets if sheet.file == task.table) or inventory.pages,
         lists=lists,
-        changes=tuple(it for it in changes if it.file in used),
+        changes=tuple(change for change in changes if change.file in used),
     )
 
 
@@ -260,7 +263,7 @@ def _plan(
     plan = before
     if task.changes is not None:
         last = task.changes.before + task.changes.count
-        spans = tuple(span_of(it, task.changes) for it in fresh)
+        spans = tuple(span_of(document, task.changes) for document in fresh)
         opened = Span(after=last, last=last, start=task.at, reached=task.at)
         plan = replace(plan, closed=(*plan.closed, *spans), open=opened)
     if task.rebases:
@@ -351,10 +354,10 @@ def write_heads(shelf: DocumentWriter, inventory: Inventory, described_by: str) 
             evidence=(("kept", "what was published before"),),
             hint="publish the table as several Sources, each with a part of the URIs",
         )
-    key = hashlib.sha256("\n".join(it.name for it in inventory.pages).encode()).hexdigest()
+    key = hashlib.sha256("\n".join(page.name for page in inventory.pages).encode()).hexdigest()
     if not shelf.has(naming.RESOURCE_LIST, key):
         header = replace(_resource_header(shelf, plan.at), is_index=True)
-        parts = (Part(uri=shelf.naming.uri(it.name), at=header.at) for it in inventory.pages)
+        parts = (Part(uri=shelf.naming.uri(page.name), at=header.at) for page in inventory.pages)
         shelf.put_entries(naming.RESOURCE_LIST, key, header, parts)
     if plan.closed:
         change_list.write_index(shelf, plan, ChangeLists.PER_RUN)

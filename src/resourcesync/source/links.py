@@ -122,7 +122,7 @@ def _with_options(rule: LinkRule, text: str, words: Sequence[str]) -> LinkRule:
 def _checked(text: str, template: str) -> str:
     """Return a template whose fields are known."""
     try:
-        parts = [it for it in Formatter().parse(template) if it[1] is not None]
+        parts = [item for item in Formatter().parse(template) if item[1] is not None]
     except ValueError as error:
         raise _rule_error(text, "its braces do not match") from error
     if any(name not in _FIELDS or form or turn for _, name, form, turn in parts):
@@ -272,10 +272,10 @@ def republished_links(
         own: Returns where our copy of a URI is published; ``None`` when there is none.
         all_hops: Whether each hop is told, as before 1.0.
     """
-    hops = [_via_link(it, length, digests) for it in upstream.links if it.rel == Relation.VIA]
+    hops = [_via_link(link, length, digests) for link in upstream.links if link.rel == Relation.VIA]
     told = EntryLink(Relation.VIA, upstream.uri, "", upstream.hash, length, upstream.modified)
     hops.append(_via_link(told, length, digests))
-    others = (_republished_link(it, own) for it in upstream.links if it.rel != Relation.VIA)
+    others = (_republished_link(link, own) for link in upstream.links if link.rel != Relation.VIA)
     return (*(hops if all_hops else hops[:1]), *(link for link in others if link is not None))
 
 

@@ -169,7 +169,9 @@ def dump_part(head: str, key: str, number: int) -> str:
 
 def is_dump_name(name: str) -> bool:
     """Whether only dumps have such a name, and it is no head."""
-    return any(one.fullmatch(name) is not None for one in (_PACKAGE, _DUMP_PART, _ARCHIVED_DUMP))
+    return any(
+        pattern.fullmatch(name) is not None for pattern in (_PACKAGE, _DUMP_PART, _ARCHIVED_DUMP)
+    )
 
 
 def is_replaceable(name: str) -> bool:

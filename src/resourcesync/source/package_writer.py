@@ -139,7 +139,7 @@ class Packager:
             start=entries[0].uri,
             since=0,
             entries=len(entries),
-            content=sum((it.length or 0) for it in resources if it is not None),
+            content=sum((resource.length or 0) for resource in resources if resource is not None),
             length=length,
             digest=running.hexdigest(),
             signature=self._signature(names.package, names.manifest),

@@ -246,7 +246,8 @@ def _plan(fields: dict[str, Any]) -> PublicationPlan:
         )
         number += len(closed)
     superseded = tuple(
-        SupersededList(parts=tuple(one.pop("parts")), **one) for one in fields.pop("superseded", ())
+        SupersededList(parts=tuple(item.pop("parts")), **item)
+        for item in fields.pop("superseded", ())
     )
     return PublicationPlan(
         number=number,
@@ -261,11 +262,11 @@ def _plan(fields: dict[str, Any]) -> PublicationPlan:
 def _offers(found: list[dict[str, Any]]) -> tuple[Offer, ...]:
     return tuple(
         Offer(
-            capability=Capability(one.pop("capability")),
-            documents=tuple(one.pop("documents")),
-            **one,
+            capability=Capability(fields.pop("capability")),
+            documents=tuple(fields.pop("documents")),
+            **fields,
         )
-        for one in found
+        for fields in found
     )
 
 
@@ -433,9 +434,15 @@ def supersede(
     """
     superseded = plan.superseded
     if public is not None and public < plan.at:
-        known = next((one for one in superseded if one.at == public), None)
+        known = next(
+            (superseded_list for superseded_list in superseded if superseded_list.at == public),
+            None,
+        )
         held = replace(known or SupersededList(at=public, since=0), since=former.since)
-        superseded = (*(one for one in superseded if one is not known), held)
+        superseded = (
+            *(superseded_list for superseded_list in superseded if superseded_list is not known),
+            held,
+        )
     elif at != plan.at:
         superseded = (*superseded, former)
     return replace(plan, at=at, superseded=superseded)
@@ -457,11 +464,15 @@ def retain(
     """
     longest = max(GRACE, policy.archive)
     superseded = tuple(
-        one if policy.archive or not (one.name or one.parts) else replace(one, name="", parts=())
-        for one in plan.superseded
-        if now - one.since <= longest
+        superseded_list
+        if policy.archive or not (superseded_list.name or superseded_list.parts)
+        else replace(superseded_list, name="", parts=())
+        for superseded_list in plan.superseded
+        if now - superseded_list.since <= longest
     )
-    recent = (one.at for one in superseded if now - one.since <= GRACE)
+    recent = (
+        superseded_list.at for superseded_list in superseded if now - superseded_list.since <= GRACE
+    )
     reach = min((plan.at, *recent, *offered))
     closed = plan.closed
     while len(closed) > 1 and closed[0].reached <= reach:
@@ -473,7 +484,7 @@ def retain(
     if policy.archive:
         dropped = plan.closed[: len(plan.closed) - len(closed)]
         oldest = now - policy.keep - policy.archive
-        retired = tuple(one for one in (*plan.retired, *dropped) if one.reached >= oldest)
+        retired = tuple(span for span in (*plan.retired, *dropped) if span.reached >= oldest)
     return replace(
         plan,
         superseded=superseded[-MOST_LISTS:],

@@ -218,7 +218,9 @@ class ListPublisher:
             and is_rebase_due(before, policy, moment)
         )
         unarchived = (
-            not policy.archive and before is not None and any(it.name for it in before.superseded)
+            not policy.archive
+            and before is not None
+            and any(superseded_list.name for superseded_list in before.superseded)
         )
         task = _PublicationTask(
             before=before,
@@ -352,9 +354,9 @@ class ListPublisher:
 
     def _further_names(self, plan: PublicationPlan, offers: tuple[Offer, ...]) -> Iterator[str]:
         """Yield what is wanted besides the Resource List and what the Capability List leads to."""
-        for one in plan.superseded:
-            if one.name:
-                yield from (one.name, *one.parts)
+        for superseded_list in plan.superseded:
+            if superseded_list.name:
+                yield from (superseded_list.name, *superseded_list.parts)
         yield from change_list.names_of(plan, self._policy.change_lists)
         for offer in offers:
             yield from offer.documents
@@ -380,9 +382,9 @@ class ListPublisher:
         """Write the archive of Resource Lists, if there is one."""
         archive = Capability.RESOURCE_LIST_ARCHIVE
         there = {
-            one.at
-            for one in plan.superseded
-            if one.name and archives.archive_resource_list(shelf, one)
+            superseded_list.at
+            for superseded_list in plan.superseded
+            if superseded_list.name and archives.archive_resource_list(shelf, superseded_list)
         }
         if not there and not (self._policy.archive and naming.ARCHIVES[archive] in shelf.known):
             return {}

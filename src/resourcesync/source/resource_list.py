@@ -79,7 +79,7 @@ def format_page(resources: Paginator[Resource], size: int) -> NewPage:
             if number == 0:
                 page.start = block.entries[0].uri
             if not isinstance(block.entries, ResourceRun):
-                page.is_plain &= not any(it.foreign for it in block.entries)
+                page.is_plain &= not any(entry.foreign for entry in block.entries)
             yield Block(block.entries, block.text)
 
     page.blocks = blocks()
@@ -182,8 +182,8 @@ class PageRebase:
         around = writer.opening(self._header), writer.closing(self._header)
         proof(BytesIO(b"".join((around[0], *rows, around[1]))))
 
-    def _are_small(self, one: EntrySlices, other: EntrySlices) -> bool:
-        count, size = one.count + other.count, one.size + other.size + self._around
+    def _are_small(self, slices: EntrySlices, other: EntrySlices) -> bool:
+        count, size = slices.count + other.count, slices.size + other.size + self._around
         return 2 * count <= self._limits.max_entries and 2 * size <= self._limits.max_bytes
 
     def _cut(self, entries: EntrySlices, *, is_last: bool = False) -> Iterator[NewPage]:

@@ -57,7 +57,7 @@ def _is_plain(entry: object) -> bool:
         and (entry.length is None or (type(entry.length) is int and 0 <= entry.length < _ANY_SIZE))
         and _PLAIN_TYPE(entry.media_type) is not None
         and len(entry.digests) <= len(ALGORITHMS)
-        and all(it.is_usable for it in entry.digests)
+        and all(digest.is_usable for digest in entry.digests)
         and not (entry.links or entry.encoding or entry.changefreq or entry.path)
         and not (entry.extra or entry.foreign)
     )

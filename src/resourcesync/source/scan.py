@@ -136,9 +136,9 @@ def _expected(
     if not isinstance(originals, PrefetchingOriginals):
         yield from differences
         return
-    changed = (it for it in differences if not isinstance(it, Same))
+    changed = (difference for difference in differences if not isinstance(difference, Same))
     while some := list(islice(changed, _AHEAD)):
-        originals.prefetch([it.after for it in some if not isinstance(it, Deleted)])
+        originals.prefetch([item.after for item in some if not isinstance(item, Deleted)])
         yield from some
 
 

@@ -332,14 +332,14 @@ class VersionRecorder:
         listed = parse_digests(self._index.recorded_hash(before.uri))
         if Digest(ALGORITHM, before.sha256) not in listed:
             return None
-        one, other = self._store.open(before.sha256), self._store.open(after.sha256)
-        if one is None or other is None:
-            for stream in filter(None, (one, other)):
+        binary_io, other = self._store.open(before.sha256), self._store.open(after.sha256)
+        if binary_io is None or other is None:
+            for stream in filter(None, (binary_io, other)):
                 stream.close()
             return None
-        with closing(one), closing(other):
+        with closing(binary_io), closing(other):
             found = self._patches.compute(
-                one,
+                binary_io,
                 other,
                 media_type=after.media_type,
                 largest=max(before.length, after.length),
@@ -377,7 +377,7 @@ class VersionRecorder:
             gone = self._index.drop_oldest()
             if gone is None:
                 return False
-            gone = tuple(it for it in gone if it[0] != spared)
+            gone = tuple(item for item in gone if item[0] != spared)
             self._size -= sum(size for _, size in gone)
             self._store.remove(gone)
         return True
@@ -399,7 +399,7 @@ def _since(resource: Resource, before: ResourceVersion | None, moment: int) -> i
 
 def sha256_of(resource: Resource) -> str | None:
     """Return the sha-256 of a resource, if it is known."""
-    found = (it.value for it in resource.digests if it.algorithm == ALGORITHM)
+    found = (digest.value for digest in resource.digests if digest.algorithm == ALGORITHM)
     return next(found, None)
 
 
@@ -466,6 +466,6 @@ class VersionedContents(PresentContents):
 
     def open_patch(self, patch: Link) -> BinaryIO | None:
         """Open a patch; ``None`` when it is not kept."""
-        found = (it.value for it in patch.digests if it.algorithm == ALGORITHM)
+        found = (digest.value for digest in patch.digests if digest.algorithm == ALGORITHM)
         sha256 = next(found, None)
         return None if sha256 is None else self._store.open(sha256)

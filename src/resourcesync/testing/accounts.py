@@ -127,7 +127,7 @@ class AccountSuite(ABC):
             self.remove(names[uri])
         held[self.put("r", b"first of r")] = b"first of r"
         self.wait_until_visible()
-        found = [begun.uri, *(it.uri for it in telling)]
+        found = [begun.uri, *(resource.uri for resource in telling)]
 
         expect_equal(len(found), len(set(found)), "each resource is told once")
         lacking = set(held) - gone - {self._uri_of(held, "r")} - set(found)
@@ -190,11 +190,11 @@ class AccountSuite(ABC):
             is_news = body is not None or uri in before
             expect(uri in words or not is_news, f"what became of {uri} is told")
             self._expect_reported(words.get(uri), body, uri)
-        for it in told:
-            expect(it.position, "a position is told after each lot of changes")
-            expect(len(it.changes) <= _MAX_BATCH, "no more than 10,000 changes are told at once")
-        times = [it.time for lot in told for it in lot.changes if it.time is not None]
-        expect(all(it.utcoffset() == timedelta(0) for it in times), "times are in UTC")
+        for batch in told:
+            expect(batch.position, "a position is told after each lot of changes")
+            expect(len(batch.changes) <= _MAX_BATCH, "no more than 10,000 changes are told at once")
+        times = [change.time for lot in told for change in lot.changes if change.time is not None]
+        expect(all(time.utcoffset() == timedelta(0) for time in times), "times are in UTC")
         expect_equal(times, sorted(times), "changes are told oldest first")
 
     def test_reading_resumes_after_each_position(self, account: ResourceAccount) -> None:
@@ -246,7 +246,9 @@ class AccountSuite(ABC):
         self._fill("a", "b", "c")
         start = self._position(account)
         held: dict[str, bytes | None] = dict(self._fill("d"))
-        words: dict[str, Resource | None] = {it.uri: it for it in account.resources()}
+        words: dict[str, Resource | None] = {
+            resource.uri: resource for resource in account.resources()
+        }
 
         held |= self._apply_changes()
         words |= _last_reports(account.changes(start, 0))
@@ -335,10 +337,10 @@ class AccountSuite(ABC):
     def _expect_listed(self, account: ResourceAccount, held: Contents) -> None:
         self._require_listing()
         told = list(account.resources())
-        uris = sorted(it.uri for it in told)
+        uris = sorted(resource.uri for resource in told)
         expect_equal(uris, sorted(held), "every resource is told once, and no other")
-        for it in told:
-            self._expect_reported(it, held[it.uri], it.uri)
+        for resource in told:
+            self._expect_reported(resource, held[resource.uri], resource.uri)
 
     def _expect_reported(self, word: Resource | None, body: bytes | None, uri: str) -> None:
         """Check what was said of a resource last; of one that is gone it is ``None``."""
@@ -376,9 +378,12 @@ def _resource(uri: str, body: bytes) -> Resource:
 
 def _wrong(digests: Iterable[Digest], body: bytes) -> list[Digest]:
     """Return the digests that are not those of the bytes, of the algorithms that we know."""
-    found = ((it, hashlib.new(it.algorithm.replace("-", ""), body)) for it in _usable(digests))
-    return [it for it, hasher in found if hasher.hexdigest() != it.value]
+    found = (
+        (digest, hashlib.new(digest.algorithm.replace("-", ""), body))
+        for digest in _usable(digests)
+    )
+    return [digest for digest, hasher in found if hasher.hexdigest() != digest.value]
 
 
 def _usable(digests: Iterable[Digest]) -> list[Digest]:
-    return [it for it in digests if it.is_usable]
+    return [digest for digest in digests if digest.is_usable]

@@ -77,17 +77,17 @@ class CatalogueSuite:
 
         held = list(catalogue.entries())
 
-        uris = [it.uri for it in held]
+        uris = [entry.uri for entry in held]
         expected = sorted([*(sample_resource(name).uri for name in _NAMES), FULL_SAMPLE.uri])
         expect_equal(uris, expected, "what is recorded is told once each, in rising URI order")
-        expect_equal({it.fingerprint for it in held}, {"f1"}, "fingerprints are kept")
-        recorded = {it.uri: it.resource for it in held}
-        for it in (*map(sample_resource, _NAMES), FULL_SAMPLE):
-            expect_equal(recorded[it.uri], it, "a resource is kept as it was recorded")
+        expect_equal({entry.fingerprint for entry in held}, {"f1"}, "fingerprints are kept")
+        recorded = {entry.uri: entry.resource for entry in held}
+        for resource in (*map(sample_resource, _NAMES), FULL_SAMPLE):
+            expect_equal(recorded[resource.uri], resource, "a resource is kept as it was recorded")
         with catalogue.snapshot() as snapshot:
             expect_equal(
                 list(snapshot.resources()),
-                [it.resource for it in held],
+                [entry.resource for entry in held],
                 "a snapshot tells the same",
             )
             counts = (snapshot.count(), snapshot.count(3))
@@ -102,11 +102,11 @@ class CatalogueSuite:
             for first, last in ((0, None), (self.many // 3, self.many // 2), (1, 1), (7, None)):
                 start = uris[first] if first else ""
                 end = None if last is None else uris[last]
-                found = [it.uri for it in snapshot.resources(start, end)]
+                found = [resource.uri for resource in snapshot.resources(start, end)]
                 expect_equal(found, uris[first:last], "resources between two bounds are told")
                 runs = list(snapshot.batches(start, end))
                 expect(all(runs), "no run is empty")
-                found = [it.uri for it in chain.from_iterable(runs)]
+                found = [resource.uri for resource in chain.from_iterable(runs)]
                 expect_equal(found, uris[first:last], "runs between two bounds tell the same")
 
     def test_a_patch_belongs_to_the_change_alone(self, catalogue: CatalogueStore) -> None:
@@ -134,7 +134,9 @@ class CatalogueSuite:
             recording.deleted(sample_resource("a"))
             recording.created(sample_resource("a", 4), "f4")
 
-        expect_equal([it.resource.length for it in catalogue.entries()], [4], "it is the last")
+        expect_equal(
+            [entry.resource.length for entry in catalogue.entries()], [4], "it is the last"
+        )
         expect_equal(len(_changes(catalogue)), 5, "every change is logged")
 
     def test_the_catalogue_can_be_read_during_a_recording(self, catalogue: CatalogueStore) -> None:
@@ -143,9 +145,9 @@ class CatalogueSuite:
 
         with catalogue.record(NOW) as recording:
             seen = 0
-            for it in catalogue.entries():
+            for entry in catalogue.entries():
                 seen += 1
-                recording.deleted(it.resource)
+                recording.deleted(entry.resource)
 
         expect_equal(seen, self.many, "a reading has all that there was when it began")
         expect_equal(list(catalogue.entries()), [], "what was recorded meanwhile is recorded")
@@ -163,7 +165,7 @@ class CatalogueSuite:
             recording.deleted(sample_resource("a"))
             raise _NotesReadError
 
-        uris = [it.uri for it in catalogue.entries()]
+        uris = [entry.uri for entry in catalogue.entries()]
         expect_equal(uris, ["https://h/a"], "a recording that fails changes no resource")
         expect_equal(_changes(catalogue), [], "a recording that fails logs no change")
         expect_equal(catalogue.latest(), NOW, "a recording that fails gives no moment away")
@@ -223,8 +225,10 @@ class CatalogueSuite:
             created,
         ]
         found = _changes(catalogue)
-        expect_equal([it for _, it in found], expected, "changes are logged as they were recorded")
-        prints = [it.fingerprint for it in catalogue.entries()]
+        expect_equal(
+            [change for _, change in found], expected, "changes are logged as they were recorded"
+        )
+        prints = [entry.fingerprint for entry in catalogue.entries()]
         expect_equal(prints, ["f2"] * 3, "new fingerprints are recorded")
         with catalogue.snapshot() as snapshot:
             expect_equal(snapshot.at, created.time, "a view includes the last change")
@@ -253,11 +257,13 @@ class CatalogueSuite:
                 catalogue, sample_resource(f"a{number}"), sample_resource(f"b{number}"), now=now
             )
             times = _times(catalogue)
-            expect(all(it > before for it in times[-2:]), "a change is later than views before it")
+            expect(
+                all(time > before for time in times[-2:]), "a change is later than views before it"
+            )
             expect(times[-2] >= now, "a change is no earlier than its recording")
 
         times = _times(catalogue)
-        expect(all(one < other for one, other in pairwise(times)), "times rise strictly")
+        expect(all(moment < other for moment, other in pairwise(times)), "times rise strictly")
         expect_equal(catalogue.latest(), times[-1], "the latest moment is the last change's")
 
     def test_an_empty_recording_does_not_advance_time(self, catalogue: CatalogueStore) -> None:
@@ -294,7 +300,7 @@ class CatalogueSuite:
             with catalogue.record(NOW + _HOUR) as recording:
                 recording.created(sample_resource("b"), "f")
                 recording.deleted(sample_resource("a"))
-            uris = [it.uri for it in snapshot.resources()]
+            uris = [resource.uri for resource in snapshot.resources()]
             expect_equal(uris, ["https://h/a"], "a view has the resources of its moment")
             expect_equal(snapshot.at, NOW, "a view has its moment")
             found = (snapshot.count(), snapshot.last_change(), snapshot.last_edit())
@@ -400,8 +406,8 @@ class _UnreadableNotes(Mapping[str, str]):
 
 def _record(catalogue: CatalogueStore, *resources: Resource, now: datetime = NOW) -> None:
     with catalogue.record(now) as recording:
-        for it in resources:
-            recording.created(it, "f1")
+        for resource in resources:
+            recording.created(resource, "f1")
 
 
 def _changes(catalogue: CatalogueStore, after: int = 0) -> Sequence[tuple[int, Change]]:
@@ -410,7 +416,7 @@ def _changes(catalogue: CatalogueStore, after: int = 0) -> Sequence[tuple[int, C
 
 
 def _times(catalogue: CatalogueStore) -> list[datetime]:
-    times = [it.time for _, it in _changes(catalogue) if it.time is not None]
+    times = [change.time for _, change in _changes(catalogue) if change.time is not None]
     expect_equal(len(times), len(_changes(catalogue)), "every change has a time")
     return times
 
@@ -420,7 +426,7 @@ def _edits(catalogue: CatalogueStore) -> dict[str, Resource | None]:
         found = list(snapshot.edits())
     uris = [uri for uri, _ in found]
     expect_equal(uris, sorted(set(uris)), "edits are told once each, in rising URI order")
-    return {uri.removeprefix("https://h/"): it for uri, it in found}
+    return {uri.removeprefix("https://h/"): resource for uri, resource in found}
 
 
 def _forget(catalogue: CatalogueStore, last: int) -> None:

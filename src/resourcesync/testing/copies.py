@@ -178,13 +178,17 @@ class CopiesSuite(ABC):
         """Each of a batch has its own result, in its place."""
         paths = [f"d{number}/e/f.txt" for number in range(self.many)]
         paths[1:1] = ["../outside.txt"]
-        batch = [CopyInstallation(staged=_stage(copies, it.encode()), path=it) for it in paths]
+        batch = [
+            CopyInstallation(staged=_stage(copies, path.encode()), path=path) for path in paths
+        ]
 
         found = copies.install(batch)
 
         expect_equal(len(found), len(paths), "there is a result for each")
         expect(isinstance(found[1], StorageError), "the error stands where its copy stood")
-        wrong = [it for it, one in zip(paths, found, strict=True) if isinstance(one, StorageError)]
+        wrong = [
+            name for name, item in zip(paths, found, strict=True) if isinstance(item, StorageError)
+        ]
         expect_equal(wrong, paths[1:2], "the others are in place")
         expect_equal(sorted(copies.paths()), sorted({*paths} - {paths[1]}), "and listed")
 
@@ -354,14 +358,19 @@ class CopiesSuite(ABC):
     def test_one_failed_move_does_not_stop_the_batch(self, copies: Copies) -> None:
         """Each of a batch has its own result, in its place; those that can move have."""
         paths = [f"d{number}/f.txt" for number in range(self.many)]
-        moves = [CopyMove(path=it, to=f"{it}!", signature=_put(copies, it, b"x")) for it in paths]
+        moves = [
+            CopyMove(path=path, to=f"{path}!", signature=_put(copies, path, b"x")) for path in paths
+        ]
         moves[1] = CopyMove(path=moves[1].path, to="../outside.txt", signature=moves[1].signature)
 
         found = copies.move(moves)
 
-        wrong = [number for number, it in enumerate(found) if isinstance(it, StorageError)]
+        wrong = [number for number, item in enumerate(found) if isinstance(item, StorageError)]
         expect_equal((len(found), wrong), (len(moves), [1]), "one error stands where its copy did")
-        there = {it.path if number == 1 else it.to for number, it in enumerate(moves)}
+        there = {
+            copy_move.path if number == 1 else copy_move.to
+            for number, copy_move in enumerate(moves)
+        }
         expect_equal(set(copies.paths()), there, "the others have moved")
 
     def test_folders_emptied_by_moving_are_removed(self, copies: Copies) -> None:

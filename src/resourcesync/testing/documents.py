@@ -157,7 +157,7 @@ class DocumentStoreSuite:
         ends.append(_rest(readers[1]))
 
         expect_equal(begun, [old[:10]] * 2, "a reader begins with the document that is there")
-        expect(all(it in (None, old[10:]) for it in ends), "a reader has one document to its end")
+        expect(all(end in (None, old[10:]) for end in ends), "a reader has one document to its end")
 
     # --- what is listed and deleted ---
 

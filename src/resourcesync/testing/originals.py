@@ -67,12 +67,14 @@ class OriginalsSuite(ABC):
 
         found = list(originals.scan())
 
-        uris = [it.uri for it in found]
+        uris = [original.uri for original in found]
         expect_equal(uris, sorted(lengths), "each is listed once, in rising URI order")
-        for it in found:
-            expect_equal(it.length, lengths[it.uri], f"the length of {it.uri} is told")
-            is_utc = it.lastmod.utcoffset() == timedelta(0)
-            expect(is_utc and not it.lastmod.microsecond, "lastmod is UTC, in whole seconds")
+        for original in found:
+            expect_equal(
+                original.length, lengths[original.uri], f"the length of {original.uri} is told"
+            )
+            is_utc = original.lastmod.utcoffset() == timedelta(0)
+            expect(is_utc and not original.lastmod.microsecond, "lastmod is UTC, in whole seconds")
 
     def test_an_empty_system_lists_nothing(self, originals: Originals) -> None:
         """An empty listing is a listing, and no error."""
@@ -114,11 +116,11 @@ class OriginalsSuite(ABC):
         for uri in gone:
             self.remove(held[uri])
         new = self.put("m/zzz", b"x")
-        found = [begun, *(it.uri for it in listing)]
+        found = [begun, *(original.uri for original in listing)]
 
         lacking = set(held) - gone - set(found)
         expect_equal(sorted(lacking)[:5], [], "what stays is listed")
-        expect(all(one < other for one, other in pairwise(found)), "URIs rise strictly")
+        expect(all(name < other for name, other in pairwise(found)), "URIs rise strictly")
         expect(set(found) <= {*held, new}, "nothing else is listed")
 
     def test_omissions_are_reported(self, originals: Originals) -> None:
@@ -129,7 +131,7 @@ class OriginalsSuite(ABC):
             skip_check("leave_out is not given")
         found = _uris(originals)
 
-        reasons = {it.name: it.reason for it in originals.omissions()}
+        reasons = {omission.name: omission.reason for omission in originals.omissions()}
         expect_equal(found, [uri], "what is left out is not listed")
         expect(reasons.get(name), "what is left out is named, with a reason")
 
@@ -236,13 +238,13 @@ class OriginalsSuite(ABC):
 
 
 def _uris(originals: Originals) -> list[str]:
-    return [it.uri for it in originals.scan()]
+    return [original.uri for original in originals.scan()]
 
 
 def _expect_measured(resource: Resource, body: bytes) -> None:
     expect_equal(resource.length, len(body), "the length is that of the bytes")
-    usable = [it for it in resource.digests if it.is_usable]
+    usable = [digest for digest in resource.digests if digest.is_usable]
     expect(usable, "there is a digest")
-    for it in usable:
-        value = hashlib.new(it.algorithm.replace("-", ""), body).hexdigest()
-        expect_equal(it.value, value, f"the {it.algorithm} is that of the bytes")
+    for digest in usable:
+        value = hashlib.new(digest.algorithm.replace("-", ""), body).hexdigest()
+        expect_equal(digest.value, value, f"the {digest.algorithm} is that of the bytes")

@@ -168,7 +168,7 @@ class StoreSuite:
 
             versions = _put_at_once(eyes, bodies, version)
 
-            won = [it for it in range(_AT_ONCE) if versions[it] is not None]
+            won = [number for number in range(_AT_ONCE) if versions[number] is not None]
             expect_equal(len(won), 1, "of several who replace one version, one succeeds")
             version = versions[won[0]]
             expect_equal(read_and_close(store.open("a.txt")), bodies[won[0]], "its bytes are there")
@@ -233,7 +233,7 @@ class StoreSuite:
         ends.append(_rest(readers[1]))
 
         expect_equal(begun, [old[:10]] * 2, "a reader begins with the version that is there")
-        expect(all(it in (None, old[10:]) for it in ends), "a reader has one version to its end")
+        expect(all(end in (None, old[10:]) for end in ends), "a reader has one version to its end")
 
     # --- what is moved and removed ---
 

@@ -69,7 +69,7 @@ def judge_parts(document: DocumentSummary, known: Known) -> Iterator[RuleFinding
     """Judge the entries of an index by its parts (§10.2, §11.1, §12.2, §13.1)."""
     if not document.is_index or document.capability not in _INDEX_LINK_RULES:
         return
-    parts = [(it, known[it.uri]) for it in document.targets if it.uri in known]
+    parts = [(target, known[target.uri]) for target in document.targets if target.uri in known]
     for target, part in parts:
         if part.is_index:
             yield at_target("G21", f"{target.uri} is an index itself", document, target)
@@ -135,7 +135,9 @@ def _judge_interval(
 def _judge_overlap(
     document: DocumentSummary, parts: list[DocumentSummary]
 ) -> Iterator[RuleFinding]:
-    for part, repeated in zip(parts, count_repeated([it.resources for it in parts]), strict=True):
+    for part, repeated in zip(
+        parts, count_repeated([part.resources for part in parts]), strict=True
+    ):
         if repeated:
             message = f"{repeated} of its resources are in other parts of {document.uri} too"
             yield at_root("RI06", message, part)
@@ -218,19 +220,31 @@ def _judge_archives(
 
 
 def _of(documents: Sequence[DocumentSummary], capability: Capability) -> list[DocumentSummary]:
-    return [it for it in documents if it.capability is capability and it.complete]
+    return [
+        document
+        for document in documents
+        if document.capability is capability and document.complete
+    ]
 
 
 def _judge_coverage(documents: Sequence[DocumentSummary]) -> Iterator[RuleFinding]:
     manifests = _of(documents, Capability.RESOURCE_DUMP_MANIFEST)
     dumps = _of(documents, Capability.RESOURCE_DUMP)
     packages = sum(len(dump.targets) for dump in dumps if not dump.is_index)
-    lists = [it for it in _of(documents, Capability.RESOURCE_LIST) if not it.is_index]
+    lists = [
+        summary for summary in _of(documents, Capability.RESOURCE_LIST) if not summary.is_index
+    ]
     if not lists or not packages or len(manifests) != packages:
         return
     # What was between two moments is not known here: only accounts of one moment are compared.
-    lists = [it for it in lists if it.at is None or all(one.at == it.at for one in manifests)]
-    counts = count_missing([it.resources for it in lists], [it.resources for it in manifests])
+    lists = [
+        summary
+        for summary in lists
+        if summary.at is None or all(manifest.at == summary.at for manifest in manifests)
+    ]
+    counts = count_missing(
+        [summary.resources for summary in lists], [manifest.resources for manifest in manifests]
+    )
     for resource_list, missing in zip(lists, counts, strict=True):
         if missing:
             message = f"{missing} of its resources are in no package of the Resource Dump"
@@ -243,13 +257,13 @@ def _judge_packed(documents: Sequence[DocumentSummary]) -> Iterator[RuleFinding]
     Where two intervals meet, a change of that very moment may be in either package. So it is
     judged at the package that ends then: the one before may be listed no more.
     """
-    lists = [it for it in _of(documents, Capability.CHANGE_LIST) if not it.is_index]
+    lists = [summary for summary in _of(documents, Capability.CHANGE_LIST) if not summary.is_index]
     manifests = _of(documents, Capability.CHANGE_DUMP_MANIFEST)
     for manifest in manifests:
         if manifest.from_ is None:
             continue
-        after = [it for it in manifests if it.from_ == manifest.until]
-        packed = {mark for it in (manifest, *after) for mark in it.changes}
+        after = [summary for summary in manifests if summary.from_ == manifest.until]
+        packed = {mark for summary in (manifest, *after) for mark in summary.changes}
         missing = sum(_count_unpacked(manifest, changes, packed) for changes in lists)
         if missing:
             message = f"{missing} changes of its interval are not in the package"
@@ -268,17 +282,21 @@ def _count_unpacked(manifest: DocumentSummary, changes: DocumentSummary, packed:
 
 
 def _judge_source(documents: Sequence[DocumentSummary]) -> Iterator[RuleFinding]:
-    descriptions = [it for it in documents if it.capability is Capability.DESCRIPTION]
+    descriptions = [
+        document for document in documents if document.capability is Capability.DESCRIPTION
+    ]
     if documents and not descriptions:
         yield at_root("SD09", "the Source has no Source Description", documents[0])
-    if descriptions and not any(_is_well_known(it.uri) for it in descriptions):
+    if descriptions and not any(_is_well_known(description.uri) for description in descriptions):
         message = f"it is served at {descriptions[0].uri}"
         yield at_root("SD08", message, descriptions[0])
     yield from _ungrouped(descriptions, "SD10")
     for capability_list in documents:
         if capability_list.capability is Capability.CAPABILITY_LIST:
-            below = [it for it in documents if it.link("up") == capability_list.uri]
-            lists = [it for it in below if it.capability is Capability.CHANGE_LIST]
+            below = [
+                document for document in documents if document.link("up") == capability_list.uri
+            ]
+            lists = [summary for summary in below if summary.capability is Capability.CHANGE_LIST]
             yield from _ungrouped(lists, "CI09")
 
 
@@ -287,9 +305,11 @@ def _is_well_known(uri: str) -> bool:
 
 
 def _ungrouped(documents: Sequence[DocumentSummary], rule: str) -> Iterator[RuleFinding]:
-    indexes = [it for it in documents if it.is_index]
+    indexes = [document for document in documents if document.is_index]
     listed = {target.uri for index in indexes for target in index.targets}
-    alone = [it for it in documents if not it.is_index and it.uri not in listed]
+    alone = [
+        document for document in documents if not document.is_index and document.uri not in listed
+    ]
     if len(alone) > 1 or (alone and indexes):
         for document in alone:
             yield at_root(rule, "one of several, and in no index", document)

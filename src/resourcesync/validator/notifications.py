@@ -263,13 +263,15 @@ class IntentVerification:
     mode: str = "subscribe"
 
 
-def judge_verification(it: IntentVerification) -> Iterator[RuleFinding]:
+def judge_verification(verification: IntentVerification) -> Iterator[RuleFinding]:
     """Judge the answer of a receiver, and the lease that it was told (WebSub §5.3)."""
-    agreed = it.status in _OK and it.body == it.challenge
-    if it.pending and it.status is not None and not agreed:
-        yield without_place("NT04", "it does not repeat the challenge", it.callback)
-    if not it.pending and it.status not in (None, _NOT_FOUND):
-        message = f"it answers {it.status} to what it did not ask for"
-        yield without_place("NT04", message, it.callback)
-    if it.pending and it.mode == "subscribe" and not it.lease_seconds:
-        yield without_place("NT05", "the hub grants a subscription without an end", it.callback)
+    agreed = verification.status in _OK and verification.body == verification.challenge
+    if verification.pending and verification.status is not None and not agreed:
+        yield without_place("NT04", "it does not repeat the challenge", verification.callback)
+    if not verification.pending and verification.status not in (None, _NOT_FOUND):
+        message = f"it answers {verification.status} to what it did not ask for"
+        yield without_place("NT04", message, verification.callback)
+    if verification.pending and verification.mode == "subscribe" and not verification.lease_seconds:
+        yield without_place(
+            "NT05", "the hub grants a subscription without an end", verification.callback
+        )

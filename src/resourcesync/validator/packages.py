@@ -56,7 +56,9 @@ def judge_package(
         dump: Which kind of dump lists the package, when that is known.
     """
     if not any(member.name == MANIFEST for member in members):
-        similar = [it.name for it in members if it.name.rpartition("/")[2].lower() == MANIFEST]
+        similar = [
+            member.name for member in members if member.name.rpartition("/")[2].lower() == MANIFEST
+        ]
         found = f"; it holds {similar[0]}" if similar else ""
         yield without_place("RM01", f"the package has no {MANIFEST} at its top{found}", uri)
     if manifest is None:

@@ -196,7 +196,7 @@ class WatchLoop:
 
     def _free_places(self) -> tuple[int, int]:
         """Return how much more can be worked on, and told: programs that hang stop no pull."""
-        telling = sum(it.kind is JobKind.HAND_OVER for it in self._threads)
+        telling = sum(thread.kind is JobKind.HAND_OVER for thread in self._threads)
         return self._most - len(self._threads) + telling, self._most - telling
 
     def finish(self, grace: float) -> bool:

@@ -449,8 +449,8 @@ class Scheduler:
                 long as they like.
         """
         left = {True: room_to_tell, False: room}
-        busy = [it.running for it in self._rows.values()] + list(self._left.values())
-        places = room + sum(len(it - {JobKind.HAND_OVER}) for it in busy)
+        busy = [row.running for row in self._rows.values()] + list(self._left.values())
+        places = room + sum(len(item - {JobKind.HAND_OVER}) for item in busy)
         chosen: list[MirrorJob] = []
         self._blocked = 0
         for _, name, kind in self._waiting(now):

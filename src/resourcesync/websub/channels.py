@@ -77,8 +77,8 @@ def channel_of_response(uri: str, link: str, header: Header | None) -> Channel |
     topics, hubs = read_links(link, uri)
     if header is not None:
         own = (header.itself,) if header.itself is not None else ()
-        topics = topics or _absolute(uri, (it.href for it in own))
-        hubs = hubs or _absolute(uri, (it.href for it in header.hubs))
+        topics = topics or _absolute(uri, (link.href for link in own))
+        hubs = hubs or _absolute(uri, (hub.href for hub in header.hubs))
     if not hubs:
         return None
     capability = Capability.CHANGE_NOTIFICATION
@@ -90,7 +90,7 @@ def channel_of_response(uri: str, link: str, header: Header | None) -> Channel |
 
 
 def _absolute(base: str, targets: Iterable[str]) -> tuple[str, ...]:
-    found = dict.fromkeys(it for it in (join(base, target) for target in targets) if it)
+    found = dict.fromkeys(name for name in (join(base, target) for target in targets) if name)
     return tuple(found)[:_MOST_HUBS]
 
 

@@ -237,7 +237,7 @@ class Deliveries:
                 now,
                 room,
                 busy=[job.subscription.number for job in jobs],
-                full=[it for it, number in origins.items() if number >= self._rules.per_host],
+                full=[name for name, number in origins.items() if number >= self._rules.per_host],
                 late=late,
             )
             if not found:
@@ -275,7 +275,7 @@ class Deliveries:
         known = self._cache.get(key)
         if known is not None and known.number == found[-1].number:
             return known
-        body = payloads.merge([it.body for it in found])
+        body = payloads.merge([payload.body for payload in found])
         self.counts["merged"] += len(found) > 1
         made = Payload(number=found[-1].number, media_type=found[-1].media_type, body=body)
         self._cache[key] = made

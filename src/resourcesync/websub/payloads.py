@@ -112,6 +112,6 @@ def _merged(bodies: Sequence[bytes]) -> bytes | None:
             newest.pop(entry.uri, None)  # so that it stands where its newest change does
             newest[entry.uri] = entry
     first, last = headers[0], headers[-1]
-    if len(newest) > MOST_ENTRIES or {it.capability for it in headers} - {last.capability}:
+    if len(newest) > MOST_ENTRIES or {header.capability for header in headers} - {last.capability}:
         return None
     return b"".join(writer.write(replace(last, from_=first.from_), newest.values()))

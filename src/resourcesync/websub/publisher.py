@@ -57,7 +57,7 @@ def send_notices(
         notices: What is to be told.
         key: Signs the payloads; empty for none.
     """
-    fat = {_payload(it, key): it for it in notices}
+    fat = {_payload(notice, key): notice for notice in notices}
     found: list[NoticeOutcome] = []
     plain: dict[FetchRequest, Notice] = {}
     for outcome in messenger.fetch(list(fat)):
@@ -72,19 +72,19 @@ def send_notices(
     return found
 
 
-def _payload(it: Notice, key: bytes) -> FetchRequest:
+def _payload(notice: Notice, key: bytes) -> FetchRequest:
     fields = [
         ("Content-Type", messages.XML),
-        ("Link", messages.link_field(it.topic, [it.hub])),
+        ("Link", messages.link_field(notice.topic, [notice.hub])),
     ]
     if key:
-        fields.append((messages.SIGNATURE, sign(key, it.body)))
-    return _post(it.hub, Message(body=it.body, fields=tuple(fields)))
+        fields.append((messages.SIGNATURE, sign(key, notice.body)))
+    return _post(notice.hub, Message(body=notice.body, fields=tuple(fields)))
 
 
-def _ping(it: Notice) -> FetchRequest:
+def _ping(notice: Notice) -> FetchRequest:
     fields = (("Content-Type", messages.FORM),)
-    return _post(it.hub, Message(body=messages.ping_form(it.topic), fields=fields))
+    return _post(notice.hub, Message(body=messages.ping_form(notice.topic), fields=fields))
 
 
 def _post(hub: str, message: Message) -> FetchRequest:

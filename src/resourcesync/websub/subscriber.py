@@ -168,11 +168,13 @@ class Subscriber:
         self.counts: Counter[str] = Counter()
         self._hints = HintThrottle(clock, on_hint, wake=wake, every=hint_every, counts=self.counts)
         self.ledger = SubscriptionLedger(clock)
-        for it in store.subscriptions():  # what kept a hub from us may be mended by now
-            if it.state in {FollowerState.PENDING, FollowerState.REQUESTED}:
-                store.save(replace(it, state=FollowerState.PENDING, due=0), it)
-            elif it.state is FollowerState.ACTIVE and it.base != self._base:
-                store.save(replace(it, due=0), it)  # its hub delivers to where we were
+        for subscription in store.subscriptions():  # what kept a hub from us may be mended by now
+            if subscription.state in {FollowerState.PENDING, FollowerState.REQUESTED}:
+                store.save(replace(subscription, state=FollowerState.PENDING, due=0), subscription)
+            elif subscription.state is FollowerState.ACTIVE and subscription.base != self._base:
+                store.save(
+                    replace(subscription, due=0), subscription
+                )  # its hub delivers to where we were
 
     def reports(self) -> list[SubscriptionReport]:
         """Return how all subscriptions stand.
@@ -192,8 +194,12 @@ class Subscriber:
             channels: The channels.
             is_all: Whether the Source has no others; else those that it followed before stay.
         """
-        wanted = {it.topic: it.hubs[0] for it in channels if it.hubs}
-        known = {it.topic: it for it in self._store.subscriptions() if it.name == name}
+        wanted = {channel.topic: channel.hubs[0] for channel in channels if channel.hubs}
+        known = {
+            subscription.topic: subscription
+            for subscription in self._store.subscriptions()
+            if subscription.name == name
+        }
         for topic, hub in wanted.items():
             before = known.get(topic)
             if before is None:
@@ -208,9 +214,9 @@ class Subscriber:
 
     def leave(self, name: str) -> None:
         """End all subscriptions of a mirror at the next tick."""
-        for it in self._store.subscriptions():
-            if it.name == name:
-                self._leave(it)
+        for subscription in self._store.subscriptions():
+            if subscription.name == name:
+                self._leave(subscription)
         self.ledger.note_change()
 
     def _leave(self, before: ChannelSubscription) -> None:
@@ -235,11 +241,15 @@ class Subscriber:
         self._hints.send_due()
         now = self._now()
         soon = now + _FARTHEST  # nothing is ever due later, unless the clock was set back
-        due = [it for it in self._store.subscriptions() if not now < it.due <= soon][:_AT_ONCE]
+        due = [
+            subscription
+            for subscription in self._store.subscriptions()
+            if not now < subscription.due <= soon
+        ][:_AT_ONCE]
         asked = [request for request in map(self._prepare_request, due) if request is not None]
         self._send_requests(asked)
-        later = [it.due - now for it in self._store.subscriptions()]
-        pause = min([60.0, *(max(0, it) / MICROSECONDS for it in later)])
+        later = [subscription.due - now for subscription in self._store.subscriptions()]
+        pause = min([60.0, *(max(0, number) / MICROSECONDS for number in later)])
         owed = self._hints.pause()
         return pause if owed is None else min(pause, owed)
 

@@ -146,7 +146,10 @@ class SubscriptionLedger:
         found = sorted(followers, key=_key)
         for key in set(self._rows) - set(map(_key, found)):
             self._rows.pop(key, None)
-        return [_report(it, self._rows.get(_key(it), _SubscriptionCounts()), now) for it in found]
+        return [
+            _report(subscription, self._rows.get(_key(subscription), _SubscriptionCounts()), now)
+            for subscription in found
+        ]
 
     def _row(self, follower: ChannelSubscription) -> _SubscriptionCounts:
         return self._rows.setdefault(_key(follower), _SubscriptionCounts())
@@ -156,13 +159,15 @@ def _key(follower: ChannelSubscription) -> tuple[str, str]:
     return follower.name, follower.topic
 
 
-def _report(it: ChannelSubscription, row: _SubscriptionCounts, now: int) -> SubscriptionReport:
+def _report(
+    subscription: ChannelSubscription, row: _SubscriptionCounts, now: int
+) -> SubscriptionReport:
     return SubscriptionReport(
-        mirror=it.name,
-        topic=it.topic,
-        hub=it.hub,
-        status=_status(it, row, now),
-        until=from_microseconds(it.lease_until) if it.lease_until else None,
+        mirror=subscription.name,
+        topic=subscription.topic,
+        hub=subscription.hub,
+        status=_status(subscription, row, now),
+        until=from_microseconds(subscription.lease_until) if subscription.lease_until else None,
         reason=row.reason,
         accepted=row.accepted,
         last=row.last,
@@ -170,10 +175,12 @@ def _report(it: ChannelSubscription, row: _SubscriptionCounts, now: int) -> Subs
     )
 
 
-def _status(it: ChannelSubscription, row: _SubscriptionCounts, now: int) -> SubscriptionStatus:
-    if it.state is FollowerState.LEAVING:
+def _status(
+    subscription: ChannelSubscription, row: _SubscriptionCounts, now: int
+) -> SubscriptionStatus:
+    if subscription.state is FollowerState.LEAVING:
         return SubscriptionStatus.ENDING
-    is_in_use = bool(it.token) and it.lease_until > now
+    is_in_use = bool(subscription.token) and subscription.lease_until > now
     if is_in_use and row.problem is not SubscriptionProblem.DENIED:
         return SubscriptionStatus.VERIFIED  # a renewal that fails takes nothing away before its end
     return (

@@ -78,13 +78,13 @@ class PublishableFilter:
             if not _fault(some):
                 yield from some
                 continue
-            for one in some:
-                fault = _fault([one])
+            for item in some:
+                fault = _fault([item])
                 if not fault:
-                    yield one
+                    yield item
                     continue
-                self.omit(Omission(name=one.uri[:300], reason=fault))
-                before = known(one.uri)
+                self.omit(Omission(name=item.uri[:300], reason=fault))
+                before = known(item.uri)
                 if before is not None:
                     yield before
 
@@ -348,7 +348,9 @@ class _AccountFollower:
             self._account.published()
         self._left = done.scan.files
         self._note(_PUBLISHED, str(self._left))
-        found = replace(done.scan, **{it.name: getattr(counts, it.name) for it in fields(Posted)})
+        found = replace(
+            done.scan, **{field.name: getattr(counts, field.name) for field in fields(Posted)}
+        )
         omitted, omissions = self._sayable.pop_omissions()
         told = [LeftFile(code=code, reason=reason) for code, reason in self._told]
         left, self._warnings = (*found.left, *self._warnings, *told), []
@@ -452,9 +454,12 @@ class _AccountFollower:
         )
 
 
-def _add_counts(one: Posted, other: Posted) -> Posted:
+def _add_counts(posted: Posted, other: Posted) -> Posted:
     return Posted(
-        **{it.name: getattr(one, it.name) + getattr(other, it.name) for it in fields(Posted)}
+        **{
+            field.name: getattr(posted, field.name) + getattr(other, field.name)
+            for field in fields(Posted)
+        }
     )
 
 
@@ -566,4 +571,9 @@ def _change_batches(changes: Iterable[Change]) -> Iterator[list[Change]]:
 
 def _total(done: Iterable[Posted]) -> Posted:
     every = list(done)
-    return Posted(**{it.name: sum(getattr(one, it.name) for one in every) for it in fields(Posted)})
+    return Posted(
+        **{
+            field.name: sum(getattr(posted, field.name) for posted in every)
+            for field in fields(Posted)
+        }
+    )

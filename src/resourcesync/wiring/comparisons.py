@@ -186,22 +186,22 @@ class ResourceComparison:
                 case Updated(one, other) | Same(one, other):
                     yield from self._compare_pair(one, other)
 
-    def _compare_pair(self, one: ListingRow, other: ListingRow) -> Iterator[Difference]:
-        verdict, reason = compare_rows(one, other)
+    def _compare_pair(self, row: ListingRow, other: ListingRow) -> Iterator[Difference]:
+        verdict, reason = compare_rows(row, other)
         match verdict:
             case ListingComparison.DIFFERENT:
                 self.different += 1
-                yield Difference(Sign.DIFFERENT, one.uri, reason)
+                yield Difference(Sign.DIFFERENT, row.uri, reason)
             case ListingComparison.UNPROVEN:
                 self.same += 1
                 self.unproven += 1
-                yield Difference(Sign.UNPROVEN, one.uri, reason)
+                yield Difference(Sign.UNPROVEN, row.uri, reason)
             case ListingComparison.SAME:
                 self.same += 1
 
 
-def _is_never_same(one: ListingRow, other: ListingRow) -> bool:
-    del one, other
+def _is_never_same(row: ListingRow, other: ListingRow) -> bool:
+    del row, other
     return False
 
 

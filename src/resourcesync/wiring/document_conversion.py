@@ -130,14 +130,16 @@ def convert(
 def _unexpected_forms(tolerated: Iterable[Tolerated], dialect: Dialect) -> tuple[Tolerated, ...]:
     """Return what was forgiven, without the ways that older versions have."""
     is_recent = dialect in _RECENT
-    return tuple(it for it in tolerated if is_recent or it.code not in _OLD_FORMS)
+    return tuple(
+        tolerated for tolerated in tolerated if is_recent or tolerated.code not in _OLD_FORMS
+    )
 
 
 def _unusable(
     source: str, refused: list[RefusedEntry], refusals: int, entries: int
 ) -> MalformedDocumentError:
     """Return the error for entries that cannot be used: how many, and the first of them."""
-    evidence = [(f"line {it.line}", it.reason) for it in refused]
+    evidence = [(f"line {entry.line}", entry.reason) for entry in refused]
     if refusals > len(refused):
         evidence.append(("", f"and {refusals - len(refused):,} more"))
     number = f"{refusals:,} of the {refusals + entries:,}" if entries else f"all {refusals:,}"

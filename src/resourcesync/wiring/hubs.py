@@ -88,8 +88,11 @@ class OpenHub:
             kind="counter",
             help_text="Deliveries and wishes of this hub since it was started, by outcome.",
             values=tuple(
-                ((("direction", "out"), ("outcome", it)), float(self.deliveries.counts[it]))
-                for it in OUTCOMES
+                (
+                    (("direction", "out"), ("outcome", outcome)),
+                    float(self.deliveries.counts[outcome]),
+                )
+                for outcome in OUTCOMES
             ),
         )
 

@@ -54,7 +54,7 @@ class _SetMembership:
 
     def __contains__(self, uri: object) -> bool:
         if self._found is None:
-            marks = chain.from_iterable(it.resources for it in self._documents)
+            marks = chain.from_iterable(document.resources for document in self._documents)
             self._found = {mark for mark in marks if mark in self._pages}
         return hash(uri) in self._found
 
@@ -183,14 +183,14 @@ class InboundLinks:
         """Return the resources of a Capability List's set, if all of its lists were read whole."""
         if target.uri not in self._sets:
             lists = self._lists_of(target)
-            is_told = any(it.capability is Capability.RESOURCE_LIST for it in lists or ())
+            is_told = any(summary.capability is Capability.RESOURCE_LIST for summary in lists or ())
             pages = {hash(way.uri) for way in self._ways}
             self._sets[target.uri] = _SetMembership(lists, pages) if lists and is_told else None
         return self._sets[target.uri]
 
     def _lists_of(self, target: DocumentSummary) -> list[DocumentSummary] | None:
         lists: list[DocumentSummary] = []
-        waiting = [it.uri for it in target.targets if it.label in _LISTS]
+        waiting = [target.uri for target in target.targets if target.label in _LISTS]
         seen: set[str] = set()
         while waiting:
             uri = _resolve_reference(target.uri, waiting.pop())
@@ -201,7 +201,7 @@ class InboundLinks:
             if document is None or not document.complete or is_full(document):
                 return None
             if document.is_index:
-                waiting += [_resolve_reference(uri, it.uri) for it in document.targets]
+                waiting += [_resolve_reference(uri, target.uri) for target in document.targets]
             else:
                 lists.append(document)
         return lists

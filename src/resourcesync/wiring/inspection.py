@@ -86,7 +86,7 @@ def _descriptors() -> int | None:
 def inspect_folder(folder: Path, clock: Clock) -> FolderFacts:
     """Look at a mirror's folder, or where one is to be: at the nearest folder that is there."""
     if not os.path.lexists(folder):
-        there = next(it for it in folder.absolute().parents if os.path.lexists(it))
+        there = next(parent for parent in folder.absolute().parents if os.path.lexists(parent))
         found_there = probe_file_system(there)
         return FolderFacts(
             folder=str(folder),

@@ -227,12 +227,12 @@ def _files(address: str) -> list[Path]:
     if (path / _COPIES).is_file():
         found = _parts(path)
     elif path.is_dir():
-        found = [it for it in path.rglob("*.parquet") if not _is_hidden(it.relative_to(path))]
+        found = [item for item in path.rglob("*.parquet") if not _is_hidden(item.relative_to(path))]
     elif path.is_file():
         found = [path]
     else:
-        found = [Path(it) for it in glob.glob(name, recursive=True)]  # noqa: PTH207 - any pattern
-    found = sorted(it.absolute() for it in found if it.is_file())
+        found = [Path(name) for name in glob.glob(name, recursive=True)]  # noqa: PTH207 - any pattern
+    found = sorted(path.absolute() for path in found if path.is_file())
     if not found:
         raise ConfigurationError(
             f"there is no table at {name!r:.300}",
@@ -256,7 +256,7 @@ def _is_hidden(path: Path) -> bool:
 def _signature(files: Sequence[Path], values: Mapping[str, str]) -> str:
     """Return what stands for the content of files, and for how they are read."""
     try:
-        found = [(str(it), (looked := it.stat()).st_size, looked.st_mtime_ns) for it in files]
+        found = [(str(file), (looked := file.stat()).st_size, looked.st_mtime_ns) for file in files]
     except OSError as error:
         raise StorageError(f"cannot look at {error.filename}: {error.strerror}") from error
     told = json.dumps([found, sorted(values.items())])

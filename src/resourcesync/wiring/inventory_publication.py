@@ -165,7 +165,7 @@ def _is_done(unit: ListUnit, store: DocumentStore) -> bool:
     found = read_outcome(unit)
     if found is None:
         return False
-    if all(store.signature(it.name) == it.known.signature for it in found):
+    if all(store.signature(document.name) == document.known.signature for document in found):
         return True
     Path(unit.outcome).unlink(missing_ok=True)
     return False
@@ -181,7 +181,9 @@ def _run_units(units: Sequence[ListUnit], engine: str, clock: Clock) -> None:
 
     with engines.open_engine(engine or "processes") as opened:
         outcomes = run_units(opened, write_lists, units, manners=HostLimits(), clock=clock)
-        failed = [(it.name, it.failed[1]) for it in outcomes if it.failed is not None]
+        failed = [
+            (outcome.name, outcome.failed[1]) for outcome in outcomes if outcome.failed is not None
+        ]
     if failed:
         name, why = failed[0]
         raise EngineError(
@@ -376,7 +378,7 @@ class TablePublication:
         shelf = DocumentWriter(store, SourceNaming(base_uri=base_uri), after.documents)
         heads = write_heads(shelf, after, described_by)
         self._written += shelf.written
-        listed = {it.name for it in (*after.pages, *after.lists)}
+        listed = {document.name for document in (*after.pages, *after.lists)}
         known = {**self._inventory.documents, **shelf.known}
         found = garbage.find_orphans(store, listed | heads, known, after.orphans, now)
         after = replace(
@@ -431,16 +433,16 @@ class TablePublication:
     def _sheets(self, units: Sequence[ListUnit], table: str) -> list[RowDocument]:
         place = self._place
         sheets = run_units(units, place.store, place.engine, self._clock)
-        for it in sheets:
-            is_page = it.file == table
+        for sheet in sheets:
+            is_page = sheet.file == table
             kind = Capability.RESOURCE_LIST if is_page else Capability.CHANGE_LIST
             self._written.append(
                 WrittenDocument(
-                    name=it.name,
-                    uri=self._naming.uri(it.name),
+                    name=sheet.name,
+                    uri=self._naming.uri(sheet.name),
                     capability=kind,
-                    entries=it.known.entries,
-                    bytes=it.known.size,
+                    entries=sheet.known.entries,
+                    bytes=sheet.known.size,
                 )
             )
         return sheets
@@ -455,26 +457,28 @@ class TablePublication:
         inventory = self._inventory
         shelf = DocumentWriter(self._place.store, self._naming, inventory.documents)
         sheets = (*inventory.pages, *inventory.lists)
-        harmed = [it for it in sheets if not shelf.is_unharmed(it.name)]
-        rows = {it.file: it for it in inventory.changes}
+        harmed = [sheet for sheet in sheets if not shelf.is_unharmed(sheet.name)]
+        rows = {change.file: change for change in inventory.changes}
         ours = {inventory.table, *rows}
         units = [
-            self._repair_unit(plan, number, it, rows.get(it.file))
-            for number, it in enumerate(harmed)
-            if it.file in ours
+            self._repair_unit(plan, number, document, rows.get(document.file))
+            for number, document in enumerate(harmed)
+            if document.file in ours
         ]
         self._place.folder.make(_REPAIR if units else "")
-        mended = {it.name: it.known for it in self._sheets(units, inventory.table)}
-        lost = {it.name for it in harmed} - mended.keys()
-        if any(it.name in lost for it in inventory.lists):
+        mended = {sheet.name: sheet.known for sheet in self._sheets(units, inventory.table)}
+        lost = {document.name for document in harmed} - mended.keys()
+        if any(document.name in lost for document in inventory.lists):
             raise _table_lost_error()
         known = {**shelf.known, **mended}
         self._inventory = replace(
             inventory,
             pages=()
-            if any(it.name in lost for it in inventory.pages)
-            else tuple(replace(it, known=known[it.name]) for it in inventory.pages),
-            lists=tuple(replace(it, known=known[it.name]) for it in inventory.lists),
+            if any(page.name in lost for page in inventory.pages)
+            else tuple(replace(page, known=known[page.name]) for page in inventory.pages),
+            lists=tuple(
+                replace(document, known=known[document.name]) for document in inventory.lists
+            ),
         )
 
     def _repair_unit(

@@ -66,8 +66,8 @@ class TableUpdate:
     @property
     def change_count(self) -> int:
         """How many changes are to be listed."""
-        it = self.differences
-        return it.created + it.updated + it.deleted
+        differences = self.differences
+        return differences.created + differences.updated + differences.deleted
 
 
 def import_inventory_table(
@@ -91,7 +91,7 @@ def import_inventory_table(
         StorageError: The table cannot be read, or was written meanwhile.
     """
     used = inventory.files
-    stamp = next(it for it in count(now) if _table_of(it) not in used)
+    stamp = next(number for number in count(now) if _table_of(number) not in used)
     is_anew = asked.step is PublicationStep.INITIALISE
     if table.signature == inventory.told and inventory.plan is not None and not is_anew:
         return TableUpdate(

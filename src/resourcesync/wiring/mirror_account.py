@@ -202,7 +202,7 @@ class MirrorAccount:
         told = [teller.change(row) for row in last.values()]
         appeared = [row.uri for row in rows if row.kind in _APPEARED]
         if appeared and self._state.has_entries():
-            linking = [it for it in self._state.entries_linking(appeared) if it not in last]
+            linking = [name for name in self._state.entries_linking(appeared) if name not in last]
             told += [teller.updated(uri, rows[-1].time) for uri in linking]
         return [change for change in told if change is not None]
 

@@ -108,18 +108,18 @@ def read_detail(
             runs=runs,
             changes=tuple(
                 AppliedChange(
-                    time=from_microseconds(it.time),
-                    kind=it.kind,
-                    uri=it.uri,
-                    dated=_moment(it.dated),
+                    time=from_microseconds(arrival.time),
+                    kind=arrival.kind,
+                    uri=arrival.uri,
+                    dated=_moment(arrival.dated),
                 )
-                for it in arrivals
-                if it.kind != MirrorChangeKind.TOUCHED
+                for arrival in arrivals
+                if arrival.kind != MirrorChangeKind.TOUCHED
             ),
             is_cut=len(arrivals) >= _MOST_CHANGES,
             lists=tuple(_lists(state)),
             awaited=tuple(_awaited(state, first)),
-            notices=tuple(it for it in notices if since <= it <= until),
+            notices=tuple(notice for notice in notices if since <= notice <= until),
             causes=tuple(
                 PendingCause(
                     code=code, count=count, uri=uri, reason=reason, due=from_microseconds(due)
@@ -134,10 +134,10 @@ def _moment(moment: int | None) -> datetime | None:
 
 
 def _lists(state: SqliteMirrorState) -> Iterator[ListSpan]:
-    for it in state.documents(_MOST_LISTS):
-        if it.from_:
-            since = from_microseconds(it.from_)
-            yield ListSpan(uri=it.uri, since=since, until=_moment(it.until))
+    for document in state.documents(_MOST_LISTS):
+        if document.from_:
+            since = from_microseconds(document.from_)
+            yield ListSpan(uri=document.uri, since=since, until=_moment(document.until))
 
 
 def _awaited(state: MirrorStateStore, first: int) -> Iterator[AwaitedChange]:
@@ -195,18 +195,18 @@ def read_resource(
     with _open_state(folder) as state:
         identity = SyncState(state).identity
         uris = [_uri_of(state, name) for name in names]
-        uri = next((it for it in uris if state.copy(it) or state.pending_of(it)), uris[0])
+        uri = next((uri for uri in uris if state.copy(uri) or state.pending_of(uri)), uris[0])
         known = Explanation(source="" if identity is None else identity.source, uri=uri)
         if "://" not in names[uris.index(uri)]:
             known.path = names[uris.index(uri)].removeprefix("./").removeprefix("/")
         load_recorded(state, known)
         history = [
-            AppliedChange(time=from_microseconds(it.time), kind=it.kind, uri=it.uri)
-            for it in islice(state.changes_of(uri), _HISTORY)
+            AppliedChange(time=from_microseconds(change.time), kind=change.kind, uri=change.uri)
+            for change in islice(state.changes_of(uri), _HISTORY)
         ]
     _probe_file(folder, known)
     findings = mirrors.last_findings(folder)
-    known.finding = next((it for it in findings if it.uri == uri), None)
+    known.finding = next((finding for finding in findings if finding.uri == uri), None)
     return known, tuple(history)
 
 

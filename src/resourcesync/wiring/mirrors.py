@@ -248,7 +248,7 @@ class Network:
         chosen = {name: value for name in names if (value := getattr(self, name)) is not None}
         home = origin_of(source) if source else ""
         origins = (home, *map(origin_of, self.allow_origins))
-        trusted = frozenset(it for it in origins if it.startswith(_HTTP))
+        trusted = frozenset(origin for origin in origins if origin.startswith(_HTTP))
         has_secret = any(told.fields for told in self.credentials if not told.origin)
         if home and home not in trusted and (self.headers or has_secret):
             raise ConfigurationError(
@@ -530,7 +530,10 @@ def not_a_mirror_error(folder: Path) -> ResourceSyncError:
     except StorageError as error:
         return error
     if sets is not None and sets.sets:
-        names = tuple(("mirror", str(folder / one.folder)) for one in sets.sets[:_SHOWN_SETS])
+        names = tuple(
+            ("mirror", str(folder / followed_set.folder))
+            for followed_set in sets.sets[:_SHOWN_SETS]
+        )
         return ConfigurationError(
             f"{folder} holds a mirror for each set of {sets.source}",
             evidence=names,

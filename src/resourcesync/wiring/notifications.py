@@ -67,7 +67,7 @@ class Notified:
     @property
     def problems(self) -> tuple[NoticeOutcome, ...]:
         """The notices that did not reach their hub; they are told again the next time."""
-        return tuple(it for it in self.sent if it.problem)
+        return tuple(outcome for outcome in self.sent if outcome.problem)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +127,7 @@ def notify(
         return Notified()
     told = _send(notices, clock, read_key(folder))
     for hub in settings.hubs:
-        if not any(it.problem for it in told if it.notice.hub == hub):
+        if not any(outcome.problem for outcome in told if outcome.notice.hub == hub):
             known[hub] = outbox.present
     _write_positions(catalogue, known)
     return Notified(sent=tuple(told), changes=outbox.changes, documents=outbox.documents)
@@ -318,4 +318,6 @@ def _read_positions(catalogue: CatalogueStore) -> dict[str, _HubPosition]:
 
 
 def _write_positions(catalogue: CatalogueStore, marks: Mapping[str, _HubPosition]) -> None:
-    catalogue.write_notes({_NOTE: json.dumps({hub: asdict(it) for hub, it in marks.items()})})
+    catalogue.write_notes(
+        {_NOTE: json.dumps({hub: asdict(position) for hub, position in marks.items()})}
+    )

@@ -87,7 +87,9 @@ def _linked(originals: ScannableOriginals, settings: Settings) -> ScannableOrigi
 
 def selection_of(settings: Settings) -> FileSelection:
     """Return what of a tree is published: never the documents themselves."""
-    outs = [it for it in (settings.out, *settings.earlier) if not document_stores.is_store(it)]
+    outs = [
+        name for name in (settings.out, *settings.earlier) if not document_stores.is_store(name)
+    ]
     skip = frozenset(
         "resourcesync" if out == "." else out
         for out in map(os.path.normpath, outs)

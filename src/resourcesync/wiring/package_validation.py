@@ -129,7 +129,7 @@ class PackageValidator:
             return
         yield from findings
         found = [PackageFile(name=MANIFEST, length=examination.summary.size)]
-        yield from self._members(reader, {it.path: it for it in listed}, found)
+        yield from self._members(reader, {resource.path: resource for resource in listed}, found)
         if examination.summary.is_index:  # its parts were read, or there was an error
             found += map(_member_as_listed, listed)
         found += [PackageFile(name=name, length=0) for name in reader.unlisted]

@@ -105,7 +105,11 @@ class Plugin:
 def installed() -> tuple[Plugin, ...]:
     """Return all plug-ins, ours and others', by group and name. None of them is imported."""
     found = [plugin for group in GROUPS for plugin in _plugins_in(group)]
-    return tuple(sorted(found, key=lambda it: (it.group, it.name, it.distribution, it.value)))
+    return tuple(
+        sorted(
+            found, key=lambda plugin: (plugin.group, plugin.name, plugin.distribution, plugin.value)
+        )
+    )
 
 
 def names(group: str) -> tuple[str, ...]:
@@ -241,7 +245,7 @@ def _plugins_in(group: str) -> list[Plugin]:
     from importlib.metadata import entry_points  # noqa: PLC0415 - reads much, and seldom needed
 
     ours = _BUILT_IN[group]
-    others = [_plugin(it) for it in entry_points(group=group) if it.name not in ours]
+    others = [_plugin(point) for point in entry_points(group=group) if point.name not in ours]
     return [*(_built_in_plugin(group, name) for name in ours), *others]
 
 

@@ -108,7 +108,7 @@ class PublishLoop:
     def _is_ours(self, path: str) -> bool:
         name = path.removeprefix(self._top)
         return (
-            name.startswith((".", *(f"{one}/" for one in self._ours)))
+            name.startswith((".", *(f"{our}/" for our in self._ours)))
             or "/." in name
             or name in self._ours
             or is_sitemap(name)

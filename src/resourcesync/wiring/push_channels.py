@@ -149,7 +149,7 @@ def open_own_hub(
         ConfigurationError: Its documents name no hub below that address.
         StorageError: What the hub remembers cannot be opened.
     """
-    address = next((it for it in hubs_of(root) if _is_below(it, base)), "")
+    address = next((name for name in hubs_of(root) if _is_below(name, base)), "")
     if not address:
         raise ConfigurationError(
             f"the lists of {root} name no hub that could be served here",

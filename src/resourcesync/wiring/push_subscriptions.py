@@ -86,8 +86,12 @@ class PushState:
             StorageError: The file cannot be opened.
         """
 
-        def is_ours(it: ChannelSubscription) -> bool:
-            return it.base == base if it.base else it.name in self.mirrors
+        def is_ours(subscription: ChannelSubscription) -> bool:
+            return (
+                subscription.base == base
+                if subscription.base
+                else subscription.name in self.mirrors
+            )
 
         base = callback if callback.endswith("/") else f"{callback}/"
         with ExitStack() as held:
@@ -227,10 +231,12 @@ class PushSubscriptions:
                 hub may have an address that is not public where the Source itself may.
         """
         asked = [network.settings(source) for source, network in networks.values()]
-        self._messenger.trust(frozenset().union(*(it.trusted_origins for it in asked)))
+        self._messenger.trust(frozenset().union(*(settings.trusted_origins for settings in asked)))
         for name in self._looked.keys() - networks.keys():
             self._looked.pop(name, None)  # who comes back is looked at anew
-        for name in {it.name for it in self._store.subscriptions()} - networks.keys():
+        for name in {
+            subscription.name for subscription in self._store.subscriptions()
+        } - networks.keys():
             self._subscriber.leave(name)
         self._bell.set()
 
@@ -252,14 +258,14 @@ class PushSubscriptions:
         if last is not None and now - last < _DISCOVERY_INTERVAL:
             return
         found = [
-            self._channels(it, network)
-            for it in sets.each_mirror([folder])
-            if mirrors.is_mirror(it)
+            self._channels(path, network)
+            for path in sets.each_mirror([folder])
+            if mirrors.is_mirror(path)
         ]
-        is_all = all(it.is_complete for it in found)
+        is_all = all(channels.is_complete for channels in found)
         if is_all:
             self._looked[name] = now
-        channels = [channel for it in found for channel in it.channels]
+        channels = [channel for channels in found for channel in channels.channels]
         self._subscriber.follow(name, channels, is_all=is_all)
         self._bell.set()
 
@@ -270,7 +276,7 @@ class PushSubscriptions:
             found, identity = memory.discovered, memory.identity
         if found is None or identity is None:
             return FoundChannels([], is_complete=True)
-        addresses = [it for it in (found.capability_list, found.description) if it]
+        addresses = [name for name in (found.capability_list, found.description) if name]
         settings = network.settings(identity.source)
         dice = Random()  # noqa: S311 - jitter
         with closing(CurlFetcher(settings, self._clock, dice)) as fetcher:

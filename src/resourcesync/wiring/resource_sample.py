@@ -105,10 +105,10 @@ def _later(resource: _SampledEntry, change: _SampledEntry | None) -> ListedResou
             return change.listed
         if resource.listed.hashes and resource.listed.hashes == change.listed.hashes:
             return resource.listed
-    one, other = resource.listed.lastmod, change.listed.lastmod
-    if one is None or other is None or change.listed.change == "deleted":
+    moment, other = resource.listed.lastmod, change.listed.lastmod
+    if moment is None or other is None or change.listed.change == "deleted":
         return None
-    return change.listed if other >= one else resource.listed
+    return change.listed if other >= moment else resource.listed
 
 
 class Meter:

@@ -185,15 +185,15 @@ def _text(value: object) -> str:
 
 def _path(value: object) -> str:
     path = _text(value).strip("/")
-    if any(it in path for it in " ?#%\\") or not path.isascii() or not path.isprintable():
+    if any(name in path for name in " ?#%\\") or not path.isascii() or not path.isprintable():
         raise ValueError("a path such as lists/changelist.xml")
     return path
 
 
 def _kinds(value: object) -> tuple[ChangeKind, ...]:
-    if not isinstance(value, list) or not value or not all(str(it) in _KINDS for it in value):
+    if not isinstance(value, list) or not value or not all(str(item) in _KINDS for item in value):
         raise ValueError(f"a list of some of {', '.join(_KINDS)}")
-    return tuple(_KINDS[it] for it in value)
+    return tuple(_KINDS[item] for item in value)
 
 
 def _one_of(*names: str) -> Callable[[Any], str]:

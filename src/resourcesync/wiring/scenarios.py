@@ -185,7 +185,7 @@ def read_weekdays(value: object) -> frozenset[int]:
     """Read days of the week, such as ``"mon"``, ``"sun-thu"`` or ``"sat,sun"``."""
     found: set[int] = set()
     for part in read_text(value).split(","):
-        first, dash, last = (it.strip() for it in part.strip().lower().partition("-"))
+        first, dash, last = (name.strip() for name in part.strip().lower().partition("-"))
         for day in (first, last) if dash else (first,):
             if day not in DAYS:
                 raise ConfigurationError(
@@ -193,18 +193,18 @@ def read_weekdays(value: object) -> frozenset[int]:
                 )
         begin = DAYS.index(first)
         end = DAYS.index(last) if dash else begin
-        found |= {(begin + it) % len(DAYS) for it in range((end - begin) % len(DAYS) + 1)}
+        found |= {(begin + number) % len(DAYS) for number in range((end - begin) % len(DAYS) + 1)}
     return frozenset(found)
 
 
 def read_spans(value: object) -> tuple[tuple[float, float], ...]:
     """Read a list of times from the beginning, from and until, such as ``["2d..5d"]``."""
-    return tuple(_pair(it, "..") for it in read_texts(value))
+    return tuple(_pair(text, "..") for text in read_texts(value))
 
 
 def read_steps(value: object) -> tuple[tuple[float, float], ...]:
     """Read a list of times from the beginning, each with how far, such as ``["1d:2h"]``."""
-    return tuple(_pair(it, ":") for it in read_texts(value))
+    return tuple(_pair(text, ":") for text in read_texts(value))
 
 
 def read_moments(value: object) -> tuple[float, ...]:
@@ -285,7 +285,7 @@ def _is_deep(value: object) -> bool:
     """Whether a value has more in it than can be gone through."""
     level = [value]
     for _ in range(_DEEPEST):
-        level = [inner for it in level for inner in _nested_values(it)]
+        level = [inner for item in level for inner in _nested_values(item)]
     return bool(level)
 
 
@@ -340,7 +340,7 @@ def values_of(text: str) -> list[str]:
         elif letter in "]}":
             depth = max(0, depth - 1)
         found[-1] += letter
-    return [it.strip() for it in found]
+    return [name.strip() for name in found]
 
 
 def _with_values(written: Table, values: Table) -> Table:
@@ -365,7 +365,7 @@ def _with_one_value(written: Table, names: Sequence[str], value: object) -> Tabl
     for name in tables:
         usual: Any = [{}] if name == "destination" else {}
         found = [place.setdefault(name, usual) for place in places if isinstance(place, dict)]
-        places = [one for it in found for one in (it if isinstance(it, list) else [it])]
+        places = [entry for item in found for entry in (item if isinstance(item, list) else [item])]
     if not places or not all(isinstance(place, dict) for place in places) or not last:
         raise ConfigurationError(f"there is no table for {'.'.join(names)} in the scenario")
     for place in places:
@@ -415,11 +415,13 @@ def _destinations(named: object) -> tuple[DestinationSettings, ...]:
     """Return who follows; of several, those without a name are numbered."""
     if not isinstance(named, list):
         raise ConfigurationError("destinations are written as [[destination]]")
-    tables = [read_table(it, TABLES["destination"], "destination") for it in named]
+    tables = [read_table(item, TABLES["destination"], "destination") for item in named]
     if len(tables) > 1:
         usual = DestinationSettings().name
-        tables = [{"name": f"{usual}-{place}", **it} for place, it in enumerate(tables, start=1)]
-    return tuple(DestinationSettings(**it) for it in tables)
+        tables = [
+            {"name": f"{usual}-{place}", **fields} for place, fields in enumerate(tables, start=1)
+        ]
+    return tuple(DestinationSettings(**table) for table in tables)
 
 
 def _table(written: Table, name: str) -> Table:
@@ -441,7 +443,9 @@ def _scaled(origin: OriginSettings, scale: float) -> OriginSettings:
         origin,
         resources=_scale_count(origin.resources, scale),
         per_second=origin.per_second * scale,
-        bursts=tuple(replace(it, changes=_scale_count(it.changes, scale)) for it in origin.bursts),
+        bursts=tuple(
+            replace(burst, changes=_scale_count(burst.changes, scale)) for burst in origin.bursts
+        ),
     )
 
 
@@ -464,8 +468,8 @@ def _bursts(value: object) -> tuple[Burst, ...]:
     if not isinstance(value, list):
         raise ConfigurationError("it must be a list of tables")
     found = []
-    for it in value:
-        values = read_table(it, BURST, "burst")
+    for item in value:
+        values = read_table(item, BURST, "burst")
         for key in ("at", "changes"):
             if key not in values:
                 raise ConfigurationError(
@@ -541,8 +545,10 @@ TABLES: Final[Mapping[str, Mapping[str, Reader]]] = {
     },
     # A new kind of fault needs nothing here: it is a rate, or has its times.
     "faults": {
-        it.name: _SPECIAL.get(it.name, read_share if isinstance(it.default, float) else read_spans)
-        for it in fields(Faults)
+        field.name: _SPECIAL.get(
+            field.name, read_share if isinstance(field.default, float) else read_spans
+        )
+        for field in fields(Faults)
     },
 }
 """What each table has: its keys, each with the function that reads its value."""

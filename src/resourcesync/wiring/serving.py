@@ -202,10 +202,10 @@ class SourceStatus:
         """
         try:
             with os.scandir(self._documents) as entries:
-                found = [(it.name, it.stat()) for it in entries if it.is_file()]
+                found = [(entry.name, entry.stat()) for entry in entries if entry.is_file()]
         except OSError as error:
             raise StorageError(f"cannot look into {self._documents}: {error.strerror}") from error
-        found.sort(key=lambda one: (-one[1].st_mtime, one[0]))
+        found.sort(key=lambda item: (-item[1].st_mtime, item[0]))
         return tuple(
             DocumentFile(
                 name=name,

@@ -103,13 +103,16 @@ def each_mirror(folders: Iterable[Path]) -> tuple[Path, ...]:
         except StorageError:
             known = None
         below = () if known is None else mirrors_of(folder, known)
-        found.update(dict.fromkeys([one.folder for one in below] or [folder]))
+        found.update(dict.fromkeys([mirror.folder for mirror in below] or [folder]))
     return tuple(found)
 
 
 def mirrors_of(folder: Path, followed: FollowedSets) -> tuple[SetMirror, ...]:
     """Return the mirrors of a folder of sets."""
-    return tuple(SetMirror(uri=one.uri, folder=folder / one.folder) for one in followed.sets)
+    return tuple(
+        SetMirror(uri=followed_set.uri, folder=folder / followed_set.folder)
+        for followed_set in followed.sets
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,7 +212,7 @@ def _select_sets(
 ) -> tuple[str, ...]:
     """Return the sets that are wanted by name, or all of them."""
     if not wish.names:
-        return tuple(one.uri for one in offered)
+        return tuple(offered_set.uri for offered_set in offered)
     choices = (SetChoice(requested=name, folder=str(folder)) for name in wish.names)
     return tuple(dict.fromkeys(choose(offered, choice, address).uri for choice in choices))
 
@@ -224,10 +227,14 @@ def _with_folders(
 
     A set that the Source has withdrawn is kept as long as its mirror is there.
     """
-    still = {one.uri for one in offered}
-    sets = {it.uri: it for it in known if it.uri in still or is_mirror(folder / it.folder)}
-    taken = {one.folder.lower() for one in sets.values()}
-    names = dict(zip((one.uri for one in offered), names_of(offered), strict=True))
+    still = {offered_set.uri for offered_set in offered}
+    sets = {
+        followed_set.uri: followed_set
+        for followed_set in known
+        if followed_set.uri in still or is_mirror(folder / followed_set.folder)
+    }
+    taken = {followed_set.folder.lower() for followed_set in sets.values()}
+    names = dict(zip((offered_set.uri for offered_set in offered), names_of(offered), strict=True))
     for uri in chosen:
         if uri in sets:
             continue
@@ -248,9 +255,13 @@ def _with_folders(
 def _to_pull(
     folder: Path, followed: FollowedSets, offered: Iterable[OfferedSet], only: Sequence[str]
 ) -> tuple[SetMirror, ...]:
-    still = {one.uri for one in offered}
+    still = {offered_set.uri for offered_set in offered}
     return tuple(
-        SetMirror(uri=one.uri, folder=folder / one.folder, offered=one.uri in still)
-        for one in followed.sets
-        if not only or one.uri in only
+        SetMirror(
+            uri=followed_set.uri,
+            folder=folder / followed_set.folder,
+            offered=followed_set.uri in still,
+        )
+        for followed_set in followed.sets
+        if not only or followed_set.uri in only
     )

@@ -86,7 +86,7 @@ def _lock_folder(out: Path, work: Path) -> int:
 
 
 def _check_target(out: Path) -> None:
-    found = sorted(it.name for it in out.iterdir() if it.name != _UNFINISHED)
+    found = sorted(path.name for path in out.iterdir() if path.name != _UNFINISHED)
     if found:
         more = ", ..." if len(found) > _MOST_NAMED else ""
         raise ConfigurationError(
@@ -98,11 +98,11 @@ def _check_target(out: Path) -> None:
 
 def _clear(work: Path) -> None:
     try:
-        for it in work.iterdir():
-            if it.is_dir() and not it.is_symlink():
-                shutil.rmtree(it)
+        for path in work.iterdir():
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
             else:
-                it.unlink()
+                path.unlink()
     except OSError as error:
         raise _folder_error(work, error) from error
 
@@ -110,13 +110,13 @@ def _clear(work: Path) -> None:
 def _move_results(work: Path, out: Path) -> None:
     moved: list[Path] = []
     try:
-        for it in sorted(work.iterdir()):
-            moved.append(out / it.name)
-            it.rename(moved[-1])
+        for path in sorted(work.iterdir()):
+            moved.append(out / path.name)
+            path.rename(moved[-1])
     except BaseException as error:
-        for it in moved:
+        for path in moved:
             with suppress(OSError):
-                it.unlink()
+                path.unlink()
         if isinstance(error, OSError):
             raise _folder_error(out, error) from error
         raise
@@ -170,7 +170,7 @@ class Summary:
     def known(self, figure: str) -> list[float]:
         """Return a figure of all runs that have it."""
         values = [getattr(run.measured, figure) for run in self.runs]
-        return [it for it in values if it is not None]
+        return [value for value in values if value is not None]
 
     def mean(self, figure: str) -> float | None:
         """Return the mean of a figure over the runs that have it; ``None`` when none has."""
@@ -267,8 +267,8 @@ def _run_in_pool(
             promised = [
                 pool.submit(run_in_worker, _run_one, task, log, within) for task, log in runs
             ]
-        for it in promised:
-            yield it.result()
+        for future in promised:
+            yield future.result()
     except BrokenProcessPool as error:
         raise EngineError(
             "a process that simulated died", hint="perhaps there is too little memory: fewer --jobs"
@@ -293,8 +293,8 @@ def summarise(runs: Sequence[SimulationRun]) -> list[Summary]:
     for run in runs:
         groups.setdefault((*run.values.items(), run.destination), []).append(run)
     return [
-        Summary(values=it[0].values, destination=it[0].destination, runs=tuple(it))
-        for it in groups.values()
+        Summary(values=group[0].values, destination=group[0].destination, runs=tuple(group))
+        for group in groups.values()
     ]
 
 
@@ -370,7 +370,9 @@ def _tasks(
 def _with_seed(scenario: Scenario, seed: int) -> Scenario:
     """Return a scenario with another seed, of which each Destination's phase follows."""
     luck = random.Random(f"phase {seed}")  # noqa: S311 - a simulation
-    destinations = tuple(replace(it, phase=luck.random()) for it in scenario.destinations)
+    destinations = tuple(
+        replace(destination, phase=luck.random()) for destination in scenario.destinations
+    )
     told = replace(scenario, seed=seed, destinations=destinations)
     bounds.check(told)
     return told

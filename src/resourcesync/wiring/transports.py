@@ -96,8 +96,8 @@ def _crawl_delay_warning(origin: str, asked: float) -> dict[str, object]:
     return fields
 
 
-def _add_traffic(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
-    return one[0] + other[0], one[1] + other[1]
+def _add_traffic(item: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
+    return item[0] + other[0], item[1] + other[1]
 
 
 def _open_plugin(scheme: str, settings: FetchSettings, clock: Clock) -> Fetcher:

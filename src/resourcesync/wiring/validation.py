@@ -141,10 +141,14 @@ class DocumentWalk:
             if size is not None:
                 targets = self._random.sample(dump.targets, size.resolve(len(dump.targets)))
             listed += len(dump.targets)
-            for it in targets:
-                copy = known.get(join_reference(dump.uri, it.contents)) if it.contents else None
-                uri = join_reference(dump.uri, it.uri)
-                chosen.append(ListedPackage(uri=uri, dump=dump, package=it, copy=copy))
+            for target in targets:
+                copy = (
+                    known.get(join_reference(dump.uri, target.contents))
+                    if target.contents
+                    else None
+                )
+                uri = join_reference(dump.uri, target.uri)
+                chosen.append(ListedPackage(uri=uri, dump=dump, package=target, copy=copy))
         return chosen, listed - len(chosen)
 
     def rename_first(self) -> None:
@@ -184,16 +188,24 @@ def _listed_documents(summary: DocumentSummary) -> list[Announced]:
     capability = summary.capability
     if capability in _FOLLOWED:
         return [
-            (join_reference(summary.uri, it.uri), it.label)
-            for it in summary.targets
-            if it.uri and it.label not in _CHANNELS and (not it.label or it.capability)
+            (join_reference(summary.uri, target.uri), target.label)
+            for target in summary.targets
+            if target.uri
+            and target.label not in _CHANNELS
+            and (not target.label or target.capability)
         ]
     is_index = summary.is_index and not (capability is not None and capability.is_archive)
     if capability in _LISTS or is_index:
-        return [(join_reference(summary.uri, it.uri), "") for it in summary.targets if it.uri]
+        return [
+            (join_reference(summary.uri, target.uri), "")
+            for target in summary.targets
+            if target.uri
+        ]
     below = (  # dumps of dumps, or copies of manifests
-        it.uri if capability is not None and it.capability is capability else it.contents
-        for it in summary.targets
+        target.uri
+        if capability is not None and target.capability is capability
+        else target.contents
+        for target in summary.targets
     )
     return [(join_reference(summary.uri, uri), "") for uri in below if uri]
 
@@ -584,8 +596,10 @@ class Validator:
 
         One that became an index has moved its entries to its parts, and is not compared.
         """
-        lists = [it for it in walk.summaries if it.capability is Capability.CHANGE_LIST]
-        lists = [it for it in lists if it.complete and not it.is_index]
+        lists = [
+            summary for summary in walk.summaries if summary.capability is Capability.CHANGE_LIST
+        ]
+        lists = [summary for summary in lists if summary.complete and not summary.is_index]
         if lists:
             self._clock.sleep(seconds)
         compared = 0
@@ -599,7 +613,7 @@ class Validator:
                         profile=self._judgement.profile,
                         store=walk.store,
                     )
-                    unreadable = [it for it in examination if it.rule.id == "G01"]
+                    unreadable = [finding for finding in examination if finding.rule.id == "G01"]
             except (SourceError, StorageError) as error:
                 yield Unreached(uri=before.uri, error=error)
                 continue

@@ -233,6 +233,6 @@ class StoredTreeVersions(TreeVersions):
         plan, dumps = read_plan(self._catalogue), read_dumps(self._catalogue)
         told = [now]
         if plan is not None:
-            told += [plan.start, *(it.start for it in plan.retired)]
-            told += [it.at for it in plan.superseded]
-        return min(*told, *(it.until for it in dumps.changes[-1:]))
+            told += [plan.start, *(span.start for span in plan.retired)]
+            told += [superseded_list.at for superseded_list in plan.superseded]
+        return min(*told, *(change.until for change in dumps.changes[-1:]))

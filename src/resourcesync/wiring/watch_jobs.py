@@ -57,10 +57,12 @@ def read_history(folder: Path) -> MirrorHistory:
         StateError: The memory is damaged.
         StorageError: It cannot be read.
     """
-    pasts = [_read_mirror_history(it) for it in sets.each_mirror([folder]) if mirrors.is_mirror(it)]
+    pasts = [
+        _read_mirror_history(path) for path in sets.each_mirror([folder]) if mirrors.is_mirror(path)
+    ]
     return MirrorHistory(
-        pulled=_earliest([it.pulled for it in pasts]),
-        audited=_earliest([it.audited for it in pasts]),
+        pulled=_earliest([past.pulled for past in pasts]),
+        audited=_earliest([past.audited for past in pasts]),
     )
 
 
@@ -77,15 +79,15 @@ def last_good_pull(folder: Path, since: float) -> float | None:
         StateError: The memory is damaged.
         StorageError: It cannot be read.
     """
-    found = [it for it in sets.each_mirror([folder]) if mirrors.is_mirror(it)]
-    moment = _earliest([_last_good_pull(it, since) for it in found])
+    found = [path for path in sets.each_mirror([folder]) if mirrors.is_mirror(path)]
+    moment = _earliest([_last_good_pull(path, since) for path in found])
     return moment if moment is not None and moment > since else None
 
 
 def _last_good_pull(folder: Path, since: float) -> float | None:
     path = folder / OWN_FOLDER / mirror_folder.STATE_FILE
     if not any(
-        _modified_at(it) > since - _MINUTE for it in (path, path.with_name(f"{path.name}-wal"))
+        _modified_at(path) > since - _MINUTE for path in (path, path.with_name(f"{path.name}-wal"))
     ):
         return None
     with mirror_state.open_state(path, read_only=True) as state:
@@ -112,7 +114,7 @@ def _read_mirror_history(folder: Path) -> MirrorHistory:
 
 
 def _earliest(moments: list[float | None]) -> float | None:
-    known = [it for it in moments if it is not None]
+    known = [moment for moment in moments if moment is not None]
     return min(known, default=None) if len(known) == len(moments) else None
 
 

@@ -81,7 +81,9 @@ def try_round_trip(topic: str, body: bytes, clock: Clock) -> RoundTrip:
         _wait_for(
             hinted, "the hub did not verify the subscription"
         )  # it hints when it is confirmed
-        assert [it.state for it in followers.subscriptions()] == [FollowerState.ACTIVE]
+        assert [subscription.state for subscription in followers.subscriptions()] == [
+            FollowerState.ACTIVE
+        ]
         subscribed = clock.monotonic() - began
 
         hinted.clear()

@@ -94,7 +94,7 @@ class ChangePoster:
         times: Counter[str] = Counter()
         rest = iter(changes)
         while some := list(islice(rest, _AT_ONCE)):
-            self._find_ids(names, [it.uri for it in some])
+            self._find_ids(names, [change.uri for change in some])
             now = self._clock.now()
             lines: list[bytes] = []
             for change in some:
@@ -344,7 +344,7 @@ class IndexAccount:
         sets = {"terms": {"field": "resource_set", "size": _SETS}}
         body = {"size": 0, "query": place.query_all_sets(), "aggs": {"sets": sets}}
         answer = self._server.request("POST", f"/{segment(place.index)}/_search", body)
-        names = [str(it["key"]) for it in answer["aggregations"]["sets"]["buckets"]]
+        names = [str(item["key"]) for item in answer["aggregations"]["sets"]["buckets"]]
         if names:
             raise ConfigurationError(
                 f"{place.index} has no resource of the set {name}",

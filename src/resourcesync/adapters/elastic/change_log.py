@@ -92,7 +92,7 @@ def advance_position(
     known = list(told)
     start = max(position.start, boundary)
     start = narrow_start(known, start) if held is None else max(position.start, min(start, held))
-    seen = frozenset(it.name for it in known if it.logged >= start)
+    seen = frozenset(entry.name for entry in known if entry.logged >= start)
     return LogPosition(log=position.log, start=start, seen=seen, undated=position.undated)
 
 
@@ -102,9 +102,9 @@ def narrow_start(known: Sequence[ReportedEntry], start: int) -> int:
     When one second has more, a latecomer of that second is given up: all is read again anyhow,
     now and then.
     """
-    newest = max((it.logged for it in known), default=start)
+    newest = max((entry.logged for entry in known), default=start)
     for moment in (start, newest):
-        if sum(it.logged >= moment for it in known) <= MAX_REMEMBERED:
+        if sum(entry.logged >= moment for entry in known) <= MAX_REMEMBERED:
             return moment
     return newest + 1
 
@@ -211,14 +211,18 @@ class IndexChangeLog:
             entries = self._entries(LogPosition(log="", start=newest))
         if entries is None:
             return LogPosition(log=empty.log, start=newest + 1, undated=undated)
-        known = [ReportedEntry(it.name, it.logged) for it in entries]
+        known = [ReportedEntry(entry.name, entry.logged) for entry in entries]
         start = narrow_start(known, max(0, self._boundary(newest)))
-        recent = [it for it in entries if it.logged >= start]
+        recent = [entry for entry in entries if entry.logged >= start]
         waiting = set()
         for some in _batches(_newest_by_resource(recent)):
             states = look_up([entry.uri for entry in some])
-            waiting |= {it.uri for it in some if self._is_early(it, states.get(it.uri))}
-        seen = frozenset(it.name for it in recent if it.uri not in waiting)
+            waiting |= {
+                log_entry.uri
+                for log_entry in some
+                if self._is_early(log_entry, states.get(log_entry.uri))
+            }
+        seen = frozenset(log_entry.name for log_entry in recent if log_entry.uri not in waiting)
         return LogPosition(log=empty.log, start=start, seen=seen, undated=undated)
 
     def new_changes(self, position: LogPosition, look_up: ResourceLookup) -> Iterator[ChangeBatch]:
@@ -233,9 +237,13 @@ class IndexChangeLog:
             SourceError: The server does not answer, or refuses.
         """
         entries = self._pending(position)
-        told = [ReportedEntry(it.name, it.logged) for it in entries if it.name in position.seen]
-        fresh = [it for it in entries if it.name not in position.seen]
-        newest = max((it.logged for it in entries), default=position.start)
+        told = [
+            ReportedEntry(entry.name, entry.logged)
+            for entry in entries
+            if entry.name in position.seen
+        ]
+        fresh = [entry for entry in entries if entry.name not in position.seen]
+        newest = max((entry.logged for entry in entries), default=position.start)
         boundary = self._boundary(newest)
         names: dict[str, list[ReportedEntry]] = {}
         for entry in fresh:
@@ -244,14 +252,14 @@ class IndexChangeLog:
         some: Sequence[Change] = ()
         for lot in _batches(_newest_by_resource(fresh)):
             if some:  # what comes after it is not told yet: only the names of the told are added
-                seen = frozenset(it.name for it in told)
+                seen = frozenset(entry.name for entry in told)
                 yield ChangeBatch(msgspec.structs.replace(position, seen=seen).encode(), some)
             states = look_up([entry.uri for entry in lot])
             some = []
             for entry in lot:
                 state = states.get(entry.uri)
                 if self._is_early(entry, state):
-                    held += [it.logged for it in names[entry.uri]]
+                    held += [name.logged for name in names[entry.uri]]
                     continue
                 told += names[entry.uri]
                 some.append(_change(entry, state))
@@ -277,7 +285,7 @@ class IndexChangeLog:
         entries = self._entries(position)
         if entries is None:
             raise _discontinuity(f"more than {MOST_PENDING:,} changes were logged")
-        if not position.seen <= {it.name for it in entries}:
+        if not position.seen <= {entry.name for entry in entries}:
             raise _discontinuity("changes were erased from the log")
         return entries
 
@@ -324,7 +332,7 @@ class IndexChangeLog:
         try:
             found = answer["aggregations"]
             newest = [found[name]["newest"]["value"] for name in groups]
-            times = [int(it) for it in newest if it is not None]
+            times = [int(item) for item in newest if item is not None]
             return max(times, default=None), int(found["undated"]["doc_count"])
         except (KeyError, TypeError, ValueError) as error:
             raise self._malformed(error) from error
@@ -345,7 +353,9 @@ class IndexChangeLog:
         logged = self._view.hits(
             self._place.query({"bool": {"should": since, "minimum_should_match": 1}}),
             _source=["location", "change", "lastmod"],
-            docvalue_fields=[{"field": it, "format": "epoch_millis"} for it in self._place.times],
+            docvalue_fields=[
+                {"field": time, "format": "epoch_millis"} for time in self._place.times
+            ],
         )
         found = []
         with closing(logged) as hits:
@@ -383,7 +393,7 @@ class IndexChangeLog:
 def _newest_by_resource(entries: Iterable[LogEntry]) -> list[LogEntry]:
     """Return the last change of each resource, the oldest of them first."""
     last: dict[str, LogEntry] = {}
-    for entry in sorted(entries, key=lambda it: (it.happened, it.logged)):
+    for entry in sorted(entries, key=lambda log_entry: (log_entry.happened, log_entry.logged)):
         last.pop(entry.uri, None)
         last[entry.uri] = entry
     return list(last.values())

@@ -121,9 +121,9 @@ class SearchServer:
     @property
     def address(self) -> str:
         """The server's address, for messages."""
-        it = self._settings
-        host = f"[{it.host}]" if ":" in it.host else it.host
-        return f"{it.scheme}://{host}:{it.port}{it.path}"
+        settings = self._settings
+        host = f"[{settings.host}]" if ":" in settings.host else settings.host
+        return f"{settings.scheme}://{host}:{settings.port}{settings.path}"
 
     def close(self) -> None:
         """Close the connection; nothing is to be asked any more."""
@@ -249,12 +249,14 @@ class SearchServer:
         return b"".join(parts)
 
     def _connect(self) -> http.client.HTTPConnection:
-        it = self._settings
+        settings = self._settings
         if self._tls is None:
-            self._connection = http.client.HTTPConnection(it.host, it.port, timeout=_TIMEOUT)
+            self._connection = http.client.HTTPConnection(
+                settings.host, settings.port, timeout=_TIMEOUT
+            )
         else:
             self._connection = http.client.HTTPSConnection(
-                it.host, it.port, timeout=_TIMEOUT, context=self._tls
+                settings.host, settings.port, timeout=_TIMEOUT, context=self._tls
             )
         return self._connection
 
@@ -357,11 +359,11 @@ def _reason_of(answer: bytes) -> tuple[str, str]:
         return "error", _printable(str(error or said).encode())
     causes = [error]
     if isinstance(error.get("root_cause"), list):
-        causes = [it for it in error["root_cause"] if isinstance(it, dict)] or causes
+        causes = [item for item in error["root_cause"] if isinstance(item, dict)] or causes
     kind, reason = causes[0].get("type", "error"), causes[0].get("reason", "")
     return _printable(str(kind).encode()), _printable(str(reason).encode())
 
 
 def _printable(content: bytes) -> str:
     text = content[: 4 * _MAX_SHOWN].decode(errors="replace")
-    return "".join(it if it.isprintable() else " " for it in text)[:_MAX_SHOWN]
+    return "".join(name if name.isprintable() else " " for name in text)[:_MAX_SHOWN]

@@ -156,9 +156,9 @@ class ResourceDecoder:
         if isinstance(value, str) and _BARE_MD5.fullmatch(value):
             return (Digest("md5", value.lower()),)
         found = []
-        for one in value if isinstance(value, list) else [value]:
-            for digest in map(_prefixed, _text(one).split()):
-                found += [it for it in parse_digests(digest) if it.is_usable]
+        for item in value if isinstance(value, list) else [value]:
+            for digest in map(_prefixed, _text(item).split()):
+                found += [digest for digest in parse_digests(digest) if digest.is_usable]
         self._odd += not found
         return tuple(dict.fromkeys(found))
 
@@ -166,8 +166,8 @@ class ResourceDecoder:
         if value is None:
             return ()
         found = []
-        for one in (value if isinstance(value, list) else [value])[:_MOST_LINKS]:
-            link = one if isinstance(one, Mapping) else {}
+        for item in (value if isinstance(value, list) else [value])[:_MOST_LINKS]:
+            link = item if isinstance(item, Mapping) else {}
             rel, href = _text(_first(link.get("rel"))), self._locations.uri(link.get("href"))
             if rel and href:
                 media_type = _text(_first(link.get("mime")) or _first(link.get("type")))
@@ -335,7 +335,7 @@ class DocumentLocation:
 
     def query_all_sets(self) -> Query:
         """Return the query for the documents of this kind, whatever set they are of."""
-        ours = [it for it in self.filters if "resource_set" not in it.get("term", {})]
+        ours = [fields for fields in self.filters if "resource_set" not in fields.get("term", {})]
         return {"bool": {"filter": ours}}
 
     def format_date(self, moment: datetime) -> str:
@@ -417,7 +417,7 @@ def _find_location(
     mapping: Mapping[str, Any],
     doc_type: str,
 ) -> DocumentLocation:
-    all_fields = [_fields(index, one) for one in mapping.values()]
+    all_fields = [_fields(index, item) for item in mapping.values()]
     nested, times, plain = set(), set(TIMES), False
     for fields in all_fields:
         location = _get(fields, "location")
@@ -452,13 +452,15 @@ def _filters(settings: IndexSettings, doc_type: str) -> Iterator[Query]:
 def _identity(server: SearchServer, index: str) -> str:
     found = server.request("GET", f"/{segment(index)}/_settings")
     return " ".join(
-        sorted(str(_get(_get(it, "settings"), "index").get("uuid")) for it in found.values())
+        sorted(str(_get(_get(item, "settings"), "index").get("uuid")) for item in found.values())
     )
 
 
 def _fields(index: str, mapping: object) -> Mapping[str, Any]:
     mappings = _get(mapping, "mappings")
-    if "properties" not in mappings and any("properties" in _get(mappings, it) for it in mappings):
+    if "properties" not in mappings and any(
+        "properties" in _get(mappings, mapping) for mapping in mappings
+    ):
         raise _bad_mapping(index, "it has types of documents, which servers had before version 7")
     return _get(mappings, "properties")
 

@@ -59,8 +59,8 @@ class IndexSettings:
     @property
     def fingerprint(self) -> str:
         """What is another when the same documents would mean other resources."""
-        it = (self.resource_set, self.resource_type, self.resource_root_dir, self.url_prefix)
-        return hashlib.sha256("\n".join(it).encode()).hexdigest()[:16]
+        item = (self.resource_set, self.resource_type, self.resource_root_dir, self.url_prefix)
+        return hashlib.sha256("\n".join(item).encode()).hexdigest()[:16]
 
 
 def parse_settings(options: AccountOptions) -> IndexSettings:

@@ -111,11 +111,11 @@ class DaskEngine:
         except ImportError as error:
             found = {"the scheduler": error}
         found |= self._client.run(pkgutil.resolve_name, _OURS, on_error="return")
-        others = [(where, it) for where, it in found.items() if it != __version__]
+        others = [(where, item) for where, item in found.items() if item != __version__]
         if others:
             raise EngineError(
                 f"resourcesync {__version__} is not where units are done",
-                evidence=tuple((where, f"{it}"[:200]) for where, it in others[:_NAMED]),
+                evidence=tuple((where, f"{item}"[:200]) for where, item in others[:_NAMED]),
                 hint=f"on the scheduler and each worker: pip install resourcesync=={__version__}",
             )
 

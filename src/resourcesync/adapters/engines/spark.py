@@ -145,7 +145,7 @@ def cause_of(text: str) -> str:
     It has the stack of Java, within it that of Python, and the cause at some place in the middle.
     """
     found = (cause.search(text) for cause in _CAUSES)
-    best = next((it[1] for it in found if it), "no cause")
+    best = next((match[1] for match in found if match), "no cause")
     return " ".join(best.split())[:_LONGEST]
 
 

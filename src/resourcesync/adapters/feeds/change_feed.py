@@ -95,7 +95,7 @@ def decode_entry(line: bytes, name: str) -> Change | Omission:
 def printable(line: bytes) -> str:
     """Return the beginning of something that was told, fit to be printed."""
     text = line[:_SHOWN].decode("utf-8", "replace").strip()
-    return "".join(one if one.isprintable() else "\ufffd" for one in text) or "an empty line"
+    return "".join(name if name.isprintable() else "\ufffd" for name in text) or "an empty line"
 
 
 class DecodedEvent(NamedTuple):

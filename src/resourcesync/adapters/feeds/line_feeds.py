@@ -137,8 +137,10 @@ def files_since(
             if is_position_in(current, place):
                 yield current, place.offset
                 return
-        beside = [stack.enter_context(it) for it in _rotated_files(path, current)]
-        mine = [number for number, it in enumerate(beside) if is_position_in(it, place)]
+        beside = [stack.enter_context(file) for file in _rotated_files(path, current)]
+        mine = [
+            number for number, binary_io in enumerate(beside) if is_position_in(binary_io, place)
+        ]
         if not mine and place.offset and not accept_gaps:
             raise gap_error(
                 f"{path} was cut or replaced, and what it was before is not beside it",

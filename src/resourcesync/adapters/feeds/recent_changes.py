@@ -234,4 +234,4 @@ def _moment(said: _RecentChange) -> datetime | None:
 
 
 def _listed(text: str) -> list[str]:
-    return [one.strip() for one in text.split(",") if one.strip()]
+    return [name.strip() for name in text.split(",") if name.strip()]

@@ -146,7 +146,9 @@ def _guard_redis(name: str) -> Iterator[None]:
     try:
         yield
     except exceptions.RedisError as error:
-        kind, words = next((one, said) for types, one, said in kinds if isinstance(error, types))
+        kind, words = next(
+            (source_error, said) for types, source_error, said in kinds if isinstance(error, types)
+        )
         raise kind(
             f"the stream {name} of Redis {words}", evidence=(("got", str(error)[:300]),)
         ) from error

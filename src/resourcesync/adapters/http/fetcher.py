@@ -203,4 +203,4 @@ class CurlFetcher:
 def _may_need_authorities(settings: FetchSettings) -> bool:
     """Whether TLS is to be expected: reading a file of authorities takes a tenth of a second."""
     named = (settings.proxy, *settings.trusted_origins)
-    return not settings.trusted_origins or any(one.startswith("https:") for one in named)
+    return not settings.trusted_origins or any(name.startswith("https:") for name in named)

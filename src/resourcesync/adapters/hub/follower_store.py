@@ -69,12 +69,12 @@ class FileFollowers:
         """
         if not shared.exists():
             return
-        known = {(it.name, it.topic) for it in self.subscriptions()}
+        known = {(subscription.name, subscription.topic) for subscription in self.subscriptions()}
         with closing(FileFollowers(shared)) as others:
-            for it in filter(is_ours, others.subscriptions()):
-                if (it.name, it.topic) not in known:
-                    self.save(it)
-                others.remove(it)
+            for subscription in filter(is_ours, others.subscriptions()):
+                if (subscription.name, subscription.topic) not in known:
+                    self.save(subscription)
+                others.remove(subscription)
 
     def find_token(self, token: str) -> ChannelSubscription | None:
         """Return the subscription that has a token, in use, asked for or former."""
@@ -117,21 +117,21 @@ class FileFollowers:
             )
 
 
-def _row(it: ChannelSubscription) -> tuple[object, ...]:
+def _row(subscription: ChannelSubscription) -> tuple[object, ...]:
     return (
-        it.name,
-        it.topic,
-        it.hub,
-        it.state.value,
-        it.token,
-        it.secret,
-        it.next_token,
-        it.next_secret,
-        it.previous_token,
-        it.lease_until,
-        it.attempts,
-        it.due,
-        it.base,
+        subscription.name,
+        subscription.topic,
+        subscription.hub,
+        subscription.state.value,
+        subscription.token,
+        subscription.secret,
+        subscription.next_token,
+        subscription.next_secret,
+        subscription.previous_token,
+        subscription.lease_until,
+        subscription.attempts,
+        subscription.due,
+        subscription.base,
     )
 
 

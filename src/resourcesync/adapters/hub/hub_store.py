@@ -233,14 +233,16 @@ class FileHub:
     def record_outcomes(self, outcomes: Iterable[DeliveryOutcome]) -> None:
         """Remember how deliveries ended, all or none."""
         with self._database.writing() as connection:
-            for it in outcomes:
-                if it.is_over:
-                    connection.execute("DELETE FROM subscription WHERE number = ?", (it.number,))
+            for outcome in outcomes:
+                if outcome.is_over:
+                    connection.execute(
+                        "DELETE FROM subscription WHERE number = ?", (outcome.number,)
+                    )
                 else:
                     connection.execute(
                         "UPDATE subscription SET delivered = max(delivered, ?), attempts = ?,"
                         " due_us = ? WHERE number = ?",
-                        (it.delivered, it.attempts, it.due, it.number),
+                        (outcome.delivered, outcome.attempts, outcome.due, outcome.number),
                     )
 
     # --- payloads -------------------------------------------------------------------------------

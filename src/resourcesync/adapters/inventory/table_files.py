@@ -220,7 +220,7 @@ def read_changes(file: Path, start: int, stop: int) -> Iterator[tuple[Sequence[s
 def _run(piece: Any) -> ResourceRun:
     return ResourceRun(
         uris=piece.column("uri").to_pylist(),
-        lastmods=[_moment(it) for it in piece.column("lastmod").to_pylist()],
+        lastmods=[_moment(item) for item in piece.column("lastmod").to_pylist()],
         lengths=piece.column("length").to_pylist(),
         hashes=piece.column("hash").to_pylist(),
         media_types=piece.column("type").to_pylist(),

@@ -80,7 +80,7 @@ def normalizing_query(found: Mapping[str, str], given: Mapping[str, str], source
 def _select_columns(found: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
     chosen = {}
     for key, usual in COLUMN_NAMES.items():
-        column = given.get(key) or next((one for one in usual if one in found), None)
+        column = given.get(key) or next((name for name in usual if name in found), None)
         if column is not None and column not in found:
             raise ConfigurationError(
                 f"the table has no column {column!r:.100}",
@@ -102,16 +102,16 @@ def _moment(column: str | None, found: Mapping[str, str]) -> tuple[str, str]:
     """Return what gives a column's microseconds, and when it says something that is no time."""
     if column is None:
         return "CAST(NULL AS BIGINT)", "false"
-    kind, it = found[column], sql_identifier(column)
+    kind, name = found[column], sql_identifier(column)
     if kind.startswith("TIMESTAMP WITH") or kind == "DATE":
-        read = f"epoch_us({it})"
+        read = f"epoch_us({name})"
     elif kind.startswith("TIMESTAMP"):
-        read = f"epoch_us(CAST({it} AS TIMESTAMP))"
+        read = f"epoch_us(CAST({name} AS TIMESTAMP))"
     elif kind == "VARCHAR":
-        it = f"nullif(trim({it}), '')"
-        read = f"epoch_us(TRY_CAST({it} AS TIMESTAMPTZ))"
+        name = f"nullif(trim({name}), '')"
+        read = f"epoch_us(TRY_CAST({name} AS TIMESTAMPTZ))"
     elif kind.endswith(("INT", "INTEGER")):
-        read = f"TRY_CAST({it} AS BIGINT)"
+        read = f"TRY_CAST({name} AS BIGINT)"
     else:
         raise ConfigurationError(
             f"the column {column!r} is of the type {kind}, which says no time",
@@ -119,7 +119,7 @@ def _moment(column: str | None, found: Mapping[str, str]) -> tuple[str, str]:
         )
     return (
         read,
-        f"{it} IS NOT NULL AND coalesce({read} NOT BETWEEN {_EARLIEST} AND {_LATEST}, true)",
+        f"{name} IS NOT NULL AND coalesce({read} NOT BETWEEN {_EARLIEST} AND {_LATEST}, true)",
     )
 
 
@@ -135,8 +135,8 @@ def _hash(chosen: Mapping[str, str], found: Mapping[str, str]) -> str:
         return f"coalesce(trim(CAST({sql_identifier(chosen['hash'])} AS VARCHAR)), '')"
     for key, algorithm in (("sha256", "sha-256"), ("md5", "md5")):
         if key in chosen:
-            it = sql_identifier(chosen[key])
-            read = f"hex({it})" if found[chosen[key]] == "BLOB" else f"CAST({it} AS VARCHAR)"
+            name = sql_identifier(chosen[key])
+            read = f"hex({name})" if found[chosen[key]] == "BLOB" else f"CAST({name} AS VARCHAR)"
             return f"coalesce('{algorithm}:' || lower(nullif(trim({read}), '')), '')"
     return "''"
 

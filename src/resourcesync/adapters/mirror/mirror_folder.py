@@ -295,7 +295,7 @@ def _check(found: FollowedSets) -> None:
     """
     if found.version != 1:
         raise ValueError(f"version {found.version}")
-    names = [one.folder for one in found.sets]
+    names = [followed_set.folder for followed_set in found.sets]
     if len({name.lower() for name in names}) != len(names):
         raise ValueError("two sets in one folder")
     for name in names:
@@ -382,8 +382,8 @@ def probe_file_system(folder: Path) -> FileSystem:
     )
 
 
-def _are_two(folder: Path, one: str, other: str) -> bool:
-    path = folder / one
+def _are_two(folder: Path, name: str, other: str) -> bool:
+    path = folder / name
     try:
         path.touch(exist_ok=False)
         return not os.path.lexists(folder / other)

@@ -371,7 +371,7 @@ class SqliteMirrorState(MirrorLogs):
 
     def commit(self, step: StateTransaction) -> None:
         """Store a step durably: all of it, or nothing. What changes nothing is not written."""
-        notes = [(key, it) for key, it in (step.notes or {}).items() if self.note(key) != it]
+        notes = [(key, name) for key, name in (step.notes or {}).items() if self.note(key) != name]
         if not notes and replace(step, notes=None, now=0) == _NOTHING:
             return
         settled = [(uri,) for uri in step.completed]
@@ -489,6 +489,6 @@ def detach_state(path: Path) -> None:
         state.check()
     try:
         with closing(sqlite3.connect(path)) as db, db:
-            db.executemany("DELETE FROM note WHERE key = ?", [(it,) for it in _OF_ITS_FOLDER])
+            db.executemany("DELETE FROM note WHERE key = ?", [(name,) for name in _OF_ITS_FOLDER])
     except sqlite3.Error as error:
         raise StateError(f"the mirror's memory is damaged: {error}") from error

@@ -204,7 +204,7 @@ class TabledState(SqliteMirrorState):
         """Have the say on some URIs from now on: what the table has of them is here, too."""
         unknown = sorted({uri for uri in uris if uri not in self._recalled})
         if len(self._recalled) > _MOST_RECALLED:
-            self._recalled = {uri: it for uri in uris if (it := self._recalled.get(uri))}
+            self._recalled = {uri: copy for uri in uris if (copy := self._recalled.get(uri))}
         if unknown:
             self._recalled.update((copy.uri, copy) for copy in self._find(unknown))
         found = [known for uri in uris if (known := self._recalled.get(uri)) is not None]

@@ -206,7 +206,9 @@ class Harvest:
         least = parse_datestamp(self._choice.begin)
         if not state.is_full:
             since = parse_datestamp(state.since) or began
-            again = max(it for it in (_before(since, self._choice.overlap), least) if it)
+            again = max(
+                moment for moment in (_before(since, self._choice.overlap), least) if moment
+            )
             if earliest is not None and earliest <= since:  # some refuse to look before it
                 again = max(again, earliest)
             yield _stamp(again), ""

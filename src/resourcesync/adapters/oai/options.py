@@ -76,13 +76,15 @@ class OaiOptions:
 
     def digest(self, base_uri: str) -> str:
         """Return what differs when what would be published differs."""
-        told = [getattr(self, it.name) for it in fields(self) if it.name not in _NOT_DIGESTED]
+        told = [
+            getattr(self, field.name) for field in fields(self) if field.name not in _NOT_DIGESTED
+        ]
         return hashlib.sha256(msgspec.json.encode([base_uri, told])).hexdigest()
 
     def select_files(self, findings: ItemMetadata) -> tuple[MetadataFile, ...]:
         """Return the files that are published, if everybody may have them."""
-        found = (self._rewritten(it) for it in findings.files if self._is_selected(it))
-        return tuple({it.uri: it for it in found}.values())
+        found = (self._rewritten(file) for file in findings.files if self._is_selected(file))
+        return tuple({file.uri: file for file in found}.values())
 
     def is_restricted(self, findings: ItemMetadata) -> bool:
         """Whether the metadata says that not everybody may have the files."""

@@ -284,7 +284,10 @@ def open_provider(endpoint: Endpoint, choice: OaiOptions, *, has_sets: bool) -> 
             evidence=(sent_evidence(f"{endpoint.address}: Identify"), RETAINED),
             hint="give the base URL of its OAI-PMH, such as oai:https://HOST/oai/request",
         )
-    formats = {it.prefix: it.namespace or it.schema for it in endpoint.formats()}
+    formats = {
+        metadata_format.prefix: metadata_format.namespace or metadata_format.schema
+        for metadata_format in endpoint.formats()
+    }
     prefixes = choice.prefixes or tuple(
         prefix for prefix in sorted(formats) if prefix not in choice.files_from
     )

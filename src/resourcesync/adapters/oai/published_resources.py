@@ -109,7 +109,7 @@ class PublishedResources:
             for uri, media_type in connection.execute(_DESCRIBED, (identifier,))
         ]
         for row in rows:
-            others = [it[2] for it in rows if it[2] != row[2]]
+            others = [item[2] for item in rows if item[2] != row[2]]
             resource = self._metadata(row, described, others)
             _store_resource(connection, resource.uri, ndjson.write(resource))
 
@@ -128,8 +128,8 @@ class PublishedResources:
                 *described,
                 *self._collections(json.loads(sets)),
                 *(
-                    Link(rel=Relation.ALTERNATE, href=uri_of(self._base_uri, it), media_type=XML)
-                    for it in others
+                    Link(rel=Relation.ALTERNATE, href=uri_of(self._base_uri, other), media_type=XML)
+                    for other in others
                 ),
             ),
         )

@@ -146,7 +146,7 @@ class Bucket:
         self._if_absent = self._open_s3(copy_if_not_exists="header:If-None-Match:*")
 
     def _open_s3(self, **settings: str) -> Any:  # obstore is imported when it is needed
-        first, longest = (timedelta(seconds=it) for it in self._pauses)
+        first, longest = (timedelta(seconds=pause) for pause in self._pauses)
         try:
             return self._obstore.store.S3Store(
                 self.name,
@@ -238,9 +238,9 @@ class Bucket:
                 page = next(pages, None)
             if page is None:
                 return
-            for one in page:
-                if one["path"].startswith(prefix):
-                    yield _bucket_object(one)
+            for item in page:
+                if item["path"].startswith(prefix):
+                    yield _bucket_object(item)
 
     # --- writing ---
 

@@ -111,7 +111,9 @@ class BucketOriginals:
 
     def prefetch(self, originals: Sequence[Original]) -> None:
         """Begin to read these, several at a time: they are measured next."""
-        self._begun = {it: self._pool.submit(self._measure, it) for it in originals}
+        self._begun = {
+            original: self._pool.submit(self._measure, original) for original in originals
+        }
 
     def measure(self, original: Original) -> tuple[Resource, str]:
         """Read an object once; return the resource with its digests, and its fingerprint.

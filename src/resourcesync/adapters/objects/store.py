@@ -304,7 +304,11 @@ class BucketStore:
 
     def keys(self, prefix: str) -> Iterator[str]:
         """Yield all keys that begin so, but for those of what is on its way and of the hold."""
-        return (one.key for one in self._bucket.list(prefix) if not one.key.startswith(_OWN))
+        return (
+            bucket_object.key
+            for bucket_object in self._bucket.list(prefix)
+            if not bucket_object.key.startswith(_OWN)
+        )
 
     def lock(self, who: str) -> AbstractContextManager[None]:
         """Keep every other holder out while the block runs; see ``Lease``."""
@@ -343,9 +347,10 @@ class _VerifiedBlocks:
     def __iter__(self) -> Iterator[bytes]:
         content = self._content
         known = sorted(
-            filter(lambda it: it.is_usable, content.digests), key=lambda it: len(it.value)
+            filter(lambda digest: digest.is_usable, content.digests),
+            key=lambda digest: len(digest.value),
         )
-        named = [(it, hashlib.new(it.algorithm.replace("-", ""))) for it in known[-1:]]
+        named = [(digest, hashlib.new(digest.algorithm.replace("-", ""))) for digest in known[-1:]]
         left = content.length
         while block := content.stream.read(min(_BLOCK, left + 1)):
             left -= len(block)

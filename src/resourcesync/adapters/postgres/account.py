@@ -130,7 +130,9 @@ class PostgresAccount:
             return replace(position, after=to, to=""), []
         row = (int(last[0]), int(last[1]))
         page = statements.page(self._layout, rows.expressions, unread, row)
-        changes = [it for some in reading.copy_rows(page) for it in self._page_changes(rows, some)]
+        changes = [
+            change for some in reading.copy_rows(page) for change in self._page_changes(rows, some)
+        ]
         if int(last[2]) < statements.PAGE:
             return replace(position, after=to, to="", row=row), changes
         return replace(position, to=to, row=row), changes
@@ -138,7 +140,7 @@ class PostgresAccount:
     def _page_changes(self, rows: RowDecoder, page: Sequence[Row]) -> Iterator[Change]:
         """Yield what became of the keys: as it is now, or gone."""
         keys = len(self._layout.key)
-        places = [self._layout.key.index(it) + 1 for it in self._layout.uri.fields]
+        places = [self._layout.key.index(field) + 1 for field in self._layout.uri.fields]
         columns = [[row[at] for row in page] for at in places]
         present = [row[keys + 2 :] for row in page if row[keys + 1] is not None]
         found = iter(rows.resources(present) if present else ())

@@ -175,7 +175,7 @@ def _read_log_state(reading: ReadTransaction, layout: TableLayout, row: LogRow) 
         return None
     incarnation, pruned_to, has_row, compared = state
     _check_compared(reading, layout, compared)
-    names = ".".join(str(it) for it in sorted(set(tables)))
+    names = ".".join(str(table) for table in sorted(set(tables)))
     if is_standby:  # it does not know who else is writing: only what is older than all of them
         snapshot = f"{snapshot_xmin(snapshot)}:{snapshot_xmin(snapshot)}:"
     return _LogState(
@@ -189,7 +189,7 @@ def _read_log_state(reading: ReadTransaction, layout: TableLayout, row: LogRow) 
 
 def _check_compared(reading: ReadTransaction, layout: TableLayout, compared: list[str]) -> None:
     """Refuse to publish what the log does not know of: it would never be seen to change."""
-    unnoticed = [it for it in layout.compared if it not in compared]
+    unnoticed = [name for name in layout.compared if name not in compared]
     if not compared or not (unnoticed or not layout.compared):
         return
     there = reading.column_types(statements.watched(layout))

@@ -64,7 +64,7 @@ class Template:
             reserved.append(_RESERVED if field[1] else _ANYTHING)
             end = field.end()
         literals.append(text[end:])
-        if any("{" in it or "}" in it for it in literals):
+        if any("{" in literal or "}" in literal for literal in literals):
             raise ConfigurationError(
                 f"{text[:200]!r}: a brace has no partner", hint="write https://HOST/{COLUMN}"
             )
@@ -85,13 +85,13 @@ class Template:
         if not self.fields:
             return repeat(self.literals[0], count)
         encoded = [
-            column if safe is None else [_encoded(it, safe) for it in column]
+            column if safe is None else [_encoded(name, safe) for name in column]
             for column, safe in zip(columns, self.reserved, strict=True)
         ]
         first, *rest = self.literals
         if len(encoded) == 1:
             last = rest[0]
-            return ("" if it is None else f"{first}{it}{last}" for it in encoded[0])
+            return ("" if name is None else f"{first}{name}{last}" for name in encoded[0])
         return (_joined(first, rest, values) for values in zip(*encoded, strict=True))
 
 
@@ -209,7 +209,9 @@ def parse_layout(values: Mapping[str, str], base_uri: str) -> TableLayout:
         for key, value in sorted(given.items())
         if key.startswith(_LINK)
     )
-    said = (it for template in (*texts.values(), *dict(links).values()) for it in template.fields)
+    said = (
+        field for template in (*texts.values(), *dict(links).values()) for field in template.fields
+    )
     published = (*uri.fields, *columns.values(), *digests.values(), *said)
     layout = TableLayout(
         table=table,
@@ -326,14 +328,14 @@ def _joins(text: str) -> tuple[tuple[TableName, tuple[str, ...]], ...]:
             raise ConfigurationError(
                 f"joins={text[:200]!r} cannot be read", hint="write joins=TABLE(COLUMN),…"
             )
-        columns = tuple(it.strip() for it in match[2].split(","))
+        columns = tuple(name.strip() for name in match[2].split(","))
         found.append((_name(match[1]), columns))
         end = match.end()
     return tuple(found)
 
 
 def _compared(text: str, published: tuple[str, ...]) -> tuple[str, ...]:
-    named = tuple(it.strip() for it in text.split(",") if it.strip())
+    named = tuple(name.strip() for name in text.split(",") if name.strip())
     return tuple(dict.fromkeys(named or published))
 
 

@@ -42,11 +42,11 @@ def migration(layout: TableLayout) -> str:
 
 
 def _parts(layout: TableLayout) -> Iterator[str]:
-    tables = ", ".join(named(it) for it in layout.watched)
+    tables = ", ".join(named(item) for item in layout.watched)
     yield f"-- By this, resourcesync follows the changes of {tables}. PostgreSQL 13 or later."
     yield "-- Its owner runs it once: psql -v ON_ERROR_STOP=1 -f THIS DATABASE"
     yield "BEGIN;"
-    for schema in dict.fromkeys(it[0] for it in (layout.log, layout.table) if len(it) > 1):
+    for schema in dict.fromkeys(item[0] for item in (layout.log, layout.table) if len(item) > 1):
         if schema == "resourcesync":
             yield f"CREATE SCHEMA IF NOT EXISTS {quoted(schema)};"
     if layout.is_catalogue:
@@ -124,8 +124,8 @@ def _changed(key: tuple[str, ...], compared: tuple[str, ...]) -> str:
 
 
 def _logged(layout: TableLayout, key: tuple[str, ...], rows: str) -> str:
-    texts = ", ".join(f'{quoted(it)}::text COLLATE "C"' for it in key)
-    there = " AND ".join(f"{quoted(it)} IS NOT NULL" for it in key)
+    texts = ", ".join(f'{quoted(name)}::text COLLATE "C"' for name in key)
+    there = " AND ".join(f"{quoted(name)} IS NOT NULL" for name in key)
     return f"""\
     INSERT INTO {named(layout.log)} ({listed(layout.key)})
         SELECT DISTINCT ON ({texts}) {listed(key)}
@@ -197,9 +197,9 @@ REVOKE ALL ON FUNCTION {own(layout, "prune")}(interval) FROM PUBLIC;
 
 def _grants(layout: TableLayout) -> str:
     reader = quoted(layout.reader)
-    schemas = dict.fromkeys(it[0] for it in (layout.log, *layout.watched) if len(it) > 1)
+    schemas = dict.fromkeys(item[0] for item in (layout.log, *layout.watched) if len(item) > 1)
     tables = [named(layout.log), own(layout, "state"), *map(named, layout.watched)]
-    usage = [f"GRANT USAGE ON SCHEMA {quoted(it)} TO {reader};" for it in schemas]
+    usage = [f"GRANT USAGE ON SCHEMA {quoted(schema)} TO {reader};" for schema in schemas]
     return "\n".join((*usage, f"GRANT SELECT ON {', '.join(tables)} TO {reader};"))
 
 
@@ -209,7 +209,7 @@ def _undoing(layout: TableLayout) -> str:
         for table in layout.watched
         for event in statements.triggers_of(layout)
     ]
-    names = ", ".join(f"{it}()" for it in functions)
+    names = ", ".join(f"{function}()" for function in functions)
     return f"""
 -- To undo it:
 -- DROP FUNCTION {names} CASCADE;

@@ -48,15 +48,15 @@ class RowDecoder:
         self._types = types
         self._warned: set[str] = set()
         self._places: dict[str, int] = {}
-        self.uri_at = [self._text(it) for it in layout.uri.fields]
-        texts = [*layout.texts.values(), *(it for _, it in layout.links)]
-        self._texts_at = {it: [self._text(name) for name in it.fields] for it in texts}
+        self.uri_at = [self._text(field) for field in layout.uri.fields]
+        texts = [*layout.texts.values(), *(template for _, template in layout.links)]
+        self._texts_at = {text: [self._text(name) for name in text.fields] for text in texts}
         columns = layout.columns
         self._lastmod = self._select("lastmod", "{}::timestamptz")
         self._length = self._select("length", "{}::bigint")
         self._hash = self._text(columns["hash"]) if "hash" in columns else None
         self._links = self._select("links", f"left({{}}::text, {_MAX_LINKS + 1})")
-        self._digests = {name: self._digest(it) for name, it in layout.digests.items()}
+        self._digests = {name: self._digest(text) for name, text in layout.digests.items()}
         self.expressions = tuple(self._places)
 
     def resources(self, rows: Sequence[Row]) -> list[Resource]:
@@ -118,11 +118,14 @@ class RowDecoder:
     def _all_digests(self, count: int, columns: Sequence[Column]) -> Iterable[tuple[Digest, ...]]:
         told = [self._bare(name, columns[at]) for name, at in self._digests.items()]
         bare: Iterable[tuple[Digest | None, ...]] = zip(*told, strict=True)
-        found = [tuple(filter(None, it)) for it in bare] if told else [()] * count
+        found = [tuple(filter(None, item)) for item in bare] if told else [()] * count
         if self._hash is None:
             return found
         texts = columns[self._hash]
-        return ((*one, *self._usable(it or "", one)) for it, one in zip(texts, found, strict=True))
+        return (
+            (*item, *self._usable(name or "", item))
+            for name, item in zip(texts, found, strict=True)
+        )
 
     def _bare(self, name: str, column: Column) -> Iterator[Digest | None]:
         fits = _FORMS[name].fullmatch
@@ -136,7 +139,7 @@ class RowDecoder:
                 yield digest if digest.is_usable else None
 
     def _usable(self, text: str, known: tuple[Digest, ...]) -> Iterator[Digest]:
-        names = {it.algorithm for it in known}
+        names = {digest.algorithm for digest in known}
         for digest in parse_digests(text):
             if not digest.is_usable:
                 self._warn_once("hash", text)
@@ -154,7 +157,7 @@ class RowDecoder:
         else:
             told = iter((None,) * count)
         for links, more in zip(by_rule, told, strict=True):
-            yield (*compress(links, (it.href for it in links)), *(more or ()))
+            yield (*compress(links, (link.href for link in links)), *(more or ()))
 
     def _warn_once(self, what: str, value: str) -> None:
         """Say once for each kind of value that some are left out."""

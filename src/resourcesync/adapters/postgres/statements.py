@@ -57,7 +57,7 @@ def watched(layout: TableLayout) -> str:
 
 def all_rows(layout: TableLayout, expressions: Iterable[str]) -> str:
     """Return the statement that tells all resources."""
-    there = " AND ".join(f"{ROW}.{quoted(it)} IS NOT NULL" for it in layout.key)
+    there = " AND ".join(f"{ROW}.{quoted(name)} IS NOT NULL" for name in layout.key)
     return (
         f"COPY (SELECT {', '.join(expressions)} FROM {source(layout)} WHERE {there})"  # noqa: S608 - the same
         " TO STDOUT"
@@ -66,8 +66,8 @@ def all_rows(layout: TableLayout, expressions: Iterable[str]) -> str:
 
 def server_state(layout: TableLayout) -> str:
     """Return the statement that tells where the server and the log stand."""
-    tables = ", ".join(f"to_regclass({text(named(it))})" for it in layout.watched) or "NULL"
-    triggers = ", ".join(text(it) for it in triggers_of(layout).values())
+    tables = ", ".join(f"to_regclass({text(named(item))})" for item in layout.watched) or "NULL"
+    triggers = ", ".join(text(name) for name in triggers_of(layout).values())
     return f"""
 SELECT pg_current_snapshot()::text, pg_is_in_recovery(),
     (SELECT system_identifier::text FROM pg_control_system()),
@@ -88,8 +88,8 @@ def weak_triggers(layout: TableLayout) -> str:
 
     They are made to write always. Who disables and enables them, as pg_dump does, leaves them so.
     """
-    tables = ", ".join(f"to_regclass({text(named(it))})" for it in layout.watched) or "NULL"
-    triggers = ", ".join(text(it) for it in triggers_of(layout).values())
+    tables = ", ".join(f"to_regclass({text(named(item))})" for item in layout.watched) or "NULL"
+    triggers = ", ".join(text(name) for name in triggers_of(layout).values())
     return f"""
 SELECT coalesce(string_agg(format(
     'ALTER TABLE %s ENABLE ALWAYS TRIGGER %I;', tgrelid::regclass, tgname
@@ -101,7 +101,7 @@ WHERE tgrelid IN ({tables}) AND tgname IN ({triggers}) AND tgenabled = 'O'
 def triggers_of(layout: TableLayout) -> dict[str, str]:
     """Return the names of the triggers by what they are for."""
     log = layout.log[-1]
-    return {it: f"{log}_{it}" for it in ("inserted", "updated", "deleted", "truncated")}
+    return {name: f"{log}_{name}" for name in ("inserted", "updated", "deleted", "truncated")}
 
 
 def state(layout: TableLayout, row: tuple[int, int]) -> str:
@@ -163,16 +163,16 @@ def page(
     The columns: when the key changed last, the key, whether there is such a row, the expressions.
     """
     transaction, number = end
-    keys = [f"{quoted(it)}::text" for it in layout.key]
-    same = " AND ".join(f"{ROW}.{it} = told.{it}" for it in map(quoted, layout.key))
-    same += "".join(f" AND {ROW}.{it} = told.{it}" for it in keys)  # an equal one is another URI
+    keys = [f"{quoted(name)}::text" for name in layout.key]
+    same = " AND ".join(f"{ROW}.{name} = told.{name}" for name in map(quoted, layout.key))
+    same += "".join(f" AND {ROW}.{key} = told.{key}" for key in keys)  # an equal one is another URI
     # Without OFFSET the planner would work out all of a query that groups, and then join.
     by_key = " OFFSET 0" if layout.query else ""
-    found = ", ".join(f"{it} AS found_{at}" for at, it in enumerate(expressions))
+    found = ", ".join(f"{name} AS found_{at}" for at, name in enumerate(expressions))
     columns = ", ".join(f"found.found_{at}" for at in range(len(expressions)))
     return f"""
 COPY (
-    SELECT told.log_at, {", ".join(f"left(told.{it}, 2049)" for it in keys)}, found.is_there,
+    SELECT told.log_at, {", ".join(f"left(told.{key}, 2049)" for key in keys)}, found.is_there,
         {columns}
     FROM (
         SELECT DISTINCT ON ({", ".join(keys)}) {listed(layout.key)}, log_at

@@ -410,8 +410,11 @@ def _stored(file: int) -> StoredObject:
 
 
 def _write(file: int, key: str, content: ObjectContent) -> None:
-    usable = sorted((it for it in content.digests if it.is_usable), key=lambda it: len(it.value))
-    named = [(it, hashlib.new(it.algorithm.replace("-", ""))) for it in usable[-1:]]
+    usable = sorted(
+        (digest for digest in content.digests if digest.is_usable),
+        key=lambda digest: len(digest.value),
+    )
+    named = [(digest, hashlib.new(digest.algorithm.replace("-", ""))) for digest in usable[-1:]]
     left = content.length
     while block := content.stream.read(min(_BLOCK, left + 1)):
         left -= len(block)

@@ -169,13 +169,13 @@ class _SitemapReader:
         if named:
             return list(dict.fromkeys(named))
         offered = offered_sets(self._documents, address)
-        if not all(one.is_sitemap for one in offered):
+        if not all(offered_set.is_sitemap for offered_set in offered):
             raise ConfigurationError(
                 f"{address} is a ResourceSync Source already",
                 evidence=(("found", offered[0].uri),),
                 hint=f"make a mirror of it: resourcesync pull {address} FOLDER",
             )
-        return [one.uri for one in offered]
+        return [offered_set.uri for offered_set in offered]
 
     def _named(self, robots: str) -> tuple[str, ...]:
         try:
@@ -242,9 +242,11 @@ class _SitemapReader:
         place = document.uri
         self._listing.add(
             _listed(
-                Resource(uri=it.uri or f"an entry without a location ({place}, line {it.line})")
+                Resource(
+                    uri=entry.uri or f"an entry without a location ({place}, line {entry.line})"
+                )
             )
-            for it in refused
+            for entry in refused
         )
         refused.clear()
 

@@ -313,7 +313,9 @@ class Measurer:
         known = self._memory.find([row.uri for row in rows])
         asked = [row for row in rows if self._needs_request(row, known.get(row.uri))]
         found: dict[str, MeasuredResource | None] = {**known, **self._request_all(asked, known)}
-        kept = [self._storable(it) for row in rows if (it := found.get(row.uri)) is not None]
+        kept = [
+            self._storable(resource) for row in rows if (resource := found.get(row.uri)) is not None
+        ]
         self._memory.store(kept, (self._last, rows[-1].uri))
         self._last = rows[-1].uri
         self._unsettled.clear()

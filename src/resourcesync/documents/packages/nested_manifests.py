@@ -151,7 +151,9 @@ def _opening(header: Header) -> bytes:
         "until": header.until,
         "modified": header.modified,
     }
-    told = "".join(f' {name}="{format_w3c(it)}"' for name, it in times.items() if it is not None)
+    told = "".join(
+        f' {name}="{format_w3c(moment)}"' for name, moment in times.items() if moment is not None
+    )
     return (
         '<?xml version="1.0" encoding="UTF-8"?>\n'
         f'<urlset xmlns="{SITEMAP_NS}" xmlns:rs="{RS_NS}">\n'

@@ -158,7 +158,7 @@ def _placed(entries: Sequence[ManifestEntry], first: int = 0) -> list[ManifestEn
         new_path(index, entry.uri) if content_of(entry) is not None else ""
         for index, entry in enumerate(entries, first)
     ]
-    resources = [it if isinstance(it, Resource) else it.resource for it in entries]
+    resources = [entry if isinstance(entry, Resource) else entry.resource for entry in entries]
     columns: dict[str, Iterable[Any]] = dict(
         zip(_FIELDS, zip(*map(_values_of, resources), strict=True), strict=True)
     )
@@ -169,5 +169,5 @@ def _placed(entries: Sequence[ManifestEntry], first: int = 0) -> list[ManifestEn
     ]
 
 
-_FIELDS: Final = tuple(it.name for it in fields(Resource))
+_FIELDS: Final = tuple(field.name for field in fields(Resource))
 _values_of: Final = attrgetter(*_FIELDS)

@@ -296,7 +296,9 @@ class PackageReader:
         """
         members = self._container.members
         return [
-            it.name for it, is_listed in zip(members, self._listed, strict=True) if not is_listed
+            member.name
+            for member, is_listed in zip(members, self._listed, strict=True)
+            if not is_listed
         ]
 
     def linked(self, link: Link) -> Iterator[bytes]:
@@ -348,14 +350,16 @@ class PackageReader:
     def _member(
         self, index: int, entry: ManifestEntry, found: int, fault: MemberFault | None
     ) -> ManifestMember:
-        it = content_of(entry)
-        if it is None or fault is not None:
+        resource = content_of(entry)
+        if resource is None or fault is not None:
             return ManifestMember(index, entry, fault=fault, open_chunks=None)
         return ManifestMember(
             index,
             entry,
             fault=None,
-            open_chunks=lambda: self._open(found, uri=it.uri, length=it.length, digests=it.digests),
+            open_chunks=lambda: self._open(
+                found, uri=resource.uri, length=resource.length, digests=resource.digests
+            ),
         )
 
     def _open(

@@ -44,7 +44,7 @@ def check_manifest(manifest: Header, *, dump: Header, package: Package | None = 
         (manifest.from_, package.from_),
         (manifest.until, package.until),
     )
-    if any(one and other and one != other for one, other in pairs):
+    if any(moment and other and moment != other for moment, other in pairs):
         raise _mismatch("The manifest covers another time than the dump says", uri)
 
 
@@ -57,8 +57,8 @@ def check_copy(manifest: Document, copy: Document) -> None:
         PackageError: They differ.
         DocumentError: One of them is no sound document.
     """
-    one, other = manifest.header, copy.header
-    if (one.capability, one.at, one.from_) != (other.capability, other.at, other.from_):
+    header, other = manifest.header, copy.header
+    if (header.capability, header.at, header.from_) != (other.capability, other.at, other.from_):
         raise _mismatch("The copy of the manifest has another root", copy.uri)
     for entry, copied in zip_longest(manifest.entries(), copy.entries()):
         if entry != copied:

@@ -58,7 +58,9 @@ class ZipContainer:
         kept = [index for index, record in enumerate(records) if record.name[-1:] != "/"]
         self._records = [records[index] for index in kept]
         self._starts = [starts[index] for index in kept]
-        self._members = [PackedMember(it.name, it.size, it.fault) for it in self._records]
+        self._members = [
+            PackedMember(record.name, record.size, record.fault) for record in self._records
+        ]
 
     @property
     def members(self) -> Sequence[PackedMember]:

@@ -285,7 +285,9 @@ class MemberWriter:
     def central_record(self, offset: int) -> bytes:
         """Return what the directory says of the member, whose header stands at ``offset``."""
         values = (self._size, self._packed, offset)
-        size, packed, short = (FULL32 if self._wide or it >= FULL32 else it for it in values)
+        size, packed, short = (
+            FULL32 if self._wide or value >= FULL32 else value for value in values
+        )
         extra = _zip64_extra(*values) if FULL32 in (size, packed, short) else b""
         if extra:
             size = packed = short = FULL32
@@ -362,7 +364,7 @@ def write_package(
     chunks: Iterable[bytes] = (manifest,) if manifest else write(header, entries)
     held: list[bytes] = []
     size = 0
-    for piece in _pieces(members, lambda it: chunks if it is None else content(it)):
+    for piece in _pieces(members, lambda item: chunks if item is None else content(item)):
         held.append(piece)
         size += len(piece)
         if size >= _CHUNK:
@@ -423,7 +425,11 @@ def _members(header: Header, entries: Sequence[ManifestEntry]) -> list[_Member]:
 
 def _check_order(entries: Sequence[ManifestEntry]) -> None:
     """Refuse changes that are not told oldest first; one without a time stands where it stands."""
-    told = [(it.time, it.uri) for it in entries if isinstance(it, Change) and it.time is not None]
+    told = [
+        (entry.time, entry.uri)
+        for entry in entries
+        if isinstance(entry, Change) and entry.time is not None
+    ]
     for (before, _), (time, uri) in pairwise(told):
         if time < before:
             raise ValueError(f"the change of {uri[:200]!r} is told after a later one (§13.2)")

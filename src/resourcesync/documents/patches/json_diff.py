@@ -159,10 +159,10 @@ def _blocks(olds: list[str], news: list[str]) -> list[tuple[int, int, int, int]]
     ]
 
 
-def _common(one: list[str], other: list[str]) -> int:
+def _common(item: list[str], other: list[str]) -> int:
     """Return how many items two lists begin with that are the same."""
     count = 0
-    for a, b in zip(one, other, strict=False):
+    for a, b in zip(item, other, strict=False):
         if a != b:
             break
         count += 1

@@ -127,11 +127,13 @@ class _PatchedDocument:
         self.document = document
         self._budget = _MAX_VALUES
         self._deeds: dict[str, Callable[[dict[str, Json], list[str]], None]] = {
-            "add": lambda it, to: self._add(to, it["value"]),
+            "add": lambda fields, to: self._add(to, fields["value"]),
             "remove": lambda _, at: self._remove(at),
-            "replace": lambda it, at: self._replace(at, it["value"]),
+            "replace": lambda fields, at: self._replace(at, fields["value"]),
             "move": self._move,
-            "copy": lambda it, to: self._add(to, self._copied(self._get(_tokens(it["from"])))),
+            "copy": lambda fields, to: self._add(
+                to, self._copied(self._get(_tokens(fields["from"])))
+            ),
             "test": self._test,
         }
 
@@ -195,9 +197,9 @@ class _PatchedDocument:
     def _copied(self, value: Json) -> Json:
         self._spend(1 + (len(value) >> 6 if isinstance(value, str) else 0))
         if isinstance(value, dict):
-            return {name: self._copied(it) for name, it in value.items()}
+            return {name: self._copied(item) for name, item in value.items()}
         if isinstance(value, list):
-            return [self._copied(it) for it in value]
+            return [self._copied(item) for item in value]
         return value
 
     def _spend(self, effort: int) -> None:
@@ -210,7 +212,7 @@ def _tokens(pointer: Json) -> list[str]:
     """Return the parts of a JSON Pointer (RFC 6901)."""
     if not isinstance(pointer, str) or (pointer and not pointer.startswith("/")):
         raise PatchError("a JSON Pointer begins with a slash")
-    return [it.replace("~1", "/").replace("~0", "~") for it in pointer.split("/")[1:]]
+    return [name.replace("~1", "/").replace("~0", "~") for name in pointer.split("/")[1:]]
 
 
 def _key(holder: Json, token: str) -> Any:
@@ -228,12 +230,12 @@ def _index(token: str, last: int) -> int:
     return int(token)
 
 
-def _equal(one: Json, other: Json) -> bool:
+def _equal(item: Json, other: Json) -> bool:
     """Whether two values are equal as RFC 6902 §4.6 says: true is not 1."""
-    if isinstance(one, bool) or isinstance(other, bool):
-        return one is other
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(_equal(one[it], other[it]) for it in one)
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(_equal, one, other))
-    return bool(one == other)
+    if isinstance(item, bool) or isinstance(other, bool):
+        return item is other
+    if isinstance(item, dict) and isinstance(other, dict):
+        return item.keys() == other.keys() and all(_equal(item[item], other[item]) for item in item)
+    if isinstance(item, list) and isinstance(other, list):
+        return len(item) == len(other) and all(map(_equal, item, other))
+    return bool(item == other)

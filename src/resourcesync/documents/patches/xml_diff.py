@@ -172,7 +172,7 @@ class _DiffOperation:
     def text(self, prefix: str) -> str:
         """Return it as it is written."""
         content = self.content.decode()
-        used = {it["prefix"] for it in _PREFIX.finditer(f"{content} {self.selector}")}
+        used = {match["prefix"] for match in _PREFIX.finditer(f"{content} {self.selector}")}
         if "<" in content:
             used.add("")
         bound = "".join(
@@ -219,17 +219,17 @@ class _XmlDiffer:
             operations = [*self._contents(old, new, way), *self._attributes(old, new, way)]
         except _NotExpressibleError:
             return [whole]
-        cost = sum(len(it.content) + len(it.selector) for it in operations)
+        cost = sum(len(operation.content) + len(operation.selector) for operation in operations)
         return operations if cost < len(content) + len(way) else [whole]
 
     def _attributes(self, old: Element, new: Element, way: str) -> Iterable[_DiffOperation]:
         """Yield the changes of values; names and blanks must be the same."""
-        one, other = self._before[old.start : old.opened], self._after[new.start : new.opened]
-        if one == other:
+        chunk, other = self._before[old.start : old.opened], self._after[new.start : new.opened]
+        if chunk == other:
             return
-        if _VALUE.sub(rb"\1=", one) != _VALUE.sub(rb"\1=", other):
+        if _VALUE.sub(rb"\1=", chunk) != _VALUE.sub(rb"\1=", other):
             raise _NotExpressibleError
-        for before, after in zip(_VALUE.finditer(one), _VALUE.finditer(other), strict=True):
+        for before, after in zip(_VALUE.finditer(chunk), _VALUE.finditer(other), strict=True):
             if before[0] == after[0]:
                 continue
             name = before[1].decode()
@@ -257,20 +257,20 @@ class _XmlDiffer:
 
     def _blocks(self, olds: list[Item], news: list[Item]) -> list[tuple[int, int, int, int]]:
         """Return where the neighbours differ, as ranges of both."""
-        one = [self._before[start:end] for start, end, _ in olds]
+        item = [self._before[start:end] for start, end, _ in olds]
         other = [self._after[start:end] for start, end, _ in news]
         first = 0
-        while first < min(len(one), len(other)) and one[first] == other[first]:
+        while first < min(len(item), len(other)) and item[first] == other[first]:
             first += 1
         last = 0
-        while last < min(len(one), len(other)) - first and one[-1 - last] == other[-1 - last]:
+        while last < min(len(item), len(other)) - first and item[-1 - last] == other[-1 - last]:
             last += 1
-        one, other = one[first : len(one) - last], other[first : len(other) - last]
-        if len(one) == len(other):
-            return [(first, first + len(one), first, first + len(other))] if one else []
-        if len(one) * len(other) > _MOST_PAIRS:
+        item, other = item[first : len(item) - last], other[first : len(other) - last]
+        if len(item) == len(other):
+            return [(first, first + len(item), first, first + len(other))] if item else []
+        if len(item) * len(other) > _MOST_PAIRS:
             raise _NotExpressibleError
-        found = SequenceMatcher(None, one, other, autojunk=False).get_opcodes()
+        found = SequenceMatcher(None, item, other, autojunk=False).get_opcodes()
         return [
             (i + first, i_end + first, j + first, j_end + first)
             for tag, i, i_end, j, j_end in found

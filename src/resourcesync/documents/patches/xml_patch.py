@@ -52,7 +52,9 @@ def rewrite_namespaces(content: bytes, scope: Scope, target: Scope) -> bytes:
     """
     if b"<" not in content:
         return content
-    head = f"<w{''.join(declaration(*it) for it in scope.items() if it[0] != 'xml')}>".encode()
+    head = (
+        f"<w{''.join(declaration(*item) for item in scope.items() if item[0] != 'xml')}>".encode()
+    )
     carrier = _NamespaceRewriter(head + content + b"</w>", scope, target)
     carrier.run()
     return carrier.edited()[len(head) : -len(b"</w>")]
@@ -65,7 +67,7 @@ def prefix_for(prefix: str, scope: Scope, target: Scope) -> str | None:
         PatchError: It has to be, and means something else there.
     """
     uri = scope[prefix]
-    found = min((it for it, bound in target.items() if it and bound == uri), default=None)
+    found = min((name for name, bound in target.items() if name and bound == uri), default=None)
     if target.get(prefix) == uri:
         return prefix
     if found is None and prefix in target:
@@ -146,9 +148,9 @@ class _NamespaceRewriter(XmlScanner):
         uri = self._scope.get(prefix, "")
         if self._target.get(prefix, "") == uri:
             return prefix
-        same = {it for it, bound in self._target.items() if bound == uri and uri}
-        usable = {it for it in same - own if self._scope.get(it, uri if it else "") == uri}
-        return min((it for it in usable if it or is_element), default=None)
+        same = {name for name, bound in self._target.items() if bound == uri and uri}
+        usable = {name for name in same - own if self._scope.get(name, uri if name else "") == uri}
+        return min((name for name in usable if name or is_element), default=None)
 
     def _end(self, _name: str) -> None:
         _, name = self._open.pop()
@@ -157,7 +159,9 @@ class _NamespaceRewriter(XmlScanner):
             end = self.data.index(b">", start)
             self._edits.append((start, end, name))
         if len(self._open) == 1:
-            text = "".join(declaration(it, self._scope.get(it, "")) for it in sorted(self._missing))
+            text = "".join(
+                declaration(name, self._scope.get(name, "")) for name in sorted(self._missing)
+            )
             self._edits.append((self._top, self._top, text.encode()))
             self._missing.clear()
 

@@ -253,11 +253,11 @@ async def _wait_set(event: asyncio.Event) -> None:
 
 
 def _days(query: _Query) -> int:
-    return next((it for it in WINDOWS if str(it) == query.get("days")), DEFAULT_DAYS)
+    return next((window for window in WINDOWS if str(window) == query.get("days")), DEFAULT_DAYS)
 
 
 def _depth(query: _Query) -> int:
-    return next((it for it in DEPTHS if str(it) == query.get("depth")), DEPTHS[0])
+    return next((depth for depth in DEPTHS if str(depth) == query.get("depth")), DEPTHS[0])
 
 
 def _field(query: _Query, name: str) -> str:

@@ -15,8 +15,8 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 66, 10, 12, 26
 _DAY: Final = timedelta(days=1)
 _MINUTE: Final = timedelta(minutes=1)
 _CLOCK: Final = (
-    *(timedelta(seconds=it) for it in (1, 2, 5, 10, 15, 30)),
-    *(timedelta(minutes=it) for it in (1, 2, 5, 10, 15, 30, 60, 120, 240)),
+    *(timedelta(seconds=number) for number in (1, 2, 5, 10, 15, 30)),
+    *(timedelta(minutes=number) for number in (1, 2, 5, 10, 15, 30, 60, 120, 240)),
 )
 """How far the marks of an axis of at most two days may be from each other."""
 _MOST_LABELS: Final = 9
@@ -33,7 +33,7 @@ def rounded_marks(most: float, parts: int = 4) -> list[float]:
         return [0.0, 1.0]
     rough = most / parts
     power = 10.0 ** floor(log10(rough))
-    step = next(it * power for it in _STEPS if it * power >= rough * 0.999)
+    step = next(step * power for step in _STEPS if step * power >= rough * 0.999)
     return [number * step for number in range(ceil(most / step - 1e-9) + 1)]
 
 
@@ -86,7 +86,7 @@ class Plot:
     @property
     def length(self) -> int:
         """How many intervals there are."""
-        return max((len(it.values) for it in self.series), default=0)
+        return max((len(series_item.values) for series_item in self.series), default=0)
 
     def moment(self, index: int) -> datetime:
         """When an interval begins."""
@@ -96,7 +96,11 @@ class Plot:
 def bars(plot: Plot) -> Markup:
     """Return values as bars that stand on each other."""
     sums = [
-        sum(it.values[index] or 0 for it in plot.series if index < len(it.values))
+        sum(
+            series_item.values[index] or 0
+            for series_item in plot.series
+            if index < len(series_item.values)
+        )
         for index in range(plot.length)
     ]
     marks = plot.marks(max(sums, default=0))
@@ -133,7 +137,9 @@ def lines(plot: Plot, *, floor_: float | None = None, ceiling: float | None = No
         floor_: The least value of the axis; ``None`` for 0.
         ceiling: The greatest; ``None`` for what fits.
     """
-    known = [value for it in plot.series for value in it.values if value is not None]
+    known = [
+        value for series_item in plot.series for value in series_item.values if value is not None
+    ]
     most = max([*known, plot.limit or 0], default=1)
     least = floor_ or 0.0
     if ceiling is None:
@@ -263,16 +269,21 @@ def days_between(since: datetime, until: datetime) -> list[tuple[datetime, str]]
     """Return moments to mark on an axis of time, with their labels."""
     first = _midnight(since)
     if until - since <= 2 * _DAY:
-        step = next((it for it in _CLOCK if (until - since) / it < _MOST_LABELS), _CLOCK[-1])
+        step = next(
+            (timedelta for timedelta in _CLOCK if (until - since) / timedelta < _MOST_LABELS),
+            _CLOCK[-1],
+        )
         form = "%H:%M" if step >= _MINUTE else "%H:%M:%S"
         begin, end = (since - first) // step + 1, ceil((until - first) / step)
         times = [first + step * number for number in range(begin, end)]
-        return [(it, it.strftime("%a %d" if it == _midnight(it) else form)) for it in times]
+        return [
+            (time, time.strftime("%a %d" if time == _midnight(time) else form)) for time in times
+        ]
     count = (until - since).days + 2
     every = max(1, ceil(count / _MOST_LABELS))
     form = "%a %d" if count <= _MOST_LABELS else "%d %b" if count <= _YEAR else "%b %Y"
     days = [first + _DAY * number for number in range(1, count)]
-    return [(it, it.strftime(form)) for it in days[::every] if since <= it < until]
+    return [(day, day.strftime(form)) for day in days[::every] if since <= day < until]
 
 
 def _days(plot: Plot) -> Markup:
@@ -315,12 +326,14 @@ def _legend(plot: Plot) -> Markup | None:
 
 
 def _table(plot: Plot, is_shown: Callable[[float | None], bool]) -> Markup:
-    head = tag("tr", tag("th", "From (UTC)"), [tag("th", it.name) for it in plot.series])
+    head = tag(
+        "tr", tag("th", "From (UTC)"), [tag("th", series_item.name) for series_item in plot.series]
+    )
     rows = []
     for index in range(plot.length - 1, -1, -1):
-        values = [it.values[index] for it in plot.series]
+        values = [series_item.values[index] for series_item in plot.series]
         if any(map(is_shown, values)):
-            cells = [tag("td", "-" if it is None else plot.form(it)) for it in values]
+            cells = [tag("td", "-" if value is None else plot.form(value)) for value in values]
             rows.append(tag("tr", tag("td", _when(plot, index)), cells))
     body = tag("table", tag("thead", head), tag("tbody", rows))
     return tag(

@@ -48,30 +48,35 @@ _COUNTS: Final = (
 )
 
 
-def resource_page(name: str, it: ExplainedResource, now: datetime) -> str:
+def resource_page(name: str, resource: ExplainedResource, now: datetime) -> str:
     """Return the page that explains one resource of a mirror."""
-    said = fact_table((label, command(text)) for label, text in it.lines)
-    rows = [row(_HISTORY_HEADS, [formatting.moment(one.time), one.kind]) for one in it.history]
+    said = fact_table((label, command(text)) for label, text in resource.lines)
+    rows = [
+        row(_HISTORY_HEADS, [formatting.moment(change.time), change.kind])
+        for change in resource.history
+    ]
     past = card(table(_HISTORY_HEADS, rows), title="Changes here") if rows else None
-    return page(it.uri, _up(name), tag("h1", it.uri), card(said), past, now=now, here="Mirrors")
+    return page(
+        resource.uri, _up(name), tag("h1", resource.uri), card(said), past, now=now, here="Mirrors"
+    )
 
 
-def run_page(name: str, it: EndedPull, now: datetime) -> str:
+def run_page(name: str, pull: EndedPull, now: datetime) -> str:
     """Return the page of one pull."""
-    report = it.report
+    report = pull.report
     state = MirrorState.FAILING if report is None else report.state
     times: list[tuple[str, Piece]] = [
-        ("Began", formatting.moment(it.started)),
-        ("Ended", formatting.moment(it.ended)),
-        ("Took", formatting.duration((it.ended - it.started).total_seconds())),
-        ("Pull", it.run),
+        ("Began", formatting.moment(pull.started)),
+        ("Ended", formatting.moment(pull.ended)),
+        ("Took", formatting.duration((pull.ended - pull.started).total_seconds())),
+        ("Pull", pull.run),
     ]
     title = tag(
-        "div", tag("h1", f"Pull of {formatting.moment(it.ended)}"), pill(state), class_="title"
+        "div", tag("h1", f"Pull of {formatting.moment(pull.ended)}"), pill(state), class_="title"
     )
     if report is None:
-        failed = it.failed
-        why: list[tuple[str, Piece]] = [("Code", it.outcome)]
+        failed = pull.failed
+        why: list[tuple[str, Piece]] = [("Code", pull.outcome)]
         if failed is not None:
             why += [("What happened", failed.message), ("Next", command(failed.hint))]
         body = card(
@@ -101,27 +106,29 @@ def _counts(report: RunReport) -> list[tuple[str, Piece]]:
 
 def audits_page(audits: Sequence[EndedAudit], now: datetime) -> str:
     """Return the page of all audits: can it be proven?"""
-    rows = [row(_AUDIT_HEADS, _audit(it)) for it in audits]
+    rows = [row(_AUDIT_HEADS, _audit(audit)) for audit in audits]
     body: Piece = table(_AUDIT_HEADS, rows)
     if not rows:
         body = ("No audit is remembered yet. To audit: ", tag("code", "resourcesync audit MIRROR"))
     return page("Audits", tag("h1", "Audits"), card(body), now=now, here="Audits")
 
 
-def _audit(it: EndedAudit) -> list[Piece]:
-    report = it.report
+def _audit(audit: EndedAudit) -> list[Piece]:
+    report = audit.report
     wrong = report.listed - report.accurate + report.extra + report.refused
     return [
         tag(
-            "a", formatting.moment(it.ended), href=address("audit", name=it.mirror, run=report.run)
+            "a",
+            formatting.moment(audit.ended),
+            href=address("audit", name=audit.mirror, run=report.run),
         ),
-        tag("a", it.mirror, href=address("mirror", name=it.mirror)),
+        tag("a", audit.mirror, href=address("mirror", name=audit.mirror)),
         outcome(is_good=report.in_sync, word="in sync" if report.in_sync else "not in sync"),
         "-" if report.is_begun else formatting.share(report.present, report.listed),
         "-" if report.accuracy is None else formatting.share(report.accurate, report.present),
         formatting.count(wrong),
         formatting.count(report.absent + report.skipped),
-        it.method,
+        audit.method,
     ]
 
 
@@ -131,14 +138,17 @@ def events_page(count: int, ended: Sequence[EndedRun], now: datetime) -> str:
         row(
             _EVENT_HEADS,
             [
-                formatting.moment(it.time),
-                tag("a", it.mirror, href=address("mirror", name=it.mirror)),
-                it.kind,
-                outcome(is_good=not it.exit, word="good" if not it.exit else f"exit {it.exit}"),
-                it.text,
+                formatting.moment(ended_run.time),
+                tag("a", ended_run.mirror, href=address("mirror", name=ended_run.mirror)),
+                ended_run.kind,
+                outcome(
+                    is_good=not ended_run.exit,
+                    word="good" if not ended_run.exit else f"exit {ended_run.exit}",
+                ),
+                ended_run.text,
             ],
         )
-        for it in ended
+        for ended_run in ended
     ]
     more = f"{formatting.counted(count, 'run')} ended since this service began."
     body = card(table(_EVENT_HEADS, rows, id_="ended"))

@@ -34,55 +34,57 @@ _CAUSE_HEADS: Final = ("Cause", "#Resources", "Reason", "Tried again", "One of t
 _SHOWN_RUNS: Final = 12
 
 
-def mirror_page(it: MirrorDetail, days: int) -> str:
+def mirror_page(detail: MirrorDetail, days: int) -> str:
     """Return the page.
 
     Args:
-        it: The mirror.
+        detail: The mirror.
         days: Of how many days it tells.
     """
-    status = it.summary.status
+    status = detail.summary.status
     bad = status.state in {MirrorState.FAILING, MirrorState.STOPPED}
     title = tag(
         "div",
-        tag("h1", it.summary.name),
+        tag("h1", detail.summary.name),
         pill(status.state),
-        window_links("mirror", days, name=it.summary.name),
+        window_links("mirror", days, name=detail.summary.name),
         class_="title",
     )
     return page(
-        it.summary.name,
+        detail.summary.name,
         title,
-        tag("p", _source(it.summary), class_="muted"),
-        advice([one for one in it.summary.notes if not one.startswith("! ")], is_bad=bad),
-        _numbers(it, days),
-        card(timeline(it), title="Timeline"),
-        tag("div", [card(one) for one in _plots(it, days)], class_="plots"),
-        _causes(it),
-        push_card(it.summary.push, it.until),
-        _find(it),
-        _runs(it),
-        now=it.until,
+        tag("p", _source(detail.summary), class_="muted"),
+        advice([note for note in detail.summary.notes if not note.startswith("! ")], is_bad=bad),
+        _numbers(detail, days),
+        card(timeline(detail), title="Timeline"),
+        tag("div", [card(plot) for plot in _plots(detail, days)], class_="plots"),
+        _causes(detail),
+        push_card(detail.summary.push, detail.until),
+        _find(detail),
+        _runs(detail),
+        now=detail.until,
         here="Mirrors",
     )
 
 
-def _source(it: MirrorSummary) -> Piece:
-    place = it.status.source
-    documents = tag("a", "its documents", href=address("explore", name=it.name))
-    explore = (documents, f" · next pull: {it.next_attempt}") if it.next_attempt else documents
+def _source(summary: MirrorSummary) -> Piece:
+    place = summary.status.source
+    documents = tag("a", "its documents", href=address("explore", name=summary.name))
+    explore = (
+        (documents, f" · next pull: {summary.next_attempt}") if summary.next_attempt else documents
+    )
     if not place.startswith(("http://", "https://")):
         return (place, " · ", explore) if place else None
     return "follows ", tag("a", place, href=place, rel="noreferrer"), " · ", explore
 
 
-def _numbers(it: MirrorDetail, days: int) -> Markup:
-    brief, status = it.summary, it.summary.status
+def _numbers(detail: MirrorDetail, days: int) -> Markup:
+    brief, status = detail.summary, detail.summary.status
     lag = "-" if brief.lag is None else formatting.age(brief.lag)
     since = "never in sync" if status.in_sync_at is None else formatting.moment(status.in_sync_at)
-    waits = _latencies(it)
+    waits = _latencies(detail)
     late = f"95 % within {formatting.duration(_p95(waits))}" if waits else "no dated change came"
-    cost = sum(ran.report.received for ran in it.runs if ran.report is not None)
+    cost = sum(ran.report.received for ran in detail.runs if ran.report is not None)
     listed = f"{formatting.count(brief.listed)} listed"
     shown = (
         ("In sync", share(brief), ", ".join(_waiting(status))),
@@ -92,7 +94,7 @@ def _numbers(it: MirrorDetail, days: int) -> Markup:
         (
             "Received" if days > 1 else "Received, 24 h",
             formatting.size(cost),
-            f"in {formatting.counted(len(it.runs), 'pull')}",
+            f"in {formatting.counted(len(detail.runs), 'pull')}",
         ),
     )
     return tag(
@@ -118,12 +120,12 @@ def _waiting(status: MirrorStatus) -> Iterator[str]:
         yield f"{formatting.counted(status.held, 'deletion')} {word}"
 
 
-def _latencies(it: MirrorDetail) -> list[float]:
+def _latencies(detail: MirrorDetail) -> list[float]:
     """Return how long changes waited that were made within the window, in seconds."""
     return [
-        max((one.time - one.dated).total_seconds(), 0.0)
-        for one in it.changes
-        if one.dated is not None and one.dated >= it.since
+        max((change.time - change.dated).total_seconds(), 0.0)
+        for change in detail.changes
+        if change.dated is not None and change.dated >= detail.since
     ]
 
 
@@ -131,10 +133,10 @@ def _p95(values: Sequence[float]) -> float:
     return sorted(values)[max(ceil(len(values) * 0.95) - 1, 0)]
 
 
-def _plots(it: MirrorDetail, days: int) -> Iterator[Markup]:
+def _plots(detail: MirrorDetail, days: int) -> Iterator[Markup]:
     step = INTERVALS[days]
-    since = interval_start(it.since, step)
-    count = ceil((it.until - since) / step)
+    since = interval_start(detail.since, step)
+    count = ceil((detail.until - since) / step)
 
     def group(pairs: Iterable[tuple[datetime, float]]) -> list[list[float]]:
         found: list[list[float]] = [[] for _ in range(count)]
@@ -147,9 +149,9 @@ def _plots(it: MirrorDetail, days: int) -> Iterator[Markup]:
     def plot(title: str, form: Callable[[float], str], *series: Series) -> Plot:
         return Plot(title=title, since=since, step=step, series=series, form=form)
 
-    yield _latency(it, plot, group)
-    yield _in_sync(it, since, plot)
-    runs = [ran for ran in it.runs if not ran.is_first]
+    yield _latency(detail, plot, group)
+    yield _in_sync(detail, since, plot)
+    runs = [ran for ran in detail.runs if not ran.is_first]
     kinds = [
         Series(name=kind, values=_sums(group(_counted(runs, kind))))
         for kind in ("created", "updated", "deleted")
@@ -158,7 +160,7 @@ def _plots(it: MirrorDetail, days: int) -> Iterator[Markup]:
         f"Changes per {interval_name(days)}", lambda value: formatting.count(round(value)), *kinds
     )
     yield bars(replace(made, marks=integer_marks))
-    yield _bytes(it, days)
+    yield _bytes(detail, days)
 
 
 def _counted(runs: Iterable[EndedPull], name: str) -> Iterator[tuple[datetime, float]]:
@@ -174,14 +176,14 @@ def _sums(groups: Sequence[Sequence[float]]) -> tuple[float, ...]:
 _Grouped = Callable[[Iterable[tuple[datetime, float]]], list[list[float]]]
 
 
-def _latency(it: MirrorDetail, plot: Callable[..., Plot], group: _Grouped) -> Markup:
+def _latency(detail: MirrorDetail, plot: Callable[..., Plot], group: _Grouped) -> Markup:
     found = group(
-        (one.time, max((one.time - one.dated).total_seconds(), 0.0))
-        for one in it.changes
-        if one.dated is not None and one.dated >= it.since
+        (change.time, max((change.time - change.dated).total_seconds(), 0.0))
+        for change in detail.changes
+        if change.dated is not None and change.dated >= detail.since
     )
-    middle = Series(name="median", values=tuple(median(one) if one else None for one in found))
-    late = Series(name="95 % within", values=tuple(_p95(one) if one else None for one in found))
+    middle = Series(name="median", values=tuple(median(item) if item else None for item in found))
+    late = Series(name="95 % within", values=tuple(_p95(item) if item else None for item in found))
     drawn = replace(
         plot("Latency of changes", formatting.duration, middle, late),
         marks=_marks_of_time,
@@ -189,7 +191,7 @@ def _latency(it: MirrorDetail, plot: Callable[..., Plot], group: _Grouped) -> Ma
     )
     # A bar of days above minutes would hide what is to be seen.
     most = max((value for value in late.values if value is not None), default=0.0)
-    limit = it.summary.max_lag
+    limit = detail.summary.max_lag
     if limit is not None and limit <= 4 * max(most, 1.0):
         drawn = replace(drawn, limit=limit)
     return lines(drawn)
@@ -201,8 +203,10 @@ _TIMES: Final = (1, 5, 10, 30, 60, 300, 600, 1_800, 3_600, 7_200, 21_600, 43_200
 def _marks_of_time(most: float) -> list[float]:
     """Return the marks of an axis of seconds, at round times."""
     day = 86_400.0
-    rounded = [float(it) for it in _TIMES] + [day * it for it in (1, 2, 5, 10, 50, 200, 2_000)]
-    step = next((it for it in rounded if it * 4 >= most), max(most / 4, 1.0))
+    rounded = [float(time) for time in _TIMES] + [
+        day * number for number in (1, 2, 5, 10, 50, 200, 2_000)
+    ]
+    step = next((item for item in rounded if item * 4 >= most), max(most / 4, 1.0))
     return [step * number for number in range(max(ceil(most / step), 1) + 1)]
 
 
@@ -214,11 +218,11 @@ def _time(seconds: float) -> str:
     return f"{seconds:g} s" if seconds else "0"
 
 
-def _in_sync(it: MirrorDetail, since: datetime, plot: Callable[..., Plot]) -> Markup:
+def _in_sync(detail: MirrorDetail, since: datetime, plot: Callable[..., Plot]) -> Markup:
     step: timedelta = plot("", str).step
-    count = ceil((it.until - since) / step)
+    count = ceil((detail.until - since) / step)
     worst: list[float | None] = [None] * count
-    for ran in it.runs:
+    for ran in detail.runs:
         index = (ran.ended - since) // step
         report = ran.report
         every = 0 if report is None else report.listed + report.held
@@ -243,15 +247,15 @@ def _in_sync(it: MirrorDetail, since: datetime, plot: Callable[..., Plot]) -> Ma
 
 def _rounded_up(value: float) -> float:
     """Return a round number that is a little more than a share that is missing, in percent."""
-    return next(it for it in (0.1, 0.5, 1, 2, 5, 10, 20, 50, 100) if it >= value)
+    return next(item for item in (0.1, 0.5, 1, 2, 5, 10, 20, 50, 100) if item >= value)
 
 
-def _bytes(it: MirrorDetail, days: int) -> Markup:
+def _bytes(detail: MirrorDetail, days: int) -> Markup:
     step = HOUR if days == 1 else DAY
-    since = interval_start(it.since, step)
-    count = ceil((it.until - since) / step)
+    since = interval_start(detail.since, step)
+    count = ceil((detail.until - since) / step)
     content, rest = [0.0] * count, [0.0] * count
-    for ran in it.runs:
+    for ran in detail.runs:
         index = (ran.ended - since) // step
         if ran.report is not None and 0 <= index < count:
             content[index] += min(ran.report.useful, ran.report.received)
@@ -272,28 +276,28 @@ def _bytes(it: MirrorDetail, days: int) -> Markup:
     )
 
 
-def _causes(it: MirrorDetail) -> Markup | None:
-    if not it.causes:
+def _causes(detail: MirrorDetail) -> Markup | None:
+    if not detail.causes:
         return None
-    rows = [row(_CAUSE_HEADS, list(_cause(it, cause))) for cause in it.causes]
+    rows = [row(_CAUSE_HEADS, list(_cause(detail, cause))) for cause in detail.causes]
     return card(table(_CAUSE_HEADS, rows), title="Not here as listed, by cause")
 
 
-def _cause(it: MirrorDetail, cause: PendingCause) -> Iterator[Piece]:
+def _cause(detail: MirrorDetail, cause: PendingCause) -> Iterator[Piece]:
     yield tag("strong", cause.code or "not tried yet")
     yield formatting.count(cause.count)
     yield cause.reason
-    rests = cause.due is not None and cause.due > it.until
+    rests = cause.due is not None and cause.due > detail.until
     yield f"from {formatting.moment(cause.due)} on" if rests and cause.due else "by the next pull"
-    place = address("resource", name=it.summary.name, resource=cause.uri)
+    place = address("resource", name=detail.summary.name, resource=cause.uri)
     yield tag("a", cause.uri, href=place)
 
 
-def _find(it: MirrorDetail) -> Markup:
+def _find(detail: MirrorDetail) -> Markup:
     form = tag(
         "form",
         tag("label", "Why is a resource here, or not? Its URI, or its path here:", for_="resource"),
-        tag("input", type="hidden", name="name", value=it.summary.name),
+        tag("input", type="hidden", name="name", value=detail.summary.name),
         tag("input", id="resource", name="resource", required="", autocomplete="off"),
         tag("button", "Explain"),
         method="get",
@@ -302,14 +306,14 @@ def _find(it: MirrorDetail) -> Markup:
     return card(form, title="A resource")
 
 
-def _runs(it: MirrorDetail) -> Markup:
-    rows = [row(_RUN_HEADS, list(_run(it, ran))) for ran in it.runs[:_SHOWN_RUNS]]
-    what = "The last pulls" if len(it.runs) > _SHOWN_RUNS else "Pulls"
+def _runs(detail: MirrorDetail) -> Markup:
+    rows = [row(_RUN_HEADS, list(_run(detail, ran))) for ran in detail.runs[:_SHOWN_RUNS]]
+    what = "The last pulls" if len(detail.runs) > _SHOWN_RUNS else "Pulls"
     return card(table(_RUN_HEADS, rows) if rows else "None in this time.", title=what)
 
 
-def _run(it: MirrorDetail, ran: EndedPull) -> Iterator[Piece]:
-    place = address("run", name=it.summary.name, run=ran.run)
+def _run(detail: MirrorDetail, ran: EndedPull) -> Iterator[Piece]:
+    place = address("run", name=detail.summary.name, run=ran.run)
     yield tag("a", formatting.moment(ran.ended), href=place)
     yield pill(MirrorState.FAILING if ran.report is None else ran.report.state)
     yield pull_summary(ran).partition("; ")[2] or pull_summary(ran)

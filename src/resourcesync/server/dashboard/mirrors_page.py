@@ -45,8 +45,8 @@ def push_status(push: PushStatus | None) -> Piece:
     """Return in a word whether a mirror's Source tells it of changes."""
     if push is None:
         return "-"
-    found = {it.status for it in push.subscriptions}
-    worst = next((it for it in _WORST_FIRST if it in found), None)
+    found = {subscription.status for subscription in push.subscriptions}
+    worst = next((status for status in _WORST_FIRST if status in found), None)
     if worst is not None:
         return _status_pill(worst)
     return tag("span", "not offered" if push.is_known else "not yet", class_="muted")
@@ -57,7 +57,11 @@ def push_card(push: PushStatus | None, now: datetime) -> Markup | None:
     if push is None:
         return None
     if push.subscriptions:
-        rows = [part for it in push.subscriptions for part in _subscription_rows(it, now)]
+        rows = [
+            part
+            for subscription in push.subscriptions
+            for part in _subscription_rows(subscription, now)
+        ]
         return card(table(_PUSH_HEADS, rows), title="Notifications")
     why = "The Source offers no channel of notifications. It is polled."
     if not push.is_known:
@@ -69,31 +73,37 @@ def _status_pill(standing: SubscriptionStatus) -> Markup:
     return tag("span", standing.value, class_=f"state {_STATUS_CLASSES[standing]}")
 
 
-def _subscription_rows(it: SubscriptionReport, now: datetime) -> Iterator[Markup]:
-    yield row(_PUSH_HEADS, list(_subscription_cells(it, now)))
-    said = [f"at the hub {it.hub}."]
-    if it.reason:
-        said.append(f"{it.reason}.".replace("?.", "?"))
-    if it.refused:
+def _subscription_rows(report: SubscriptionReport, now: datetime) -> Iterator[Markup]:
+    yield row(_PUSH_HEADS, list(_subscription_cells(report, now)))
+    said = [f"at the hub {report.hub}."]
+    if report.reason:
+        said.append(f"{report.reason}.".replace("?.", "?"))
+    if report.refused:
         faults = [
             f"{formatting.count(number)} {_FAULTS[fault]}"
-            for fault, number in it.refusals
+            for fault, number in report.refusals
             if fault in _FAULTS
         ]
         said.append(f"refused: {', '.join(faults)}.")
-    if it.late:
-        said.append(f"{formatting.count(it.late)} came to a former callback, as after a renewal.")
+    if report.late:
+        said.append(
+            f"{formatting.count(report.late)} came to a former callback, as after a renewal."
+        )
     drawn = [tag("span", sentence(note), " ") for note in said]
     yield tag("tr", tag("td", drawn, colspan=len(_PUSH_HEADS)), class_="note")
 
 
-def _subscription_cells(it: SubscriptionReport, now: datetime) -> Iterator[Piece]:
-    yield tag("strong", it.topic)
-    yield _status_pill(it.status)
-    yield "-" if it.until is None else formatting.moment(it.until)
-    yield "none" if it.last is None else f"{formatting.age((now - it.last).total_seconds())} ago"
-    yield formatting.count(it.accepted)
-    yield formatting.count(it.refused)
+def _subscription_cells(report: SubscriptionReport, now: datetime) -> Iterator[Piece]:
+    yield tag("strong", report.topic)
+    yield _status_pill(report.status)
+    yield "-" if report.until is None else formatting.moment(report.until)
+    yield (
+        "none"
+        if report.last is None
+        else f"{formatting.age((now - report.last).total_seconds())} ago"
+    )
+    yield formatting.count(report.accepted)
+    yield formatting.count(report.refused)
 
 
 _HEADS: Final = (
@@ -120,7 +130,7 @@ def mirrors_page(mirrors: Sequence[MirrorSummary], now: datetime) -> str:
     """Return the page; the worst mirror comes first."""
     ordered = sorted(mirrors, key=_badness)
     heads = _heads(mirrors)
-    rows = [part for it in ordered for part in _rows(it, now, heads)]
+    rows = [part for summary in ordered for part in _rows(summary, now, heads)]
     body: Piece = tag("div", table(heads, rows), class_="card")
     if not mirrors:
         body = tag("p", "No mirrors are kept here yet.", class_="card")
@@ -133,34 +143,37 @@ def mirrors_page(mirrors: Sequence[MirrorSummary], now: datetime) -> str:
 def _heads(mirrors: Sequence[MirrorSummary]) -> tuple[str, ...]:
     """Return the heads of the columns; those that say nothing of any mirror are left out."""
     more = {
-        "Next pull": any(it.next_attempt for it in mirrors),
-        "Notified": any(it.push is not None for it in mirrors),
+        "Next pull": any(mirror.next_attempt for mirror in mirrors),
+        "Notified": any(mirror.push is not None for mirror in mirrors),
     }
     return (*_HEADS, *(head for head, is_known in more.items() if is_known))
 
 
-def _badness(it: MirrorSummary) -> tuple[bool, int, float, str]:
-    lag = inf if it.lag is None else it.lag
-    return not it.error, _ORDER.index(it.status.state), -lag, it.name
+def _badness(summary: MirrorSummary) -> tuple[bool, int, float, str]:
+    lag = inf if summary.lag is None else summary.lag
+    return not summary.error, _ORDER.index(summary.status.state), -lag, summary.name
 
 
 def _summary(mirrors: Sequence[MirrorSummary]) -> str:
-    unread = sum(bool(it.error) for it in mirrors)
-    counts = Counter(it.status.state for it in mirrors if not it.error)
+    unread = sum(bool(mirror.error) for mirror in mirrors)
+    counts = Counter(mirror.status.state for mirror in mirrors if not mirror.error)
     parts = [f"{number} {state.value}" for state in _ORDER if (number := counts[state])]
     parts = [f"{unread} cannot be read", *parts] if unread else parts
     return f"{formatting.counted(len(mirrors), 'mirror')}: {', '.join(parts)}." if parts else ""
 
 
-def _rows(it: MirrorSummary, now: datetime, heads: Sequence[str]) -> Iterator[Markup]:
-    if it.error:
-        cells: list[Piece] = [tag("strong", it.name), outcome(is_good=False, word="not readable")]
+def _rows(summary: MirrorSummary, now: datetime, heads: Sequence[str]) -> Iterator[Markup]:
+    if summary.error:
+        cells: list[Piece] = [
+            tag("strong", summary.name),
+            outcome(is_good=False, word="not readable"),
+        ]
         yield row(heads, [*cells, *["-"] * (len(heads) - len(cells))])
     else:
-        more = {"Next pull": it.next_attempt or "-", "Notified": push_status(it.push)}
+        more = {"Next pull": summary.next_attempt or "-", "Notified": push_status(summary.push)}
         shown = [more[head] for head in heads[len(_HEADS) :]]
-        yield row(heads, [*_cells(it, now), *shown])
-    notes = it.notes or ((it.error,) if it.error else ())
+        yield row(heads, [*_cells(summary, now), *shown])
+    notes = summary.notes or ((summary.error,) if summary.error else ())
     if notes:
         said = [tag("span", sentence(note), " ") for note in _first_notes(notes)]
         yield tag("tr", tag("td", said, colspan=len(heads)), class_="note")
@@ -168,28 +181,30 @@ def _rows(it: MirrorSummary, now: datetime, heads: Sequence[str]) -> Iterator[Ma
 
 def _first_notes(notes: Sequence[str]) -> Sequence[str]:
     """Return the first note, and the one that says what to do."""
-    fix = next((it for it in notes[1:] if "resourcesync " in it or it.startswith("next")), None)
+    fix = next(
+        (note for note in notes[1:] if "resourcesync " in note or note.startswith("next")), None
+    )
     return notes[:1] if fix is None else (notes[0], fix)
 
 
-def _cells(it: MirrorSummary, now: datetime) -> Iterator[Piece]:
-    status = it.status
-    yield tag("a", tag("strong", it.name), href=address("mirror", name=it.name))
+def _cells(summary: MirrorSummary, now: datetime) -> Iterator[Piece]:
+    status = summary.status
+    yield tag("a", tag("strong", summary.name), href=address("mirror", name=summary.name))
     yield pill(status.state)
-    yield share(it)
-    lag = "-" if it.lag is None else formatting.age(it.lag)
-    is_late = it.max_lag is not None and (it.lag is None or it.lag > it.max_lag)
+    yield share(summary)
+    lag = "-" if summary.lag is None else formatting.age(summary.lag)
+    is_late = summary.max_lag is not None and (summary.lag is None or summary.lag > summary.max_lag)
     yield tag("span", lag, class_="state bad") if is_late else lag
     yield formatting.count(status.resources)
     yield formatting.count(status.pending)
-    yield spark(it.days, "Changes of the last 7 days")
+    yield spark(summary.days, "Changes of the last 7 days")
     ran = status.last_run
     yield "never" if ran is None else f"{formatting.age((now - ran).total_seconds())} ago"
 
 
-def share(it: MirrorSummary) -> str:
+def share(summary: MirrorSummary) -> str:
     """Return which share is right, of what is listed or to be deleted, where that is known."""
-    every = it.listed + it.status.held
-    is_given = not it.status.absent + it.status.skipped
-    is_known = every > 0 or (it.status.state is MirrorState.IN_SYNC and is_given)
-    return formatting.share(it.right, every) if is_known and it.status.is_counted else "-"
+    every = summary.listed + summary.status.held
+    is_given = not summary.status.absent + summary.status.skipped
+    is_known = every > 0 or (summary.status.state is MirrorState.IN_SYNC and is_given)
+    return formatting.share(summary.right, every) if is_known and summary.status.is_counted else "-"

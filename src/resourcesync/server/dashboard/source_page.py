@@ -49,12 +49,12 @@ def sources_page(sources: Sequence[ExplorableSource], now: datetime) -> str:
         row(
             _EXPLORE_HEADS,
             [
-                tag("a", tag("strong", it.name), href=address("explore", name=it.name)),
-                it.kind,
-                it.address,
+                tag("a", tag("strong", source.name), href=address("explore", name=source.name)),
+                source.kind,
+                source.address,
             ],
         )
-        for it in sources
+        for source in sources
     ]
     body: Piece = table(_EXPLORE_HEADS, rows) if rows else "There is no Source here to look at."
     lead = "The documents of a Source as a tree. They are read when you ask for them."
@@ -68,39 +68,46 @@ def sources_page(sources: Sequence[ExplorableSource], now: datetime) -> str:
     )
 
 
-def explore_page(it: DocumentTree, menu: Sequence[tuple[str, str]] = PAGES) -> str:
+def explore_page(document_tree: DocumentTree, menu: Sequence[tuple[str, str]] = PAGES) -> str:
     """Return the page of one Source.
 
     Args:
-        it: The Source, and what was found.
+        document_tree: The Source, and what was found.
         menu: The other pages.
     """
-    head = tag("div", tag("h1", it.name or it.address), _depth_links(it), class_="title")
-    tree = (
-        card(_tree_level(deque(it.found), 1, it.address), title="Documents") if it.found else None
+    head = tag(
+        "div",
+        tag("h1", document_tree.name or document_tree.address),
+        _depth_links(document_tree),
+        class_="title",
     )
-    said = f"{it.summary}. " if it.summary else ""
-    read = f"Read {formatting.moment(it.read_at)}."
+    tree = (
+        card(_tree_level(deque(document_tree.found), 1, document_tree.address), title="Documents")
+        if document_tree.found
+        else None
+    )
+    said = f"{document_tree.summary}. " if document_tree.summary else ""
+    read = f"Read {formatting.moment(document_tree.read_at)}."
     return page(
-        f"Explore {it.name or it.address}",
+        f"Explore {document_tree.name or document_tree.address}",
         head,
-        tag("p", it.address, class_="muted") if it.name else None,
+        tag("p", document_tree.address, class_="muted") if document_tree.name else None,
         tag("p", said + read, class_="muted"),
-        advice(it.notes, is_bad=not it.found),
+        advice(document_tree.notes, is_bad=not document_tree.found),
         tree,
-        now=it.read_at,
+        now=document_tree.read_at,
         here="Explore",
         menu=menu,
     )
 
 
-def _depth_links(it: DocumentTree) -> Markup:
+def _depth_links(tree: DocumentTree) -> Markup:
     links = [
         tag(
             "a",
             _NAMES[depth],
-            href=address("explore", **({"name": it.name} if it.name else {}), depth=depth),
-            aria_current="true" if depth == it.depth else None,
+            href=address("explore", **({"name": tree.name} if tree.name else {}), depth=depth),
+            aria_current="true" if depth == tree.depth else None,
         )
         for depth in DEPTHS
     ]
@@ -111,25 +118,25 @@ def _tree_level(waiting: deque[TreeItem], depth: int, base: str) -> Markup:
     """Return the places of one level, each with those below it."""
     items = []
     while waiting and waiting[0].depth >= depth:
-        one = waiting.popleft()
+        tree_item = waiting.popleft()
         below = None
-        if waiting and waiting[0].depth > one.depth:
-            below = _tree_level(waiting, one.depth + 1, base)
-        items.append(tag("li", _tree_item(one, base), below))
+        if waiting and waiting[0].depth > tree_item.depth:
+            below = _tree_level(waiting, tree_item.depth + 1, base)
+        items.append(tag("li", _tree_item(tree_item, base), below))
     return tag("ul", items, class_="tree")
 
 
-def _tree_item(one: TreeItem, base: str) -> Piece:
-    first, *rest = one.labels or ("",)
+def _tree_item(tree_item: TreeItem, base: str) -> Piece:
+    first, *rest = tree_item.labels or ("",)
     first = first[:1].upper() + first[1:]
-    if one.is_total:
-        return tag("p", " · ".join(one.labels), class_="muted")
-    kind = tag("span", first, class_="state bad") if one.is_bad else tag("strong", first)
-    told = fact_table((name[:1].upper() + name[1:], value) for name, value in one.details)
+    if tree_item.is_total:
+        return tag("p", " · ".join(tree_item.labels), class_="muted")
+    kind = tag("span", first, class_="state bad") if tree_item.is_bad else tag("strong", first)
+    told = fact_table((name[:1].upper() + name[1:], value) for name, value in tree_item.details)
     return (
-        tag("p", kind, " ", _document_link(one.uri, base)),
+        tag("p", kind, " ", _document_link(tree_item.uri, base)),
         tag("p", " · ".join(rest), class_="muted") if rest else None,
-        tag("details", tag("summary", "All that is known"), told) if one.details else None,
+        tag("details", tag("summary", "All that is known"), told) if tree_item.details else None,
     )
 
 
@@ -155,53 +162,55 @@ _LISTENING_HEADS: Final = ("Subscriber", "Channel", "Until", "State")
 _HEADS: Final = ("Document", "#Size", "#Age", "Written")
 
 
-def source_page(it: SourceView) -> str:
+def source_page(view: SourceView) -> str:
     """Return the page."""
-    documents = [row(_HEADS, list(_document(one, it))) for one in it.documents]
-    title = tag("div", tag("h1", it.overview.address), window_links("./", it.days), class_="title")
-    offers = card(fact_table(it.overview.lists), title="What it offers")
+    documents = [row(_HEADS, list(_document(document, view))) for document in view.documents]
+    title = tag(
+        "div", tag("h1", view.overview.address), window_links("./", view.days), class_="title"
+    )
+    offers = card(fact_table(view.overview.lists), title="What it offers")
     return page(
         "Source",
         title,
-        _numbers(it),
-        tag("div", card(_rate(it)), offers, class_="plots"),
-        _validation(it.validated),
-        _subscribers(it),
+        _numbers(view),
+        tag("div", card(_rate(view)), offers, class_="plots"),
+        _validation(view.validated),
+        _subscribers(view),
         card(table(_HEADS, documents), title="Documents"),
-        card(fact_table(_figures(it)), title="What its server counts"),
-        now=it.now,
+        card(fact_table(_figures(view)), title="What its server counts"),
+        now=view.now,
         here="Source",
         menu=_MENU,
     )
 
 
-def validating_page(it: ValidationStatus) -> str:
+def validating_page(status: ValidationStatus) -> str:
     """Return the page of a validation that goes on, or came to no end."""
     return page(
         "Validation",
         tag("h1", "Validation"),
-        _validation(it),
-        now=it.now,
+        _validation(status),
+        now=status.now,
         here="Source",
         menu=_MENU,
     )
 
 
-def explored_page(it: DocumentTree) -> str:
+def explored_page(tree: DocumentTree) -> str:
     """Return the page of its documents."""
-    return explore_page(it, _MENU)
+    return explore_page(tree, _MENU)
 
 
-def _numbers(it: SourceView) -> Markup:
-    overview = it.overview
-    written = max((one.written for one in it.documents), default=None)
-    ago = None if written is None else (it.now - written).total_seconds()
+def _numbers(view: SourceView) -> Markup:
+    overview = view.overview
+    written = max((document.written for document in view.documents), default=None)
+    ago = None if written is None else (view.now - written).total_seconds()
     shown = (
         ("Resources", "-" if overview.resources is None else formatting.count(overview.resources)),
         ("Changes", "-" if overview.changes is None else formatting.count(overview.changes)),
         ("Published", "never" if ago is None else f"{formatting.age(ago)} ago"),
-        ("Documents", formatting.count(len(it.documents))),
-        ("Their size", formatting.size(sum(one.size for one in it.documents))),
+        ("Documents", formatting.count(len(view.documents))),
+        ("Their size", formatting.size(sum(document.size for document in view.documents))),
     )
     return tag(
         "dl",
@@ -213,12 +222,12 @@ def _numbers(it: SourceView) -> Markup:
     )
 
 
-def _rate(it: SourceView) -> Markup:
-    series = [Series(name=kind, values=values) for kind, values in it.changes]
+def _rate(view: SourceView) -> Markup:
+    series = [Series(name=kind, values=values) for kind, values in view.changes]
     plot = Plot(
-        title=f"Changes per {interval_name(it.days)}",
-        since=it.since,
-        step=INTERVALS[it.days],
+        title=f"Changes per {interval_name(view.days)}",
+        since=view.since,
+        step=INTERVALS[view.days],
         series=tuple(series),
         form=lambda value: formatting.count(round(value)),
         marks=integer_marks,
@@ -226,11 +235,11 @@ def _rate(it: SourceView) -> Markup:
     return bars(plot)
 
 
-def _subscribers(it: SourceView) -> Markup | None:
-    if it.subscribers is None:
+def _subscribers(view: SourceView) -> Markup | None:
+    if view.subscribers is None:
         return None
-    rows = [row(_LISTENING_HEADS, list(_listening(one))) for one in it.subscribers]
-    more = it.subscribed - len(it.subscribers)
+    rows = [row(_LISTENING_HEADS, list(_listening(subscriber))) for subscriber in view.subscribers]
+    more = view.subscribed - len(view.subscribers)
     rest = (
         tag("p", f"And {formatting.counted(more, 'other')}.", class_="muted") if more > 0 else None
     )
@@ -238,57 +247,57 @@ def _subscribers(it: SourceView) -> Markup | None:
     return card(body, title="Subscribers")
 
 
-def _listening(it: TopicSubscriber) -> Iterator[Piece]:
-    yield tag("strong", it.origin)
-    yield it.topic.rpartition("/")[2] or it.topic
-    yield formatting.moment(from_microseconds(it.expires))
-    if it.attempts:
-        failed = formatting.counted(it.attempts, "delivery", "deliveries")
+def _listening(subscriber: TopicSubscriber) -> Iterator[Piece]:
+    yield tag("strong", subscriber.origin)
+    yield subscriber.topic.rpartition("/")[2] or subscriber.topic
+    yield formatting.moment(from_microseconds(subscriber.expires))
+    if subscriber.attempts:
+        failed = formatting.counted(subscriber.attempts, "delivery", "deliveries")
         yield outcome(is_good=False, word=f"{failed} failed")
-    elif it.has_pending_delivery:
+    elif subscriber.has_pending_delivery:
         yield tag("span", "is being told", class_="state calm")
     else:
         yield outcome(is_good=True, word="has all")
 
 
-def _validation(it: ValidationStatus) -> Markup:
-    return card([tag("p", part) for part in _judged(it)], title="Validation")
+def _validation(status: ValidationStatus) -> Markup:
+    return card([tag("p", part) for part in _judged(status)], title="Validation")
 
 
-def _judged(it: ValidationStatus) -> Iterator[Piece]:
-    if it.ended is not None:
-        word = outcome(is_good=it.is_good, word="no error" if it.is_good else "not good")
-        yield word, f" {it.error or it.summary}"
-        stale = " The documents have changed since." if it.is_stale else ""
-        yield f"Judged {formatting.moment(it.ended)}.{stale}"
-    if it.is_running:
-        many = formatting.counted(it.documents, "document")
+def _judged(status: ValidationStatus) -> Iterator[Piece]:
+    if status.ended is not None:
+        word = outcome(is_good=status.is_good, word="no error" if status.is_good else "not good")
+        yield word, f" {status.error or status.summary}"
+        stale = " The documents have changed since." if status.is_stale else ""
+        yield f"Judged {formatting.moment(status.ended)}.{stale}"
+    if status.is_running:
+        many = formatting.counted(status.documents, "document")
         yield (
             f"The documents are being judged: {many} so far. ",
             tag("a", "Look again", href="validate"),
         )
-    elif it.ended is None:
+    elif status.ended is None:
         yield "The documents were not judged since this service began. ", _link("Validate them")
-    elif it.is_stale:
+    elif status.is_stale:
         yield _link("Validate them again")
     else:
         again = tag("a", "Validate again", href=address("validate", again=1))
-        yield again if it.error else (_link("The findings"), " · ", again)
+        yield again if status.error else (_link("The findings"), " · ", again)
 
 
 def _link(text: str) -> Markup:
     return tag("a", text, href="validate")
 
 
-def _document(one: DocumentFile, it: SourceView) -> Iterator[Piece]:
-    yield one.name
-    yield formatting.size(one.size)
-    yield formatting.age((it.now - one.written).total_seconds())
-    yield formatting.moment(one.written)
+def _document(file: DocumentFile, view: SourceView) -> Iterator[Piece]:
+    yield file.name
+    yield formatting.size(file.size)
+    yield formatting.age((view.now - file.written).total_seconds())
+    yield formatting.moment(file.written)
 
 
-def _figures(it: SourceView) -> Iterator[tuple[str, Piece]]:
-    for figure in it.figures:
+def _figures(view: SourceView) -> Iterator[tuple[str, Piece]]:
+    for figure in view.figures:
         for labels, value in figure.values:
             named = ", ".join(f"{name} {text}" for name, text in labels)
             yield (

@@ -31,21 +31,21 @@ _MOST: Final = 2_000
 _KINDS: Final = {"created": "s0", "updated": "s1", "deleted": "s2"}
 
 
-def timeline(it: MirrorDetail) -> Markup:
+def timeline(detail: MirrorDetail) -> Markup:
     """Return the timeline of a mirror."""
-    x = _scale(it)
+    x = _scale(detail)
     picture = tag(
         "svg",
         tag("title", "Timeline: lists, changes, notifications and pulls"),
         tag("defs", _hatch()),
-        _frame(it, x),
-        tag("g", _change_lines(it, x), class_="joins"),
-        _resource_lists(it, x),
-        _change_lists(it, x),
-        _dots(it, x),
-        _awaited(it, x),
-        _notices(it, x),
-        _pulls(it, x),
+        _frame(detail, x),
+        tag("g", _change_lines(detail, x), class_="joins"),
+        _resource_lists(detail, x),
+        _change_lists(detail, x),
+        _dots(detail, x),
+        _awaited(detail, x),
+        _notices(detail, x),
+        _pulls(detail, x),
         viewBox=f"0 0 {_WIDTH} {_HEIGHT}",
         role="group",  # not "img": the pulls in it are links
         aria_label="Timeline; the same as a table below",
@@ -54,16 +54,16 @@ def timeline(it: MirrorDetail) -> Markup:
     return tag(
         "figure",
         tag("div", picture, class_="wide", tabindex="0", role="region", aria_label="Timeline"),
-        _legend(it),
-        _table(it),
+        _legend(detail),
+        _table(detail),
     )
 
 
-def _scale(it: MirrorDetail) -> Callable[[datetime], float]:
-    span = max((it.until - it.since).total_seconds(), 1.0)
+def _scale(detail: MirrorDetail) -> Callable[[datetime], float]:
+    span = max((detail.until - detail.since).total_seconds(), 1.0)
 
     def x(moment: datetime) -> float:
-        share = (moment - it.since).total_seconds() / span
+        share = (moment - detail.since).total_seconds() / span
         return _LEFT + (_WIDTH - _LEFT - _RIGHT) * min(max(share, 0.0), 1.0)
 
     return x
@@ -74,19 +74,19 @@ def _hatch() -> Markup:
     return tag("pattern", stripe, id="open", width=6, height=6, patternUnits="userSpaceOnUse")
 
 
-def _frame(it: MirrorDetail, x: Callable[[datetime], float]) -> Iterator[Markup]:
+def _frame(detail: MirrorDetail, x: Callable[[datetime], float]) -> Iterator[Markup]:
     for lane, y in _LANES.items():
         yield tag("line", x1=_LEFT, x2=_WIDTH - _RIGHT, y1=y, y2=y, class_="grid")
         yield tag("text", _LANE_NAMES[lane], x=_LEFT - 12, y=y + 4, class_="end lane")
-    for moment, label in days_between(it.since, it.until):
+    for moment, label in days_between(detail.since, detail.until):
         at = x(moment)
         yield tag("line", x1=at, x2=at, y1=14, y2=_HEIGHT - 26, class_="grid day")
         yield tag("text", label, x=at + 3, y=_HEIGHT - 10)
 
 
-def _resource_lists(it: MirrorDetail, x: Callable[[datetime], float]) -> Iterator[Markup]:
+def _resource_lists(detail: MirrorDetail, x: Callable[[datetime], float]) -> Iterator[Markup]:
     y = _LANES["lists"]
-    for ran in it.runs:
+    for ran in detail.runs:
         report = ran.report
         if report is None or report.mode != "baseline" or report.as_of is None:
             continue
@@ -105,14 +105,14 @@ def _resource_lists(it: MirrorDetail, x: Callable[[datetime], float]) -> Iterato
         )
 
 
-def _change_lists(it: MirrorDetail, x: Callable[[datetime], float]) -> Iterator[Markup]:
+def _change_lists(detail: MirrorDetail, x: Callable[[datetime], float]) -> Iterator[Markup]:
     y = _LANES["changes"]
-    closed = max((span.until for span in it.lists if span.until), default=it.since)
-    for span in it.lists[:_MOST]:
-        end = span.until or it.until
+    closed = max((span.until for span in detail.lists if span.until), default=detail.since)
+    for span in detail.lists[:_MOST]:
+        end = span.until or detail.until
         # An index tells of its closed lists too: what is open begins after them.
         start = span.since if span.until else max(span.since, closed)
-        if end < it.since or span.since > it.until:
+        if end < detail.since or span.since > detail.until:
             continue
         begin, width = x(start), max(x(end) - x(start), 2.0)
         until = "open" if span.until is None else formatting.moment(span.until)
@@ -129,17 +129,17 @@ def _change_lists(it: MirrorDetail, x: Callable[[datetime], float]) -> Iterator[
         )
 
 
-def _pairs(it: MirrorDetail) -> Iterator[tuple[datetime, datetime, str]]:
+def _pairs(detail: MirrorDetail) -> Iterator[tuple[datetime, datetime, str]]:
     """Yield when each change was made and came; without a date it is told where it came."""
-    for change in it.changes:
+    for change in detail.changes:
         if change.kind in _KINDS:
             made = change.dated or change.time
-            yield max(made, it.since), change.time, change.kind
+            yield max(made, detail.since), change.time, change.kind
 
 
-def _change_lines(it: MirrorDetail, x: Callable[[datetime], float]) -> list[Markup]:
+def _change_lines(detail: MirrorDetail, x: Callable[[datetime], float]) -> list[Markup]:
     counts = Counter(
-        (round(x(made), 1), round(x(came), 1)) for made, came, _ in _pairs(it) if made <= came
+        (round(x(made), 1), round(x(came), 1)) for made, came, _ in _pairs(detail) if made <= came
     )
     top, bottom = _LANES["source"], _LANES["pulls"]
     return [
@@ -148,10 +148,10 @@ def _change_lines(it: MirrorDetail, x: Callable[[datetime], float]) -> list[Mark
     ]
 
 
-def _dots(it: MirrorDetail, x: Callable[[datetime], float]) -> Iterator[Markup]:
+def _dots(detail: MirrorDetail, x: Callable[[datetime], float]) -> Iterator[Markup]:
     """Yield a dot for each change; those that fall together are one that is larger."""
     groups: dict[tuple[int, str], list[tuple[datetime, datetime]]] = {}
-    for made, came, kind in _pairs(it):
+    for made, came, kind in _pairs(detail):
         groups.setdefault((round(x(made) / 3), kind), []).append((made, came))
     shifts = {"created": -7, "updated": 0, "deleted": 7}
     for (place, kind), found in list(groups.items())[:_MOST]:
@@ -168,37 +168,37 @@ def _dots(it: MirrorDetail, x: Callable[[datetime], float]) -> Iterator[Markup]:
         )
 
 
-def _awaited(it: MirrorDetail, x: Callable[[datetime], float]) -> Iterator[Markup]:
+def _awaited(detail: MirrorDetail, x: Callable[[datetime], float]) -> Iterator[Markup]:
     y = _LANES["source"]
-    for change in it.awaited[:_MOST]:
+    for change in detail.awaited[:_MOST]:
         begin = x(change.dated)
         title = tag("title", f"Not here yet, made {formatting.moment(change.dated)}: {change.uri}")
         yield tag(
             "g",
             title,
-            tag("line", x1=begin, y1=y, x2=min(begin + 14, x(it.until)), y2=y + 44),
+            tag("line", x1=begin, y1=y, x2=min(begin + 14, x(detail.until)), y2=y + 44),
             tag("circle", cx=begin, cy=y, r=3.2),
             class_="awaited",
         )
 
 
-def _notices(it: MirrorDetail, x: Callable[[datetime], float]) -> Iterator[Markup]:
+def _notices(detail: MirrorDetail, x: Callable[[datetime], float]) -> Iterator[Markup]:
     y = _LANES["notices"]
-    for moment in it.notices[:_MOST]:
+    for moment in detail.notices[:_MOST]:
         at = x(moment)
         title = tag("title", f"Notification {formatting.moment(moment)}")
         yield tag("path", title, d=f"M{at - 4:.1f} {y - 7}h8l-4 8z", class_="s1")
 
 
-def _pulls(it: MirrorDetail, x: Callable[[datetime], float]) -> Iterator[Markup]:
+def _pulls(detail: MirrorDetail, x: Callable[[datetime], float]) -> Iterator[Markup]:
     """Yield a mark for each pull; of those that fall together, one that matters most."""
     y = _LANES["pulls"]
     places: dict[int, list[EndedPull]] = {}
-    for ran in it.runs:
-        if ran.ended >= it.since:
+    for ran in detail.runs:
+        if ran.ended >= detail.since:
             places.setdefault(round(x(ran.ended) / 3), []).append(ran)
     for place, runs in places.items():
-        ran = max(runs, key=lambda one: (_badness(one), one.changes))
+        ran = max(runs, key=lambda pull: (_badness(pull), pull.changes))
         bad, tall = _badness(ran), 12 if ran.changes or _badness(ran) else 6
         more = f" (and {len(runs) - 1} more)" if len(runs) > 1 else ""
         text = f"Pull {formatting.moment(ran.ended)}: {pull_summary(ran)}{more}"
@@ -212,7 +212,7 @@ def _pulls(it: MirrorDetail, x: Callable[[datetime], float]) -> Iterator[Markup]
             class_=("pull", "warn", "bad")[bad],
         )
         yield tag(
-            "a", mark, href=address("run", name=it.summary.name, run=ran.run), aria_label=text
+            "a", mark, href=address("run", name=detail.summary.name, run=ran.run), aria_label=text
         )
 
 
@@ -240,7 +240,7 @@ def pull_summary(ran: EndedPull) -> str:
     return f"{ran.report.state.value}; {', '.join(parts) or 'nothing new'}"
 
 
-def _legend(it: MirrorDetail) -> Markup:
+def _legend(detail: MirrorDetail) -> Markup:
     keys = [
         *[(f"key k{number}", kind) for number, kind in enumerate(_KINDS)],
         ("key open", "open list"),
@@ -248,14 +248,14 @@ def _legend(it: MirrorDetail) -> Markup:
         ("key fail", "a pull that could not go on"),
     ]
     drawn = [tag("span", tag("i", class_=look), name) for look, name in keys]
-    cut = " Older changes are left out: there are too many." if it.is_cut else ""
+    cut = " Older changes are left out: there are too many." if detail.is_cut else ""
     hint = "Each line joins a change to the pull that brought it; the flatter it is, the later."
     return tag("p", drawn, tag("span", hint + cut, class_="muted"), class_="legend")
 
 
-def _table(it: MirrorDetail) -> Markup:
+def _table(detail: MirrorDetail) -> Markup:
     heads = ("Change made (UTC)", "Came here", "After", "What", "Resource")
-    rows = [_row(it, number) for number in range(min(len(it.changes), 200))]
+    rows = [_row(detail, number) for number in range(min(len(detail.changes), 200))]
     shown = tag("table", _heads(heads), tag("tbody", rows))
     return tag(
         "details",
@@ -268,12 +268,12 @@ def _heads(names: Sequence[str]) -> Markup:
     return tag("thead", tag("tr", [tag("th", name) for name in names]))
 
 
-def _row(it: MirrorDetail, number: int) -> Markup:
-    change = it.changes[number]
+def _row(detail: MirrorDetail, number: int) -> Markup:
+    change = detail.changes[number]
     waited = ""
     if change.dated is not None:
         waited = formatting.duration(max((change.time - change.dated) / timedelta(seconds=1), 0.0))
-    place = address("resource", name=it.summary.name, resource=change.uri)
+    place = address("resource", name=detail.summary.name, resource=change.uri)
     return tag(
         "tr",
         tag("td", "" if change.dated is None else formatting.moment(change.dated)),

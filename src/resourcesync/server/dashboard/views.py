@@ -34,14 +34,18 @@ class EndedPull:
     @property
     def changes(self) -> int:
         """How many changes it brought."""
-        it = self.report
-        return 0 if it is None else it.created + it.updated + it.deleted
+        report = self.report
+        return 0 if report is None else report.created + report.updated + report.deleted
 
     @property
     def is_first(self) -> bool:
         """Whether it brought the copy itself, and no changes of it."""
-        it = self.report
-        return it is not None and it.mode == "baseline" and it.created == it.resources > 0
+        report = self.report
+        return (
+            report is not None
+            and report.mode == "baseline"
+            and report.created == report.resources > 0
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
