@@ -38,7 +38,8 @@ class Shelf:
                 yield FetchResponse(request=request, status=304, uri=request.uri)
                 continue
             request.sink.write(path.read_bytes())
-            yield FetchResponse(request=request, status=200, uri=request.uri, headers={{"ETag": tag}})
+            fields = {{"ETag": tag}}
+            yield FetchResponse(request=request, status=200, uri=request.uri, headers=fields)
 """
 
 
