@@ -1,1 +1,2 @@
-"""Mirror: baseline synchronization, incremental synchronization and audit (§5)."""
+"""Destination: baseline and incremental synchronization, audit, repair and trash of a mirror (§5).
+"""
