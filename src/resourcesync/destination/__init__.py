@@ -1,2 +1,1 @@
-"""Destination: baseline and incremental synchronization, audit, repair and trash of a mirror (§5).
-"""
+"""Destination: synchronization, audit, repair and trash of a mirror (§5)."""

@@ -302,8 +302,7 @@ class Audit:
             self._add_finding(FindingKind.MISSING, row.uri, row.path, _missing_reason(waiting))
 
     def _unavailable_code(self, uri: str) -> str:
-        """Return why the Source does not serve a listed resource, where that is accepted; else
-        empty.
+        """Return why the Source does not serve a listed resource, if that is accepted; else empty.
 
         The last attempt decides: that of a pull, or the request of this audit.
         """

@@ -192,7 +192,8 @@ def check_no_older(at: int, known: int | None) -> None:
                 ("got", f"Resource List at {format_w3c(from_microseconds(at))}"),
                 ("kept", "nothing was changed"),
             ),
-            hint="if the Source was restored from an older state: resourcesync pull --mode baseline",
+            hint="if the Source was restored from an older state:"
+            " resourcesync pull --mode baseline",
         )
 
 

@@ -331,8 +331,7 @@ class _ControlProbes:
         self._results: dict[str, bool] = {}
 
     def check_origin(self, uri: str) -> bool:
-        """Return whether the server of ``uri`` serves a listed resource: only then its 404 counts.
-        """
+        """Return whether the server of ``uri`` serves a listed resource, so that its 404 counts."""
         of = origin(uri)
         if of not in self._results:
             listed = map(self._address, _listed_uris(self._dependencies.state))

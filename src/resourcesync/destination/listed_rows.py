@@ -19,7 +19,7 @@ from resourcesync.destination.session import SyncSession
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.mirror import LinkRow, MirrorStateStore, PendingTask, StateTransaction
 
-UNLINKED_REASON: Final = "no listed entry links to it now"
+UNLINKED_REASON: Final = "no listed entry links to it any more"
 _CHUNK: Final = 1_000
 _NOT_WANTED: Final = frozenset({FILTERED, ChangeKind.DELETED})
 _by_uri = attrgetter("uri")
