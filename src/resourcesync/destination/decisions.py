@@ -198,9 +198,7 @@ def decide_changes(pull: SyncSession, rows: Iterable[ListedEntry]) -> Iterator[D
         rows: The last new change of each URI, in URI order.
     """
     waiting = merge(pull.state.pending(PendingTask.FETCH), gone_rows(pull.state), key=_by_uri)
-    told: Iterator[ListedEntry | Pending] = merge(
-        rows, waiting, key=_by_uri
-    )  # new rows come first
+    told: Iterator[ListedEntry | Pending] = merge(rows, waiting, key=_by_uri)  # new rows come first
     for uri, group in groupby(told, key=_by_uri):
         first, copy = next(group), pull.state.copy(uri)
         if isinstance(first, ListedEntry):

@@ -136,8 +136,7 @@ class Destination:
             run.record_failure(error)
 
     def _apply_clock_check(self, report: RunReport) -> RunReport:
-        """Report a clock that differs from the Source's: a mirror is not in sync by a wrong clock.
-        """
+        """Report a clock that differs from the Source's: then the mirror is not in sync."""
         skew, as_of = self._report_skew(), report.as_of
         # Lists of today agree with the local clock: then the server's clock is wrong.
         is_right = as_of is not None and abs(self._deadline.now() - as_of) <= MAX_SKEW

@@ -261,7 +261,7 @@ class DumpTransfer:
                     got = self._fetch_package(offered, copied.get(position), wanted)
                     bad = bad + 1 if got is None else 0
                     if bad >= _MAX_BAD_PACKAGES:
-                        self._pull.warn("bad-dump", f"{bad} bad packages in a row: skipping the dump")
+                        self._pull.warn("bad-dump", f"{bad} bad packages in a row: dump skipped")
                         return
                     if got is not None and policy == "auto":
                         estimate.learn(prospect.wanted.count, got)
@@ -419,8 +419,7 @@ class DumpTransfer:
         return faults
 
     def _install(self, fetch: Fetch, member: "ManifestMember", terms: PackageTrust) -> bool:
-        """Stage the bytes of a member and verify them against the list; return whether they match.
-        """
+        """Stage the bytes of a member and verify them; return whether they are as listed."""
         listed = fetch.listed
         own = self._pull.options.own_algorithm
         staged = self._copies.stage(algorithms_for(listed, own))

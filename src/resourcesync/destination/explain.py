@@ -340,7 +340,7 @@ def _mark_suspect(pull: SyncSession, known: Explanation) -> None:
     if known.is_source_read and not is_listed:
         return  # it could not be fetched again
     doubts = SuspectMarker(pull, offline=row is None)
-    reason = "changed here since it was fetched" if known.is_present else "missing"
+    reason = "changed locally since it was fetched" if known.is_present else "missing"
     doubts.mark_suspect(copy, row or listed_from_copy(copy), reason)
     doubts.flush()
 

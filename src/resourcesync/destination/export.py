@@ -197,8 +197,7 @@ def export_packages(holdings: MirrorSnapshot, options: ExportOptions) -> Iterato
 
 
 def _describe_set(base: str) -> Iterator[ExportFile]:
-    """Yield the documents that lead to the dump, so that it is a set of its own where it is served.
-    """
+    """Yield the documents that lead to the dump, so that it is a set where it is served."""
     description = Link(rel=Relation.UP, href=f"{base}/{_DESCRIPTION}")
     entry = CapabilityEntry(uri=f"{base}/{_DUMP}", capability=Capability.RESOURCE_DUMP)
     header = Header(capability=Capability.CAPABILITY_LIST, links=(description,))

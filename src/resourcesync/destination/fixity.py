@@ -184,8 +184,7 @@ class FixityResult:
 
 
 class FixityChecker:
-    """Checker of copies: their files against what was installed, and the Source's answer if
-    requested.
+    """Checker of copies: their files, and the Source's answers if requested.
 
     Args:
         pull: The session; only verification times are written to the state.
@@ -258,7 +257,7 @@ class FixityChecker:
         if self._method == "stat":
             if signature == copy.signature:
                 return None
-            return FailedCheck(FindingKind.DIFFERENT, "changed here since it was fetched")
+            return FailedCheck(FindingKind.DIFFERENT, "changed locally since it was fetched")
         known = parse_digests(copy.digests)
         found = look.digest(copy.path, [digest.algorithm for digest in known])
         if found is None:

@@ -320,9 +320,7 @@ class Incremental:
             pull.state.commit(StateTransaction(pending=tasks, completed=gone, listed=gone))
 
     def _is_version_before(self, row: ListedEntry, copy: Copy | None) -> bool:
-        """True if a patch of the new change may be applied to the copy: no change is missing
-        between.
-        """
+        """True if a patch of the new change applies to the copy: no change is missing between."""
         if row.patch is None or self._pull.sync_state.has_gap:
             return False
         return is_version_before(copy, self._pull.state.pending_of(row.uri))

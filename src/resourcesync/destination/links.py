@@ -71,7 +71,9 @@ def check_relation(name: str) -> str:
     """
     relation = name.strip().lower()
     if not relation or len(relation.split()) > 1:
-        raise ConfigurationError(f"{name!r} is not a link relation", hint="use for example describedby")
+        raise ConfigurationError(
+            f"{name!r} is not a link relation", hint="use for example describedby"
+        )
     if relation in _RESERVED_RELATIONS:
         raise ConfigurationError(
             f"links of the relation {relation} are not separate resources",

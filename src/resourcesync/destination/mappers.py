@@ -304,7 +304,7 @@ class TemplateMapping:
         to = self._rewritten(normal)
         first = self._original_of(to)
         if first != normal:
-            why = f"belongs to {first}" if first else "does not lead back to it"
+            why = f"belongs to {first}" if first else "cannot be inverted"
             raise OutOfScopeError(
                 f"the path that the rule {self._rule!r} gives it {why}", uri=uri, code="mapper"
             )
@@ -316,8 +316,7 @@ class TemplateMapping:
         return None if found is None else self._original_of(found)
 
     def _original_of(self, to: str) -> str | None:
-        """Return the one URI that is rewritten to this one; one that fits the pattern comes first.
-        """
+        """Return the one URI that is rewritten to this one, first one that fits the pattern."""
         before = self._template.rewrite(self._pattern, to, self._base)
         if before is not None and self._leads_to(before, to):
             return before
@@ -339,7 +338,7 @@ class TemplateMapping:
 
 
 class _RuleSide:
-    """One side of a rule. A name ends where the text after it first occurs.
+    """Side of a rule. A name ends where the text after it first occurs.
 
     So a URI is scanned once, whatever the rule and whoever wrote the URI.
 
@@ -355,9 +354,7 @@ class _RuleSide:
         self._wide = wide
 
     def rewrite(self, other: "_RuleSide", uri: str, base: str) -> str | None:
-        """Return a URI that matches this side, rewritten by the other; ``None`` if it does not
-        match.
-        """
+        """Return a URI that matches this side in the form of the other; ``None`` if it does not."""
         if not uri.startswith(base + self._begin):
             return None
         found = self._read(uri, len(base) + len(self._begin))

@@ -434,11 +434,11 @@ class ListingStatus(Enum):
     """Status of a resource where lists may contradict each other."""
 
     LISTED = "listed"
-    """As in its row: lists agree, or the Source served one of two candidates to a pull."""
+    """Present at the Source: lists agree, or it served one of two candidates to a pull."""
     GONE = "gone"
     """Deleted in one list, and the Source did not serve it to a pull."""
     OPEN = "open"
-    """Not requested since, no answer, or served though one list calls it deleted."""
+    """Undecided: not requested since, no answer, or served though one list calls it deleted."""
 
 
 def listing_status(

@@ -1,5 +1,4 @@
-"""Repair: findings of an audit, resolved by the decisions of a baseline for these resources only.
-"""
+"""Repair: findings of an audit, resolved as by a baseline, for these resources only."""
 
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import ExitStack, closing

@@ -109,7 +109,9 @@ def _check_glob(text: str) -> None:
         hint = "write it as in /docs/**/*.html"
     else:
         return
-    raise ConfigurationError(f"{text[:100]!r} is not a valid glob: {reason}", hint=hint, code="glob")
+    raise ConfigurationError(
+        f"{text[:100]!r} is not a valid glob: {reason}", hint=hint, code="glob"
+    )
 
 
 def _normal_glob(text: str) -> str:
@@ -150,8 +152,7 @@ def _path_expression(segments: list[str]) -> str:
 
 
 def _literals(text: str, wild: str, end: str) -> str:
-    """Return the expression for text with ``*``: each piece matches at its first occurrence only.
-    """
+    """Return the expression for text with ``*``: each piece matches where it first occurs."""
     head, *pieces = map(re.escape, re.split(r"\*+", text))
     if not pieces:
         return head + end
@@ -203,7 +204,9 @@ class Scope:
     def __post_init__(self) -> None:
         if self.max_size is not None and self.max_size < 0:
             raise ConfigurationError(
-                "the largest size is negative", code="max-size", hint="use for example --max-size 5M"
+                "the largest size is negative",
+                code="max-size",
+                hint="use for example --max-size 5M",
             )
         if self.since is not None and self.since.tzinfo is None:
             raise ConfigurationError(
