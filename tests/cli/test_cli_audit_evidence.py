@@ -192,7 +192,7 @@ def test_an_audit_of_the_source_itself_finds_what_it_serves_otherwise(
     assert run(["audit", museum, "--method", "remote"]) == 1
 
     text = said.readouterr().out
-    assert "* /objects/0001.txt   the Source serves other bytes than are here" in text
+    assert "* /objects/0001.txt   the Source serves other bytes than the copy has" in text
     assert "! /objects/0002.txt   the Source: " in text
     assert "accuracy 83.3 % (10 of 12)" in text
 

@@ -80,7 +80,7 @@ class Problem:
 
 
 _LOCAL_HINT: Final = "the file on this machine is cut short: get it again, whole"
-_SOURCE_HINT: Final = "tell the Source; look at its lists with: resourcesync validate URL"
+_SOURCE_HINT: Final = "report it to the Source; check its lists: resourcesync validate URL"
 
 
 def problem_of(error: ResourceSyncError) -> Problem:

@@ -171,7 +171,7 @@ def _local_copy(found: "Explanation") -> str:
             return f"nothing; {found.last_change.kind} {at}"
         return f"{found.path}  not fetched by resourcesync" if found.is_present else "nothing"
     if copy.length < 0:
-        return f"{copy.path}  its content is not known to be good"
+        return f"{copy.path}  its content is not verified"
     at = formatting.moment(from_microseconds(copy.installed))
     state = ", the file is missing" if not found.is_present else ""
     state = ", the file was altered since" if found.is_present and found.is_altered else state

@@ -260,7 +260,7 @@ def guard_writing(file: Path) -> Iterator[None]:
         raise (DiskFullError if is_full else StorageError)(
             f"{file.name} could not be written: {error.strerror or error}",
             evidence=(("file", str(file)), ("kept", "all files that were complete")),
-            hint=f"{'make room' if is_full else 'look at the disk'}, then run the same command",
+            hint=f"{'free some space' if is_full else 'check the disk'}, then run again",
         ) from error
     except (pa.ArrowException, ValueError, OverflowError) as error:
         raise StorageError(
