@@ -1,4 +1,4 @@
-"""Other programs that are told of something on their stdin."""
+"""Programs that read events on their stdin."""
 
 import os
 import selectors

@@ -1,4 +1,4 @@
-"""A Source's documents as files in a folder: the ``DocumentStore`` port."""
+"""The ``DocumentStore`` port on a folder."""
 
 import errno
 import os

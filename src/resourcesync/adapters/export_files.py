@@ -1,4 +1,4 @@
-"""Where an export goes: written beside, and given its name when it is whole."""
+"""The file of an export: written under a temporary name, renamed when it is complete."""
 
 import errno
 import os

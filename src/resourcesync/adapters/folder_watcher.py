@@ -1,4 +1,4 @@
-"""Hints that files changed, from the system by way of ``watchfiles`` (the extra ``watch``)."""
+"""Hints of changed files from the operating system, by ``watchfiles`` (the extra ``watch``)."""
 
 import threading
 from collections.abc import Callable

@@ -1,6 +1,6 @@
-"""The Source's ports and time in memory: for tests, the simulator, and tries without a disk.
+"""The Source's ports and a clock in memory: for tests, the simulator, and trials without a disk.
 
-Real implementations that keep every promise of the ports, but for durability.
+Real implementations that keep every promise of the ports except durability.
 """
 
 import hashlib

@@ -1,7 +1,7 @@
-"""Documents from a folder instead of the network: a published tree, or a file that was kept.
+"""Documents from a folder instead of the network: a published tree, or a saved file.
 
 The documents of a published tree name each other by their future addresses, so an address is looked
-for by the end of its path below the folder. Nothing outside of the folder is ever opened.
+up by the end of its path below the folder. Nothing outside of the folder is ever opened.
 """
 
 import errno

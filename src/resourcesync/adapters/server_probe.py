@@ -1,6 +1,7 @@
-"""A server, asked once and directly: does it answer, with which certificate, at what time.
+"""A single direct request to a server: reachability, certificate, and clock.
 
-Only ``robots.txt`` is asked for: everyone may. No secret is sent, no redirect is followed.
+Only ``robots.txt`` is requested, which is open to everyone. No secret is sent, no redirect is
+followed.
 """
 
 import socket

@@ -1,7 +1,7 @@
-"""Copies in a store that is no folder (``Copies``), over the little that a store promises.
+"""The ``Copies`` port on a store other than a folder, by the few operations of the ``Store`` port.
 
-Bytes on their way wait in a local folder: they are hashed there, and only what is proven is put.
-Beside the copies, below ``.resourcesync``, are the trash, the quarantine and the store's marker.
+Staged bytes wait in a local folder: they are hashed there, and only verified copies are put. Trash,
+quarantine and the store's marker are beside the copies, below ``.resourcesync``.
 """
 
 import hashlib

@@ -1,7 +1,4 @@
-"""Files that a coordinator and its workers hand each other through a mirror's store.
-
-A Source's documents in a store that is no folder: the ``DocumentStore`` port over a store.
-"""
+"""Files in a store: those that a coordinator and its workers exchange, and a Source's documents."""
 
 import hashlib
 import secrets

@@ -1,7 +1,4 @@
-"""The machine's own time.
-
-What a service manager is told: systemd's ``sd_notify`` protocol.
-"""
+"""The system clock, and systemd's ``sd_notify`` protocol."""
 
 import socket
 import time

@@ -1,7 +1,7 @@
-"""Requests find their transport by the scheme of their URI; what is not ours is checked.
+"""Routing of requests to the transport of their scheme, with checks on plug-in transports.
 
-A transport of others may answer wrongly, never answer, or raise: then its requests have failed, and
-what it brought counts only as far as the lists' digests prove it.
+A plug-in transport may answer wrongly, never answer, or raise: then its requests have failed, and
+the bytes that it delivered count only as far as the lists' digests prove them.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -1,9 +1,9 @@
 """Versions and patches as files, named by their sha-256: the ``VersionStore`` port.
 
-``ab/abcdef…`` holds the content whose sha-256 begins with ``ab``. A file is written beside its
-place, proved, synced and only then given its name: what has its name is whole. That is done for
-some hundred files together, since syncing the first of them writes most of the others too. Files
-are never hard links of the originals, for who writes an original in place would write the past.
+``ab/abcdef…`` holds the content whose sha-256 begins with ``ab``. A file is written under a
+temporary name, verified, synced and only then renamed: a file with its name is complete. Some
+hundred files are synced together, since syncing the first writes most of the others too. Files are
+never hard links of the originals: a program that writes an original in place would alter the past.
 """
 
 import errno

@@ -1,8 +1,8 @@
-"""Rows that cannot be published: found, and set aside so that the others can be.
+"""Catalogue rows that cannot be published, moved out of the way of the valid ones.
 
-Whoever writes past the view ``post`` may leave a row that says nothing, or the opposite of time.
-Such a row is kept in the table ``set_aside``, and what the table ``resource`` says of its URI is
-told as a change of now. So no change is lost, and nothing is told that nobody said.
+A program that bypasses the view ``post`` may write a row that lacks a field or contradicts the
+order of time. Such a row is moved to the table ``set_aside``, and the state of its URI in the
+table ``resource`` is published as a change of now. So no change is lost and none is invented.
 """
 
 import sqlite3

@@ -1,23 +1,21 @@
-"""The catalogue's file: its schema, how it is opened, and what its faults mean.
+"""The catalogue's file: schema, opening, publish lock, and errors.
 
 Tables, for those who read it with other tools (open it read-only):
 
 - ``resource``: what is published, one row for each URI.
-- ``change``: what happened, in order; ``datetime_us`` strictly rises with ``seq``.
-- ``moment``: one row once something was recorded: the latest moment that was given away.
+- ``change``: the changes, in order; ``datetime_us`` strictly rises with ``seq``.
+- ``moment``: one row once something was recorded: the latest time that was assigned.
 - ``note``: the publisher's bookkeeping.
 - ``edit``: the URIs of resources that were written or removed since the last Resource List.
 - ``set_aside``: rows that could not be published, as they were.
-- ``post``: takes what other programs have to tell, one row for each change.
-- ``version``: the versions of each resource whose bytes are kept; ``former_us`` is when another
+- ``post``: a view for other programs to report changes, one row for each change.
+- ``version``: the versions of each resource whose bytes are stored; ``former_us`` is when another
   version, or a deletion, followed.
-- ``content``: what the store of versions holds, and how many rows of ``version`` need it.
+- ``content``: the contents of the version store, and how many rows of ``version`` need each.
 
 Times are microseconds since 1970-01-01T00:00:00Z; ``hash`` is as in ``rs:md/@hash``.
 
-One publisher at a time: an advisory lock that a crash gives back by itself.
-
-Look at a catalogue's notes while somebody else may hold it.
+The publish lock is advisory: one publisher at a time; the system releases it after a crash.
 """
 
 import fcntl

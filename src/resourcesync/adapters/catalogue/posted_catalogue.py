@@ -1,4 +1,4 @@
-"""A catalogue that other programs tell of their resources: no folder is looked at."""
+"""A catalogue to which other programs report their resources; no folder is scanned."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping

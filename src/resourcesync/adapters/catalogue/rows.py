@@ -1,4 +1,4 @@
-"""Resources and changes as rows, and back."""
+"""Conversion of resources and changes to catalogue rows, and back."""
 
 import json
 from collections.abc import Iterable, Sequence

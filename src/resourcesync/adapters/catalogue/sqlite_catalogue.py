@@ -1,9 +1,7 @@
-"""The Source's memory in one SQLite file: the ``Catalogue`` port.
+"""The ``Catalogue`` port on one SQLite file.
 
-WAL and ``synchronous=FULL``: what a commit stored survives a power cut. One connection writes,
-each reader has its own and sees one moment.
-
-Look at the changes in a catalogue while somebody else may hold it.
+WAL and ``synchronous=FULL``: a commit survives a power cut. One connection writes; each reader has
+its own connection and sees one snapshot.
 """
 
 import sqlite3

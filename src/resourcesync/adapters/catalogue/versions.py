@@ -1,7 +1,7 @@
-"""Which versions each resource had, in the catalogue: the ``VersionIndex`` and ``VersionReader``.
+"""The versions of each resource in the catalogue: the ``VersionIndex`` and ``VersionReader`` ports.
 
-What the index writes is written by the catalogue's one connection: it joins the recording that is
-open, so that a version and the change that tells of it are recorded together or not at all.
+The index writes on the catalogue's own connection, inside the open recording: a version and its
+change are recorded together or not at all.
 """
 
 import sqlite3

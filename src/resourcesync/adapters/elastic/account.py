@@ -1,6 +1,6 @@
-"""An index of Elasticsearch or OpenSearch that tells of resources and logs their changes.
+"""The ``Account`` port on an index of Elasticsearch or OpenSearch that logs changes.
 
-What became of resources, written into an index as the seed says: a document and a log entry.
+``ChangePoster`` writes changes into such an index in the seed's form: a document and a log entry.
 """
 
 import hashlib

@@ -1,6 +1,6 @@
-"""How far the log of changes was followed, when changes become visible in another order.
+"""The change log of an index: its new entries, and the resources that they are about.
 
-The log of changes: what of it is new, and what became of those resources.
+Entries can become visible in another order than they were written; ``LogPosition`` allows for that.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

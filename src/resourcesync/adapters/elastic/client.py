@@ -1,6 +1,6 @@
-"""One small client for both servers: JSON over HTTP, one connection, nothing but what we ask.
+"""A small client for Elasticsearch and OpenSearch: JSON over HTTP on one connection.
 
-The official clients refuse each other's servers. What is asked for here both understand.
+The official clients refuse each other's servers. The requests used here work with both.
 """
 
 import base64

@@ -1,10 +1,8 @@
-"""The documents of the seed: what they say of resources and changes, and where those are.
+"""The seed's documents of resources and changes, and the indices that hold them.
 
-Where the documents of an index are, and whether its mapping lets them be found.
-
-Two indices, ``INDEX-resource`` and ``INDEX-change``, are what a server of today can hold. One
-index for both has the keyword ``doc_type`` in each document. The seed's own two types in one index
-end with servers of before 2019.
+Current servers have two indices, ``INDEX-resource`` and ``INDEX-change``. A single index for both
+has the keyword ``doc_type`` in each document. The seed's own layout, two types in one index, works
+only with servers from before 2019.
 """
 
 import json

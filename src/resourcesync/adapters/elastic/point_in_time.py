@@ -1,4 +1,4 @@
-"""One moment of an index, read page by page: a point in time, and ``search_after``."""
+"""A consistent view of an index, read page by page: a point in time, and ``search_after``."""
 
 import logging
 from collections.abc import Generator, Iterator, Mapping, Sequence

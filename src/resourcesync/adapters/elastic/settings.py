@@ -1,4 +1,4 @@
-"""Where an index is and how it is read: an address, and the seed's parameters by their names."""
+"""Options of an index: its address, and the seed's parameters by their names."""
 
 import hashlib
 import re

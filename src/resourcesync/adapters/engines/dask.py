@@ -1,4 +1,4 @@
-"""Units on a Dask cluster that runs already: its scheduler knows the workers, and loses none."""
+"""An engine on a running Dask cluster; its scheduler replaces lost workers."""
 
 import importlib
 import logging

@@ -1,7 +1,4 @@
-"""Units on an executor of ``concurrent.futures`` that a program has already.
-
-What a worker does, the same on every engine.
-"""
+"""An engine on an executor of ``concurrent.futures``, and the worker code of all engines."""
 
 import traceback
 from collections.abc import Callable

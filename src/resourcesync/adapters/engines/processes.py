@@ -1,10 +1,8 @@
-"""Units in processes of this machine: the engine that needs nothing.
+"""An engine on local processes, which needs no other software.
 
-Processes of this machine that end when they are told to, and with their parent.
-
-Each begins as a new interpreter, so threads and open files of this program are of no matter.
-Ctrl-C is for the parent, which ends them; what one is doing is given up, and tidies up after
-itself.
+Each process is a new interpreter: it shares no threads and no open files with this program, and
+ends with its parent. On Ctrl-C the parent ends the processes; a unit in progress is abandoned and
+cleans up after itself.
 """
 
 import multiprocessing

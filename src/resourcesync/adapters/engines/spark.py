@@ -1,4 +1,4 @@
-"""Units on Spark: one job of one task for each, begun from a thread of ours."""
+"""An engine on Spark: one job with one task for each unit, submitted from a thread."""
 
 import importlib
 import itertools

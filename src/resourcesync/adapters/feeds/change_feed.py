@@ -1,4 +1,4 @@
-"""What a feed was told by ``--with``, and what it tells: changes, in lots of bounded size."""
+"""Code shared by all feeds: options of ``--with``, and changes in batches of bounded size."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime

@@ -1,10 +1,8 @@
-"""Events of the stream that ``resourcesync serve --events`` offers. Pure.
+"""``eventstreams:URL`` and ``sse:URL``: changes reported by Server-Sent Events over HTTP.
 
-``eventstreams:URL`` and ``sse:URL``: changes told by Server-Sent Events over http.
-
-The position is the ``id`` that came last; it is sent as ``Last-Event-ID``, and the server goes on
-after it. A connection that breaks, ends or falls silent is begun anew; the pauses grow while that
-fails.
+The position is the last ``id`` received; it is sent as ``Last-Event-ID``, and the server resumes
+after it. A connection that breaks, ends or falls silent is reopened; the pauses grow with each
+failure.
 """
 
 from collections.abc import Callable, Generator, Iterator, Mapping

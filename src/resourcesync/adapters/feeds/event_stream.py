@@ -1,4 +1,4 @@
-"""Server-Sent Events as they come (HTML §9.2.6): bytes in, events out. Pure."""
+"""A decoder of Server-Sent Events (HTML §9.2.6): bytes in, events out. Pure."""
 
 import re
 from collections.abc import Iterator

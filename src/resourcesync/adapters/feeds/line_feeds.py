@@ -1,15 +1,12 @@
-"""A file that grows, and is put away and begun anew now and then: where its reader stands.
+"""``feed:FILE`` and ``feed:-``: lines of changes in a growing file or on standard input.
 
-A place is known by what was read before it: the beginning of the file and the last bytes before
-the place, besides the inode. So a file that was renamed is found under its new name, one that was
-copied and emptied is found in its copy, and one that was cut is not taken for itself.
+A position in a file is recognised by the bytes before it: the first bytes of the file and the last
+ones before the position, besides the inode. So a renamed file is found under its new name, a file
+that was copied and truncated is found in its copy, and a file that was cut is not mistaken for the
+same one.
 
-``feed:-``: lines of changes on standard input, each taken at most once.
-
-What was read of a pipe cannot be read again. So it is left in the pipe until it can be recorded:
-it is waited for, it gathers there for half a second, and then what is there is read and told.
-
-``feed:FILE``: lines of changes in a file that another program lets grow.
+A pipe cannot be read twice, so each line of standard input is accepted at most once: lines stay in
+the pipe for half a second to gather, and are read only when they can be recorded.
 """
 
 import hashlib

@@ -2,7 +2,7 @@
 
 Their fields are described at https://www.mediawiki.org/wiki/Manual:RCFeed and
 https://schema.wikimedia.org (``mediawiki/recentchange``). An event names a page, never its bytes:
-``length`` is that of the wikitext, which is not what its URI gives, so it is not told on.
+``length`` is that of the wikitext, not of the representation at the URI, so it is left out.
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,10 +1,10 @@
-"""``redis://HOST/DB``: a Redis stream whose entries tell of changes (extra ``redis``).
+"""``redis://HOST/DB``: a Redis stream whose entries report changes (extra ``redis``).
 
-An entry has one field ``json`` with a line as every feed has them, or the fields of such a line
+An entry has one field ``json`` with a line as in every feed, or the fields of such a line
 themselves: ``uri``, ``change``, ``lastmod``, ``length``, ``hash``, ``type``.
 
-The position is the id of the entry that was read last, and how many there were up to it: a stream
-that was trimmed is asked whether anything was among what it lost.
+The position is the id of the last entry read and the number of entries up to it: with a trimmed
+stream, the number shows whether unread entries were lost.
 """
 
 import re

@@ -1,6 +1,6 @@
-"""Folders by descriptor: nothing here can be led out of the tree by a link put in the way.
+"""Folder access by descriptor: no link, even one planted meanwhile, leads out of the tree.
 
-Links to files: followed by hand, name by name, so that none leads out of the tree.
+Links to files are followed by hand, one name at a time.
 """
 
 import errno

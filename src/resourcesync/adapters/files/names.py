@@ -1,9 +1,8 @@
-"""File names as URI segments and back: by bytes, one spelling for each name (RFC 3986 §2).
+"""File names as URI segments and back, and media types by extension.
 
-Media types by extension, from our own table.
-
-The standard library's ``mimetypes`` also reads the files of the system, so that the same tree
-would be described differently on two machines.
+Names are bytes; each has one spelling as a segment (RFC 3986 §2). The media types are a table of
+our own: the standard library's ``mimetypes`` also reads the system's files, so two machines would
+describe the same tree differently.
 """
 
 import os

@@ -1,12 +1,10 @@
-"""Which files of a tree are published, and why the others are not.
+"""The files of a tree that are published, and the unchanged-looking ones that are read again.
 
-Which files that look unchanged are read again all the same: nothing tells of every write.
+Writes through a memory map update the times late, and a disk may corrupt data. So two kinds of
+files are read again, a bounded part of a tree each time:
 
-A program that has a file mapped into memory writes without moving its time at once, and a disk may
-change what nobody wrote. So two kinds of files are read again, a bounded part of a tree each time:
-
-- what was written within a minute before the last scan, once that minute is over: until then a
-  write to mapped memory may leave the times as they are;
+- files written within a minute before the last scan, once that minute is over: until then a write
+  to mapped memory may leave the times as they are;
 - all others in turn, within thirty days or thirty scans, whichever takes longer.
 """
 

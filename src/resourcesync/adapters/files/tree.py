@@ -1,8 +1,6 @@
-"""A folder's files as the originals of a Source: the ``Originals`` port.
+"""The ``Originals`` port on a folder's files.
 
-Digests of an open file's bytes, all computed while they are read once.
-
-Files that are opened one after the other: the folder of the last one stays open.
+All digests of a file are computed in one read.
 """
 
 import errno

@@ -1,9 +1,7 @@
-"""URIs as they may be sent, and the origin of each. Pure.
+"""URIs in the form to send, the origin of each, and redirect targets. Pure.
 
-libcurl has its own reader of URIs. Two readers that disagree are a hole, so anything that two
-readers could take in two ways is refused here before libcurl sees it.
-
-Where a redirect may lead. Pure.
+libcurl parses URIs itself. Two parsers that disagree are a security hole, so any URI that two
+parsers could read differently is refused before libcurl sees it.
 """
 
 import re

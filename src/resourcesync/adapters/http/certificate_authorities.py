@@ -1,4 +1,4 @@
-"""Whom certificates must be signed by: the file of authorities."""
+"""The file of trusted certificate authorities."""
 
 import os
 import stat

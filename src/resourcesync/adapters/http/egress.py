@@ -1,4 +1,4 @@
-"""Which network addresses may be connected when a Source, not the operator, chose them. Pure.
+"""Network addresses that a Source, rather than the operator, may make us connect to. Pure.
 
 ``ipaddress`` alone is not enough: its ``is_global`` is true for several ways to write a private
 address (NAT64, 6to4, IPv4-compatible) and for all of multicast.

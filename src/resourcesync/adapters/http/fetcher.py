@@ -1,6 +1,6 @@
-"""The fetcher: the port's one method, and what lives from one call to the next.
+"""The fetcher: the port's methods, and the state that lasts from one call to the next.
 
-One ``stream``: a body without an end, which the caller takes as it comes.
+``StreamRun`` is one ``stream``: a body without an end, passed on as it arrives.
 """
 
 from collections.abc import Generator, Iterable, Iterator

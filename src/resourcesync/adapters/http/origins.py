@@ -1,6 +1,6 @@
-"""What is remembered of each origin from one ``fetch`` to the next.
+"""State of each origin from one ``fetch`` to the next, and its queue of requests.
 
-The requests of one ``fetch`` to one origin, in order, with those that wait for another try.
+The queue keeps the order of the requests, with those that wait for a retry.
 """
 
 from collections import OrderedDict, deque

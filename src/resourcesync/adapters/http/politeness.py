@@ -1,6 +1,6 @@
-"""How much one origin may be asked, and when: window, pace, pauses, circuit. Pure.
+"""Limits on the requests to one origin: window, pace, pauses, circuit breaker. Pure.
 
-Every moment is given by the caller, in seconds of a clock that never goes back.
+The caller passes every time, in seconds of a monotonic clock.
 """
 
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""A proxy that dials in our place: what is told to it, and what its failures mean."""
+"""Proxies: the credentials sent to one, and the meaning of its failures."""
 
 from typing import Any, Final
 

@@ -1,4 +1,4 @@
-"""A request on its way: through origins, redirects and tries to its one outcome."""
+"""A request in progress: through origins, redirects and retries to its one outcome."""
 
 from resourcesync.adapters.http.addresses import Address, crosses_origin
 from resourcesync.ports import FetchRequest, PartialBody

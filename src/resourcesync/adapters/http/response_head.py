@@ -1,14 +1,12 @@
-"""The head of a response: status line and fields, read strictly. Pure.
+"""The head of a response, parsed strictly, and the check of a resumed body. Pure.
 
-libcurl is lenient where servers disagree with one another about where a body ends. What could be
-taken in two ways is refused. The other fields are taken apart only when somebody looks at them:
-a run of many small resources looks at none.
+libcurl is lenient where servers disagree with one another about where a body ends. A head that can
+be read in two ways is refused. The other fields are parsed on first access: a run of many small
+resources reads none.
 
-The rest of a body that broke off: what may be asked for, and what may be taken. Pure.
-
-Two bodies must never be joined into one that never was. So the rest is asked for only when
-something tells that it is of the same body, and taken only when it begins where we stopped, goes
-to the end, and is said to be of that body (RFC 9110 §13.1.5, §14.4, §15.3.7).
+Parts of two bodies must never be joined. So the rest of a body is requested only with a validator
+of that body, and accepted only if it begins where the first part stopped, goes to the end, and is
+declared to be of that body (RFC 9110 §13.1.5, §14.4, §15.3.7).
 """
 
 import re

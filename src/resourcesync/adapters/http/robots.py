@@ -1,4 +1,4 @@
-"""What an origin's ``robots.txt`` asks of us (RFC 9309)."""
+"""The rules of an origin's ``robots.txt`` (RFC 9309)."""
 
 from dataclasses import dataclass
 from math import inf

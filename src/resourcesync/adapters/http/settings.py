@@ -1,4 +1,4 @@
-"""What an operator may set of the fetching, with the defaults and their units."""
+"""Settings of the fetcher, with their defaults and units."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,6 +1,6 @@
-"""One transfer on one easy handle: takes the head and the body, and holds them to the limits.
+"""One transfer on one easy handle: receives the head and the body, and enforces the limits.
 
-One layer of gzip, taken off step by step under a budget. Pure.
+``GzipDecoder`` removes one layer of gzip step by step, under a budget.
 """
 
 import zlib

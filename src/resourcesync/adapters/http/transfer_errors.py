@@ -1,4 +1,4 @@
-"""What the end of a transfer means: which error, and whether another try may help. Pure."""
+"""The error that the end of a transfer means, and whether a retry may help. Pure."""
 
 import pycurl
 

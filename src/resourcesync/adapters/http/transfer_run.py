@@ -1,4 +1,4 @@
-"""One ``fetch``: takes requests, sends them when they may be sent, settles what comes back."""
+"""One ``fetch``: accepts requests, sends each when the limits allow, and reports the outcomes."""
 
 from collections import deque
 from collections.abc import Iterator

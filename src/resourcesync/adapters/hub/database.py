@@ -1,4 +1,4 @@
-"""How a file of push is opened, and what its faults mean."""
+"""The SQLite file of a hub or subscriber: opening, and errors."""
 
 import os
 import sqlite3

@@ -1,4 +1,4 @@
-"""What a subscriber remembers: the ``SubscriberStore`` port as a SQLite file.
+"""A subscriber's state: the ``SubscriberStore`` port on a SQLite file.
 
 One table, ``follower``: a row for each channel that a mirror follows.
 """

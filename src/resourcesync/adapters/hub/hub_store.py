@@ -1,9 +1,9 @@
-"""What a hub remembers: the ``HubStore`` port as a SQLite file.
+"""A hub's state: the ``HubStore`` port on a SQLite file.
 
-Tables: ``topic`` (what is served, and the number of its newest payload), ``payload`` (what was
-told), ``subscription`` (who is told, and how far each is), ``intent`` (who has yet to confirm),
-``moment`` (the latest time). A payload is owed to every subscription whose ``delivered`` is less
-than its number: accepting one is one row, however many subscribers there are.
+Tables: ``topic`` (each topic served, and the number of its newest payload), ``payload`` (what was
+sent), ``subscription`` (the subscribers, and how far each is), ``intent`` (subscriptions not yet
+confirmed), ``moment`` (the latest time). A payload is due to every subscription whose
+``delivered`` is less than its number: accepting one is one row, however many subscribers there are.
 """
 
 import json

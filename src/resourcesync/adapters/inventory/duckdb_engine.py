@@ -1,4 +1,4 @@
-"""DuckDB, within a limit of memory; what it cannot do is an error of ours."""
+"""DuckDB within a memory limit; its failures become errors of this package."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,8 +1,7 @@
-"""Files of our own rows: written once, whole, in groups that are read one at a time.
+"""The folder of a published table: its state, and Parquet files of rows.
 
-The folder of a published table: what is remembered, and the files of rows.
-
-Some rows of a file of ours, as resources or changes: what one unit needs.
+A file of rows is written once, whole, in groups that are read one at a time: a unit of work reads
+the rows that it needs as resources or changes.
 """
 
 import errno

@@ -1,8 +1,7 @@
-"""Which column of a table says what, and how it is read.
+"""The queries over a table of resources: import, and comparison with the table before.
 
-A table of resources as it is told becomes one of ours: checked, each URI once, in URI order.
-
-What changed from one table to the next: one join, out of core.
+An import maps columns to fields, checks the rows, and stores each URI once, in URI order. A
+comparison is one join, out of core.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What audits found, kept under ``.resourcesync/reports``: the newest of them, each bounded."""
+"""The findings of the newest audits, under ``.resourcesync/reports``; each file is bounded."""
 
 import os
 import re

@@ -1,16 +1,15 @@
-"""The log of what changed in a mirror: written in the transaction that remembers the copies.
+"""The change log of a mirror, and how far each program has read it.
 
-One row of the log holds what one transaction changed, as JSON: a row for each change made a pull
-of small files a tenth slower, this way it costs next to nothing.
+The log is written in the transaction that stores the copies. One row holds the changes of one
+transaction, as JSON: a row for each change made a pull of small files a tenth slower; this way
+costs next to nothing.
 
-The row of a copy whose file is about to change says nothing of its content any more. What it said
-waits in the note ``in-doubt`` until the change is done, also when a run is killed in between: only
-so can a true change be told from the same bytes fetched anew.
+While a file changes, the row of its copy says nothing of its content. The former content is in the
+note ``in-doubt`` until the change is complete, also after a kill: only so can a true change be
+distinguished from the same bytes fetched again.
 
-How far each program has read a mirror's changes: a small file for each.
-
-Not in the mirror's memory: that has one writer at a time, and a program must be able to say that
-it is done while a pull goes on for hours.
+The position of each program is a small file, not in the mirror's state: the state has one writer
+at a time, and a program must be able to record its position while a pull goes on for hours.
 """
 
 import json

@@ -1,13 +1,13 @@
 """The mirror's files: bytes at paths under one root, and nothing outside it (``Copies``).
 
-All work is relative to held folder descriptors and never follows a symbolic link, so neither a
-hostile list nor somebody who plants links in the mirror can lead a write out of it.
+All work is relative to open folder descriptors and never follows a symbolic link, so neither a
+hostile list nor somebody who plants links in the mirror can direct a write out of it.
 
 The order of an installation is: temporary file in ``.resourcesync/tmp`` (same file system),
 write and hash, fsync, rename, fsync of the folders; only then may the state be committed. Each
 step is needed: see ``docs/explanation/crash-order.md``.
 
-What was set aside because it is not what we put there, and the notes that tell where it was.
+A file that the mirror did not write is moved to the quarantine, with a note of its path.
 """
 
 import os

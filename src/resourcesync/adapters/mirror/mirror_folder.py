@@ -1,8 +1,6 @@
-"""A mirror's root folder: who may write to it, and whether it is still the one we knew.
+"""A mirror's root folder: its lock and identity, its file system, and a folder of mirrors.
 
-A folder of mirrors, one for each set of a Source: which sets, in which folders (ADR 0022).
-
-A folder is looked at: what its file system can do, and what dead runs left there.
+A folder of mirrors has one mirror for each set of a Source (ADR 0022).
 """
 
 import errno

@@ -1,6 +1,6 @@
-"""Folders of the mirror, held by descriptor and walked without following a link.
+"""Folders of the mirror, opened by descriptor and walked without following a link.
 
-Look at the mirror's files without changing them: one chain of folders, held for many files.
+The read-only inspection of a mirror's files shares one chain of open folders among many files.
 """
 
 import errno

@@ -1,9 +1,7 @@
-"""The tables of a mirror's memory, version by version.
+"""The tables of a mirror's state, version by version, and lookups of clashing paths.
 
-A file of an older version is brought forward when it is opened for writing: each script leads
-from one ``PRAGMA user_version`` to the next. A script that was released is never changed.
-
-What in a mirror's state some new paths would meet, looked up without reading all of it.
+A file of an older version is migrated when it is opened for writing: each script leads from one
+``PRAGMA user_version`` to the next. A released script is never changed.
 """
 
 import sqlite3

@@ -1,4 +1,4 @@
-"""A copy on its way: a temporary file beside the mirror, hashed while it is written."""
+"""A staged copy: a temporary file beside the mirror, hashed while it is written."""
 
 import errno
 import fcntl

@@ -1,17 +1,13 @@
-"""A folder in which bytes wait that are on their way: to a place beside it, or to a store.
+"""A folder of staged bytes on their way to a path beside it, or to a store.
 
-Large copies that broke off: kept beside the mirror for the next run, with what they are of.
+Large copies that broke off are saved for the next run as parts: a temporary file with a note
+beside it. Any other file there was left by a killed run, and is removed. Parts are not synced:
+after a power cut one may hold wrong bytes. So a part is saved only for a copy whose whole a strong
+digest will prove.
 
-A part is a temporary file with a note beside it. Whatever else lies there is what a killed run
-left, and is removed. Nothing here is synced: after a power cut a part may hold wrong bytes. It is
-kept only for what a strong digest of the whole will prove.
-
-A nameless temporary file of the mirror whose failures are errors of ours.
-
-Make a group of staged files durable: one after the other, or several at a time on a slow disk.
-
-File systems with a journal write it once for all who wait for it. Where one ``fsync`` takes two
-milliseconds, four threads get through a group more than ten times as fast; where it takes two
+A group of staged files is made durable one after the other, or several at a time on a slow disk. A
+journaling file system commits once for all callers that wait. Where one ``fsync`` takes two
+milliseconds, four threads finish a group more than ten times as fast; where it takes two
 microseconds, as in memory, threads only cost.
 """
 

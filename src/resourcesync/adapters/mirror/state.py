@@ -1,9 +1,8 @@
-"""The mirror's memory in one SQLite file (``DEST/.resourcesync/state.db``).
+"""The mirror's state in one SQLite file (``DEST/.resourcesync/state.db``).
 
-WAL and ``synchronous=FULL``: what a commit stored survives a power cut. One connection writes.
-Readers of the mirror's state by other programs should open the file read-only.
-
-A mirror's memory as it was at one moment: read for long, or copied to be kept elsewhere.
+WAL and ``synchronous=FULL``: a commit survives a power cut. One connection writes. Other programs
+should open the file read-only. ``StateSnapshot`` is the state at one moment, for long reads and
+for backups.
 """
 
 import sqlite3

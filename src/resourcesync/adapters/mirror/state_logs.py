@@ -1,16 +1,12 @@
-"""The entries of a mirror's memory: what they link to, for whoever publishes the copies again.
+"""Entries, links, proofs and changes in a mirror's state, for reading.
 
-A row stays, without links, when its entry has none any more: it has the number of the change that
-told so. It goes with the copy.
+The links of an entry are stored for programs that republish the copies. Its row stays, without
+links, when its entry has none any more: the row has the number of the change that removed them. It
+is deleted with the copy.
 
-The links of a mirror's memory: what is here only because listed entries link to it.
-
-A row with an empty ``via`` says that an entry linked to it once: when no other row is left, nobody
+A URI that is in the mirror only because listed entries link to it has one row for each of them. A
+row with an empty ``via`` says that an entry linked to it once; when no other row is left, no entry
 does any more.
-
-When each copy was last proven: by its installation, or by an audit since.
-
-The logs of a mirror's memory, to be read: changes, proofs, links and patches.
 """
 
 import json

@@ -1,9 +1,9 @@
-"""A mirror's memory whose copies are a table; here are those that changed since it was made.
+"""A mirror's state whose copies are a Parquet table, with the rows that changed since.
 
-The file ``state.db`` has all that does not grow with the Source. Of the copies it has those that
-this run changed: such a URI is in ``tabled`` if the table has it too, and then the table's word on
-it does not count. ``fold`` makes the next table of both; the list of its parts is a note, so that
-table and cursor are those of one moment.
+The file ``state.db`` has everything that does not grow with the Source. Of the copies it has those
+that this run changed: such a URI is in ``tabled`` if the table has it too, and its row in the table
+is void. ``fold`` merges both into the next table; the list of its parts is a note, so that table
+and cursor are always of the same moment.
 """
 
 import sqlite3

@@ -1,6 +1,6 @@
-"""A repository behind OAI-PMH as an account: what it lists is harvested, kept and told.
+"""The ``Account`` port on an OAI-PMH repository: its records are harvested, stored and published.
 
-Asks for files by HEAD: how long they are, of which type, and whether everybody may have them.
+``FileMeasurements`` requests files by HEAD: length, media type, and whether access is public.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Lists records, all or those that changed, over any number of runs (OAI-PMH §3.4, §3.5)."""
+"""Harvests of all records, or the changed ones, over any number of runs (OAI-PMH §3.4, §3.5)."""
 
 import logging
 from collections.abc import Iterator

@@ -1,6 +1,6 @@
-"""Where the metadata of an item lies below the published folder. Pure.
+"""The metadata files of a repository below the published folder.
 
-Writes metadata as files below the published folder, and removes what is withdrawn.
+Metadata that is withdrawn is removed.
 """
 
 import errno

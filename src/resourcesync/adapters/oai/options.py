@@ -1,4 +1,4 @@
-"""What an operator chooses of a repository: ``--with KEY=VALUE``."""
+"""Options of a repository: ``--with KEY=VALUE``."""
 
 import hashlib
 import re

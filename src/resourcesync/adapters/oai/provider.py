@@ -1,4 +1,4 @@
-"""Asks an OAI-PMH provider, and turns its answers into records or errors."""
+"""An OAI-PMH provider: requests, and their replies as records or errors."""
 
 import logging
 import tempfile

@@ -1,4 +1,4 @@
-"""Makes resources of what is remembered: metadata and files, linked both ways (§14.5, §14.7)."""
+"""Resources made of the stored records: metadata and files, linked both ways (§14.5, §14.7)."""
 
 import json
 import sqlite3

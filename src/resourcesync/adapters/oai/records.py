@@ -1,4 +1,4 @@
-"""Takes what a provider lists into the memory: what became of each record, and of its files."""
+"""Listed records on their way into the state: each record's fate, and its files."""
 
 import hashlib
 import json

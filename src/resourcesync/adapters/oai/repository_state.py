@@ -1,15 +1,15 @@
-"""What is remembered of a repository between runs: one SQLite file, which can be made anew.
+"""The state of a repository between runs: one SQLite file, which can be rebuilt.
 
 Tables:
 
-- ``record``: one row for each item and format that was ever met; withdrawn ones too.
-- ``mention``: the files that the metadata of a record tells of.
-- ``document``: the metadata that is published, or is to be removed; ``content`` as long as the file
-  of it is not written. ``?`` before ``sha256``: the file is not there as it was written.
-- ``file``: what was learnt of a file by asking for it.
-- ``touched_item``, ``touched_file``: what has to be told anew.
-- ``told``: what was told of each address, in order of ``seq``; empty where it is gone.
-- ``note``: how far the harvest is, and the like.
+- ``record``: one row for each item and format ever seen; withdrawn ones too.
+- ``mention``: the files that the metadata of a record names.
+- ``document``: the metadata that is published, or is to be removed; ``content`` until its file is
+  written. ``?`` before ``sha256``: the file is not there as it was written.
+- ``file``: what the server reported of a file.
+- ``touched_item``, ``touched_file``: items and files to publish again.
+- ``told``: what was published of each address, in order of ``seq``; empty where it is gone.
+- ``note``: the progress of the harvest, and the like.
 """
 
 import os

@@ -1,9 +1,7 @@
-"""A bucket, or what is below a prefix of one: objects by keys, over obstore.
+"""A bucket, or the part below a prefix: objects by keys, over obstore.
 
-Endpoint, region and secrets are obstore's own: it reads the usual variables of AWS. Errors of it
-become errors of ours, with the server's own code and without the rest of what it said.
-
-The bytes of an object as a stream.
+Endpoint, region and secrets are obstore's own: it reads the usual variables of AWS. Its errors
+become errors of this package, with the server's code and without the rest of the message.
 """
 
 import re

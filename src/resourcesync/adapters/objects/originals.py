@@ -1,4 +1,4 @@
-"""The objects of a bucket as the originals of a Source: the ``Originals`` port."""
+"""The ``Originals`` port on the objects of a bucket."""
 
 import hashlib
 import re

@@ -1,10 +1,9 @@
-"""A bucket as a store of copies: the ``Store`` port, over conditional writes.
+"""The ``Store`` port on a bucket, by conditional writes, with a lease.
 
-A lease on what is below a prefix: an object that is written again and again while it is held.
-
-Nobody's clock is asked what time it is. How old a lease is, the server says: by the dates of the
-lease and of an object that is put for the comparison. How long we have it, a stopwatch says. And
-every step from one holder to the next is a conditional write: of two, one wins.
+A lease is an object that its holder rewrites again and again. No local clock is trusted: the server
+gives the age of a lease, by the dates of the lease and of an object put for comparison; a
+monotonic clock measures how long this process has it. Each step from one holder to the next is a
+conditional write: of two, one wins.
 """
 
 import hashlib

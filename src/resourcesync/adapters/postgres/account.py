@@ -1,4 +1,4 @@
-"""A table or query of PostgreSQL as an account: all its rows, or what changed in its log."""
+"""The ``Account`` port on a table or query of PostgreSQL: all rows, or the changes in its log."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

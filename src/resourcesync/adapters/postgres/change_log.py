@@ -1,6 +1,6 @@
-"""Where the reading of a log stands, as text that is kept between runs.
+"""The position in a PostgreSQL change log, as text that is stored between runs.
 
-Whether a log of changes can be gone on with, and up to where it can be read now.
+Probes show whether a log can be resumed, and up to where it can be read now.
 """
 
 import re

@@ -1,6 +1,6 @@
-"""What of a table or query is published, and as what: the values of ``--with``.
+"""The mapping of a table or query to resources: the values of ``--with``.
 
-Texts with columns in braces: how a URI is made from the values of a row.
+A ``Template`` is a text with columns in braces: it makes a URI from the values of a row.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""The SQL by which a table keeps a log of what changes, for its owner to run."""
+"""The SQL by which a table logs its changes, for its owner to run."""
 
 from collections.abc import Iterator
 from typing import Final

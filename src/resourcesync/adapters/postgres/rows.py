@@ -1,4 +1,4 @@
-"""Rows as resources: what each column says is checked, and left out where it says nothing."""
+"""Rows as resources: each column is checked, and left out if it is null."""
 
 import logging
 import re

@@ -1,4 +1,4 @@
-"""A connection to PostgreSQL that is opened when it is needed, and its errors as ours."""
+"""A PostgreSQL connection that opens on demand, and its errors as errors of this package."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

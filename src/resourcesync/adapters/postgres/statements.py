@@ -1,4 +1,4 @@
-"""The SQL that is asked, from names and values that are quoted here."""
+"""SQL statements, with names and values quoted."""
 
 from collections.abc import Iterable
 from typing import Final

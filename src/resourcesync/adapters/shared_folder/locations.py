@@ -1,7 +1,7 @@
-"""Places below a root, reached name by name, without following a link.
+"""Paths below a root, walked one name at a time without following a link.
 
-Each folder is opened anew for each call, and by its name: a client of NFS asks its server then
-what the folder holds now, and sees what other machines did.
+Each folder is opened by its name for each call: an NFS client then asks its server for the current
+contents, and sees what other machines did.
 """
 
 import errno

@@ -1,9 +1,8 @@
-"""A folder as a store of copies: the ``Store`` port, by links, renamings and short locks.
+"""The ``Store`` port on a folder, by links, renames and short locks.
 
-Locks among the processes of one machine or of several: byte ranges of a file (``fcntl``).
-
-They belong to the open file, so threads keep each other out as well, and the kernel frees them
-when a process ends in whatever way. Over NFS the server keeps them, for its own processes too.
+The locks are byte ranges of a file (``fcntl``), among processes of one or several machines. They
+belong to the open file, so threads exclude each other as well, and the kernel releases them when a
+process ends in whatever way. Over NFS the server holds them, for its own processes too.
 """
 
 import errno

@@ -1,4 +1,4 @@
-"""The account of a site: all that its sitemaps list, read whole before anything of it is told."""
+"""The ``Account`` port on a site: its sitemaps are read completely before anything is published."""
 
 import logging
 import tempfile

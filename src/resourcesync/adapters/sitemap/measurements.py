@@ -1,10 +1,8 @@
-"""What sitemaps list, each URI once, in order, in memory that does not grow with their number.
+"""The entries of sitemaps, and stored measurements of their resources.
 
-What was measured of resources, remembered between runs, so that only what changed is asked.
-
-Ask a site for what its sitemap does not tell: lengths, types and digests.
-
-What the sitemap dates as before is not asked again; what has no date is asked with a condition.
+Each URI is listed once, in order, in memory that does not grow with their number. A site is asked
+for what its sitemap lacks: lengths, types and digests. An entry with an unchanged date is not
+requested again; one without a date is requested with a condition.
 """
 
 import hashlib

@@ -1,4 +1,4 @@
-"""PyArrow, which is an extra: what imports it asks here, and gets a sentence when it is missing."""
+"""The optional import of PyArrow, with a clear error if it is missing."""
 
 from typing import Any
 

@@ -1,7 +1,7 @@
-"""One piece of work for DuckDB: a database of its own in memory, which spills to a folder.
+"""A DuckDB session: an in-memory database of its own, which spills to a folder.
 
-Nothing stays: the folder is removed at the end. DuckDB reads Parquet, sorts and joins; what it
-finds comes back as batches of columns, and is written by ``parquet``.
+The folder is removed at the end. DuckDB reads Parquet, sorts and joins; the results come back as
+batches of columns, and are written by ``parquet``.
 """
 
 import os

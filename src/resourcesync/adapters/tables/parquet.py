@@ -1,12 +1,10 @@
-"""Parquet files: written whole or not at all, and read with what is damaged named.
+"""Parquet files: written whole or not at all; a damaged file is named when read.
 
 Only PyArrow is needed, as on the workers. Pages carry checksums, and these are verified.
 
-The columns of each kind of file, and how rows become columns and rows again.
-
-Times are timestamps in UTC, so that other programs show them as such; here they are microseconds.
-The copy and the task of a row are columns of their own, named ``copy_…`` and ``pending_…``: all of
-one are null when there is none.
+Times are timestamps in UTC, so that other programs show them as such; in Python they are
+microseconds. The copy and the task of a row are columns of their own, named ``copy_…`` and
+``pending_…``: all columns of one are null when there is none.
 """
 
 import errno

@@ -1,8 +1,8 @@
-"""What is listed against what is here: the same as ``plan.settle`` and ``plan.decide``, by joins.
+"""The comparison of the list with the mirror by joins; the same as the planner's, out of core.
 
-The wide rows are read once to be compared by the few columns that count, and once more for what
-is not the same. Rows are known by their number, so what is in between is numbers only. All of it
-is done out of core by DuckDB; the answer comes in URI order and is written as it comes.
+The wide rows are read once to be compared by the few columns that count, and once more for those
+that differ. Rows are known by their number, so intermediate results are numbers only. DuckDB
+does it all; the answer comes in URI order and is written as it comes.
 """
 
 from collections.abc import Iterator, Sequence

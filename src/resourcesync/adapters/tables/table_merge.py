@@ -1,8 +1,8 @@
-"""The next table of copies: of the last one, only the parts that something falls into change.
+"""The next table of copies: only the parts of the last one that changes fall into are rewritten.
 
-A part has the URIs from its first one up to the first one of the next part. What is done comes in
-URI order, once for each URI, and so do the rows of a part: two streams become one, a few ten
-thousand rows at a time. What is written is cut into parts of like size.
+A part has the URIs from its first one up to the first one of the next part. The changes come in
+URI order, each URI once, and so do the rows of a part: two streams are merged, some ten thousand
+rows at a time, and cut into parts of similar size.
 """
 
 from bisect import bisect_left, bisect_right
