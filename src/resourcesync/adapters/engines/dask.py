@@ -105,7 +105,7 @@ class DaskEngine:
         return client
 
     def _check(self) -> None:
-        """Check that workers and scheduler can import this package; the scheduler reads the graph."""
+        """Check that workers and scheduler can import this package; both read the graph."""
         try:
             found = {"the scheduler": self._client.run_on_scheduler(pkgutil.resolve_name, _OURS)}
         except ImportError as error:

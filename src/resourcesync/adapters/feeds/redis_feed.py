@@ -250,7 +250,7 @@ class RedisStream(ChangeFeed):
         return _StreamPosition(_BEGINNING if is_other else place.id, gone)
 
     def _state(self) -> tuple[str, int, str]:
-        """Return the last id ever added, the number of trimmed entries, and the first id present."""
+        """Return the last id added, the number of trimmed entries, and the first id present."""
         with _guard_redis(self._name):
             if not self._client.exists(self._name):
                 return _BEGINNING, 0, ""
