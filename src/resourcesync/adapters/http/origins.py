@@ -33,7 +33,7 @@ _UNCODED = frozenset({Purpose.RESOURCE, Purpose.MESSAGE, Purpose.STREAM})
 
 
 class OriginState:
-    """One origin: its limits, its rules, and the header fields for it alone.
+    """An origin: its limits, its rules, and the header fields for it alone.
 
     Attributes:
         name: ``scheme://host[:port]``.
@@ -224,7 +224,7 @@ class OriginQueue:
         self._queue.append(errand)
 
     def add_retry(self, errand: RequestState, moment: float) -> None:
-        """Queue a retry before all new requests, to start at ``moment``, in seconds of the clock."""
+        """Queue a retry before all new requests, to start at ``moment`` in seconds of the clock."""
         waiting = self._urgent if errand.for_robots else self._later
         heappush(waiting, (moment, next(self._order), errand))
 

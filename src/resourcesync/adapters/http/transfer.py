@@ -1,4 +1,4 @@
-"""One transfer on one easy handle: receives the head and the body, and enforces the limits.
+"""A transfer on one easy handle: receives the head and the body, and enforces the limits.
 
 ``GzipDecoder`` removes one layer of gzip step by step, under a budget.
 """

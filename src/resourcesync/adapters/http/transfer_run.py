@@ -1,4 +1,4 @@
-"""One ``fetch``: accepts requests, sends each when the limits allow, and reports the outcomes."""
+"""The run of one ``fetch``: accepts requests, sends each when the limits allow, and reports the outcomes."""
 
 from collections import deque
 from collections.abc import Iterator

@@ -228,7 +228,7 @@ _Sets = Annotated[tuple["FollowedSet", ...], msgspec.Meta(max_length=MAX_SETS)]
 
 
 class FollowedSet(msgspec.Struct, frozen=True, kw_only=True):
-    """One set, and the folder of its mirror.
+    """A set, and the folder of its mirror.
 
     Attributes:
         uri: The URI that identifies it: its Capability List.
