@@ -122,8 +122,8 @@ class StoredCopies(StoreCopyInspector):
 
         Args:
             who: The holder, for messages.
-            holder: The name of the mirror's home, which is locked: a lock that a dead run of it left
-                is taken over.
+            holder: The name of the mirror's home, which is locked: a lock of a dead run of it is
+                taken over.
 
         Raises:
             LockedError: Another process has the lock.

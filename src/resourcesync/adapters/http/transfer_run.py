@@ -1,4 +1,4 @@
-"""The run of one ``fetch``: accepts requests, sends each when the limits allow, and reports the outcomes."""
+"""The run of one ``fetch``: sends each request when the limits allow, and reports the outcome."""
 
 from collections import deque
 from collections.abc import Iterator
