@@ -1,4 +1,4 @@
-"""What the end of a transfer means: which error, and whether another try may help. Pure."""
+"""The error that the end of a transfer means, and whether a retry may help. Pure."""
 
 import pycurl
 
@@ -15,7 +15,7 @@ from resourcesync.errors import (
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 PUSHBACK = frozenset({429, 503})
-"""Statuses by which a server says that it is asked too much."""
+"""Statuses of a server that gets too many requests."""
 
 _PASSING = frozenset({408, 429})
 _SERVER_FAULTS = range(500, 600)
@@ -48,7 +48,7 @@ _BROKEN_HANDSHAKE = ("reset", "broken pipe", "unexpected eof", "syscall", "timed
 
 
 def status_error(head: ResponseHead, uri: str, retry_after: float | None) -> SourceError:
-    """Return the error that a status other than 200 means."""
+    """Return the error for a status other than 200."""
     evidence = _evidence(uri, head.status_line)
     status = head.status
     if status in _MISSING:
@@ -126,7 +126,7 @@ def _evidence(uri: str, got: str) -> Evidence:
 
 
 def too_slow_error(uri: str, got: str) -> SourceUnavailableError:
-    """Return the error for a server that gives less than the minimum."""
+    """Return the error for a server that sends less than the minimum."""
     return SourceUnavailableError(
         "the server is too slow", uri=uri, evidence=_evidence(uri, got), code="too-slow"
     )
@@ -155,7 +155,7 @@ def blocked_error(uri: str, address: str) -> SourceRefusedError:
 
 
 def truncated_error(uri: str, got: str) -> SourceUnavailableError:
-    """Return the error for a body that ends before its end."""
+    """Return the error for a truncated body."""
     return SourceUnavailableError(
         "the response was cut short",
         uri=uri,
@@ -166,5 +166,5 @@ def truncated_error(uri: str, got: str) -> SourceUnavailableError:
 
 
 def bad_response_error(uri: str, code: str, message: str, got: str) -> BadResponseError:
-    """Return the error for an answer that cannot be used."""
+    """Return the error for an invalid response."""
     return BadResponseError(message, uri=uri, evidence=_evidence(uri, got), code=code)
