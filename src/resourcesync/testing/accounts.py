@@ -135,11 +135,11 @@ class AccountSuite(ABC):
         expect(set(found) <= set(held), "nothing else is told")
 
     def test_can_list_resources_is_reported_correctly(self, account: ResourceAccount) -> None:
-        """`tells_all` is what the suite was told."""
+        """`can_list_resources` is as declared in the suite."""
         expect_equal(
             account.can_list_resources,
             self.can_list_resources,
-            "tells_all is true to what can be asked",
+            "can_list_resources is as declared",
         )
 
     # --- when it fails ---
@@ -149,7 +149,7 @@ class AccountSuite(ABC):
         position = self._position(account) if self.has_changes else ""
         trouble = self.outage()
         if trouble is None:
-            skip_check("down is not given")
+            skip_check("outage is not given")
         with trouble:
             if self.can_list_resources:
                 with expect_error(ResourceSyncError, "resources raises"):
@@ -164,7 +164,7 @@ class AccountSuite(ABC):
         self._fill(*(f"r{number:05}" for number in range(self.many)))
         trouble = self.partial_failure()
         if trouble is None:
-            skip_check("cut_short is not given")
+            skip_check("partial_failure is not given")
         with trouble, expect_error(ResourceSyncError, "resources raises when it is cut short"):
             list(account.resources())
 
@@ -262,7 +262,7 @@ class AccountSuite(ABC):
         start = self._position(account)
         self._fill("a", "b")
         if not self.expire_changes():
-            skip_check("forget is not given")
+            skip_check("expire_changes is not given")
         with expect_error(DiscontinuityError, "changes raises when some are forgotten"):
             list(account.changes(start, 0))
 

@@ -69,7 +69,7 @@ class CatalogueSuite:
 
     # --- what is recorded ---
 
-    def test_what_is_recorded_comes_back_equal_and_in_uri_order(
+    def test_recorded_resources_are_read_unchanged_in_uri_order(
         self, catalogue: CatalogueStore
     ) -> None:
         """Every field of every resource is kept, and order is that of the URIs' characters."""
@@ -308,7 +308,7 @@ class CatalogueSuite:
             expect_equal(list(snapshot.changes()), [], "a view has the changes of its moment")
             expect_equal(list(snapshot.edits()), [], "a view has the edits of its moment")
 
-    def test_edits_are_what_was_written_since_they_were_forgotten(
+    def test_edits_are_the_entries_written_since_they_were_cleared(
         self, catalogue: CatalogueStore
     ) -> None:
         """In URI order, as it is now; the first recording is no edit."""

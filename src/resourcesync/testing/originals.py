@@ -128,7 +128,7 @@ class OriginalsSuite(ABC):
         uri = self.put("a", b"x")
         name = self.add_unpublished()
         if name is None:
-            skip_check("leave_out is not given")
+            skip_check("add_unpublished is not given")
         found = _uris(originals)
 
         reasons = {omission.name: omission.reason for omission in originals.omissions()}
@@ -142,7 +142,7 @@ class OriginalsSuite(ABC):
         self.put("a", b"x")
         trouble = self.outage()
         if trouble is None:
-            skip_check("down is not given")
+            skip_check("outage is not given")
         with trouble, expect_error(ResourceSyncError, "scan raises when it cannot list"):
             list(originals.scan())
 
@@ -152,7 +152,7 @@ class OriginalsSuite(ABC):
             self.put(f"m/{number:05}", b"x")
         trouble = self.partial_failure()
         if trouble is None:
-            skip_check("cut_short is not given")
+            skip_check("partial_failure is not given")
         with trouble, expect_error(StorageError, "scan raises when it cannot go on"):
             list(originals.scan())
 
@@ -207,7 +207,7 @@ class OriginalsSuite(ABC):
         with expect_error(OriginalChangedError, "what vanished cannot be measured"):
             originals.measure(original)
 
-    def test_what_is_expected_is_measured_as_if_it_was_not(self, originals: Originals) -> None:
+    def test_prefetching_does_not_change_measurements(self, originals: Originals) -> None:
         """With `expect`, if there is such: also when not all is measured that was expected."""
         if not isinstance(originals, PrefetchingOriginals):
             skip_check("the originals need not know what is next")

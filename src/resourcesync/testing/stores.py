@@ -358,15 +358,15 @@ class StoreSuite:
         """After a program was killed, another may hold the store before long."""
         seconds = self.leave_stale_lock(store)
         if seconds is None:
-            skip_check("die_holding is not given")
+            skip_check("leave_stale_lock is not given")
 
         Event().wait(seconds)
 
         with self.reopen(store).lock("who comes later"):
             pass
 
-    def test_a_holder_that_is_known_again_takes_over_what_it_left(self, store: Store) -> None:
-        """With `hold_as`, if there is such: others are still kept out."""
+    def test_a_restarted_holder_reclaims_its_lock(self, store: Store) -> None:
+        """With `lock_as`, if the store has it; a holder of another name is still refused."""
         if not isinstance(store, ReclaimableStore):
             skip_check("the store knows no holder again")
         if not self.die_holding_as(store, "the first"):
@@ -375,20 +375,20 @@ class StoreSuite:
 
         with (
             expect_error(LockedError, "a holder of another name is kept out"),
-            other.hold_as("who comes later", "the second"),
+            other.lock_as("who comes later", "the second"),
         ):
             pass
-        with other.hold_as("who comes again", "the first"):
+        with other.lock_as("who comes again", "the first"):
             expect(_put(other, "a.txt", b"x"), "the holder works while it holds")
 
     # --- several calls at a time ---
 
-    def test_calls_that_are_made_at_a_time_do_not_disturb_each_other(self, store: Store) -> None:
-        """With `in_flight`, if there is such: so many put and read, each a key of its own."""
+    def test_concurrent_calls_do_not_interfere(self, store: Store) -> None:
+        """With `max_in_flight`: that many calls put and read at a time, each its own key."""
         if not isinstance(store, ParallelStore):
             skip_check("the store takes one call at a time")
         threads = min(store.max_in_flight, _MOST_AT_ONCE)
-        expect(threads > 0, "in_flight is a number, at least 1")
+        expect(threads > 0, "max_in_flight is at least 1")
         bodies = {f"{number}.txt": b"%d" % number * 999 for number in range(_TIMES * threads)}
 
         def put_and_read(key: str) -> bytes | None:
