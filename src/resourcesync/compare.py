@@ -1,8 +1,8 @@
-"""Compare two accounts of the same resources, both in URI order, in constant memory.
+"""The comparison of two listings of the same resources, both in URI order, in constant memory.
 
 Everything this package does is such a comparison: publishing compares the catalogue with the
 originals, baseline synchronization compares the mirror with the Resource List, and an audit
-compares what the mirror really holds with what the Source lists.
+compares what the mirror really contains with what the Source lists.
 """
 
 from collections.abc import Callable, Iterable, Iterator

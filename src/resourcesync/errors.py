@@ -1,11 +1,11 @@
-"""Every error this package raises, in one tree.
+"""Errors of this package, in one tree.
 
 ::
 
     ResourceSyncError
-    ├── ConfigurationError           what the operator wrote cannot work
-    ├── StoppedError                 the program that uses the library asked to stop
-    │   └── BudgetError                  the time that a run was given is over
+    ├── ConfigurationError           the operator's settings cannot work
+    ├── StoppedError                 the program that uses the library requested a stop
+    │   └── BudgetError                  the time of a run is over
     ├── DocumentError                the bytes are not a usable ResourceSync document
     │   ├── MalformedDocumentError       not XML, or XML that breaks the grammar
     │   ├── TruncatedDocumentError       the document stops before its end (transient)
@@ -22,10 +22,10 @@
     │   ├── BadResponseError             it answers, but not in a way that can be used
     │   ├── SourceRefusedError           401, 403, robots.txt, TLS, egress or redirect policy
     │   └── ResourceMissingError         404 or 410 for something that is listed
-    ├── VerificationError            the bytes are not what the list says
+    ├── VerificationError            the bytes are not those that the list describes
     │   ├── LengthMismatchError
     │   └── DigestMismatchError
-    ├── SyncError                    going on would risk the copies
+    ├── SyncError                    to continue would risk the copies
     │   ├── DiscontinuityError           the Change Lists do not reach back to the last state
     │   ├── RollbackError                the Source went back in time
     │   ├── OutOfScopeError              a URI outside the Source, or with no safe path
@@ -34,10 +34,10 @@
     └── StorageError                 this machine: originals, copies, documents or state failed
         ├── DiskFullError                no space, no quota, no inodes
         ├── StateError                   the state is damaged or from a newer version
-        ├── MirrorChangedError           the mirror's folder is not the one we knew
+        ├── MirrorChangedError           the mirror's folder is not the recorded one
         ├── OriginalChangedError         an original changed or vanished while it was read
         ├── EngineError                  the engine that does the units of a pull failed
-        └── LockedError                  another run holds this mirror or this tree
+        └── LockedError                  another run holds the lock of this mirror or this tree
 """
 
 from typing import ClassVar

@@ -1,6 +1,6 @@
-"""Addresses that documents, pages and fields name: joined without surprises, told apart by origin.
+"""Addresses in documents, pages and fields: joined safely, compared by origin.
 
-An origin is where a Source may be led to without being asked: what stands on another one could be
+Discovery follows a link within its origin without being asked to: another origin could be
 anybody's.
 """
 

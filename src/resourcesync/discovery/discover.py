@@ -1,7 +1,4 @@
-"""Find a Source's lists from any address of it (§6.3).
-
-What a Capability List that is known offers now (§9).
-"""
+"""Discovery of a Source's lists from any address (§6.3), or from a known Capability List (§9)."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace

@@ -1,4 +1,4 @@
-"""Fetch documents whole into temporary files, so that nothing is used before all of it is here."""
+"""The fetcher of documents: whole, into temporary files, so that no part of one is ever used."""
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing

@@ -1,8 +1,8 @@
-"""What a Source says it holds now, as an account that can be compared with another (§5.2).
+"""Listings: the present resources of a Source, to be compared with another listing (§5.2).
 
-The account of a Source is its Resource List and the changes since; that of a list, an index or a
-plain sitemap is what is written there. Two accounts of one resource are compared by hash, else by
-length and ``lastmod``.
+The listing of a Source is its Resource List and the changes since; that of a list, an index or a
+plain sitemap is its entries. Two entries of one resource are compared by hash, else by length and
+``lastmod``.
 """
 
 from collections.abc import Callable, Iterable, Iterator

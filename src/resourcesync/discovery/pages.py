@@ -1,7 +1,7 @@
-"""Pages that are no documents, and what leads from them to a Source: HTML (§6.3.3), robots.txt.
+"""Pages that are no documents, and their links to a Source: HTML (§6.3.3), robots.txt.
 
 The reader of HTML is written by hand: the parser of the standard library takes nearly two minutes
-for 64 KiB that somebody made for it. This one looks at each character a bounded number of times.
+for 64 KiB that somebody made for it. This one reads each character a bounded number of times.
 """
 
 import html

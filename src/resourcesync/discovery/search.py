@@ -1,4 +1,4 @@
-"""Find the first document of a Source from any address of it (§6.3)."""
+"""The search for the first document of a Source from any address of it (§6.3)."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass

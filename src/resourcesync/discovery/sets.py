@@ -1,7 +1,7 @@
-"""The sets of resources that a Source offers, and which of them is meant (§4, §8).
+"""The sets of resources that a Source offers, and the choice of one (§4, §8).
 
-Each set has a Capability List of its own. Nobody but the operator can say which is wanted, so none
-is ever chosen by guessing.
+Each set has a Capability List of its own. Only the operator knows which is wanted, so none is ever
+chosen by guessing.
 """
 
 import re

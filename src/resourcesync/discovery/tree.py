@@ -1,10 +1,9 @@
-"""Walk all documents of a Source, from the one at an address down (§6.1): what ``explore`` shows.
+"""The tree of a Source's documents, from the one at an address down (§6.1), for ``explore``.
 
-Each document is read once, as a stream; what is kept of it are counts and, until they are visited,
-the addresses of the documents that it lists. One that fails is a node with its error. A package is
-a node with what its dump says of it; it is never fetched, but the copy of its manifest is.
-
-Count what one document holds, in one pass and in memory that does not grow with it.
+Each document is read once, as a stream, in memory that does not grow with it: only counts remain
+and, until they are visited, the addresses of the documents that it lists. One that fails is a node
+with its error. A package is a node with its entry in the dump; it is never fetched, but the copy of
+its manifest is.
 """
 
 from collections import Counter

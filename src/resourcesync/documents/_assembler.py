@@ -1,4 +1,4 @@
-"""Tokens become entries: regular ones in a `Run`, any other as an `RawEntry`."""
+"""Assembly of entries from tokens: regular ones as a `Run`, any other as a `RawEntry`."""
 
 from dataclasses import dataclass, field
 from typing import Final

@@ -1,8 +1,8 @@
 """The bytes of a document: unpacked, in UTF-8, in even blocks, under a budget.
 
 The size of the blocks matters: before 2.6 expat scans an unfinished token again with every block,
-so many small blocks would make its time quadratic. A comment may be of any length, and expat holds
-one until it ends: a long one is parted into short ones, which mean the same, that is nothing.
+so many small blocks would make its time quadratic. expat buffers a comment of any length until it
+ends: a long one is split into short ones, which mean the same, that is nothing.
 """
 
 import codecs

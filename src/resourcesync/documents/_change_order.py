@@ -1,4 +1,4 @@
-"""Whether changes come oldest first, as §12.1 asks, or newest first, as many Sources write them."""
+"""The order of changes: oldest first (§12.1), or newest first, as many Sources write them."""
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime

@@ -1,8 +1,8 @@
-"""Columns become values: the rules of `_values`, applied to many entries at a time.
+"""Columns of values: the rules of `_values`, applied to many entries at a time.
 
-Every function here gives what its counterpart gives for each text alone. It first asks whether the
-whole column is in canonical form, which costs little when all texts are joined; if so, C code does
-the rest. If not, each text goes through its own rule.
+Every function returns what its counterpart in `_values` returns for each text alone. It first tests
+whether the whole column is in canonical form, which is cheap when all texts are joined; if so, C
+code does the rest. If not, each text is read by its own rule.
 """
 
 from collections.abc import Callable, Iterable, Sequence

@@ -1,11 +1,7 @@
-"""What reading one document knows beside its text: its address, its limits, what it forgave.
+"""State of reading one document: its address, limits, warnings, and the version it is written in.
 
-What one document may cost at most, and the error that says which limit was met.
-
-Which version a document is written in, told by the marks that were met while reading it.
-
-No version of the format says which it is. What shows nothing of any kind is read as the newest
-version that it could be.
+No version of the format names itself: the version is inferred from the marks that were met. A
+document without any is read as the newest version that it could be.
 """
 
 import re

@@ -1,8 +1,6 @@
-"""Entries of lists and manifests become values and rows (§10.1, §11.2, §12.1, §13.2).
+"""Entries as values and rows: resources, changes and documents (§8 to §13, Archives).
 
-Entries that refer to documents and packages become values (§8 to §13, Archives).
-
-What the entries of a document are, told by its header.
+The header of a document decides which kind of entry it has.
 """
 
 from base64 import b64decode

@@ -1,18 +1,15 @@
-"""expat as every reader here sets it up, with the doors closed that a document could use.
+"""expat in its safe setup, and the tokens between the XML parser and the entries.
 
-Who reads must say what is to happen at a DOCTYPE and at the XML declaration: neither can be
-forgotten.
-
-The alphabet between the XML parser and the entries.
-
-A document becomes a flat list of tokens, so that most of the work is C code appending to a list:
+Every caller must pass its handlers of a DOCTYPE and of the XML declaration, so neither can be
+forgotten. A document becomes a flat list of tokens, so that most of the work is C code appending to
+a list:
 
 - an entry starts with ``ENTRY``, its line and its column;
-- the attributes of an element whose attributes seldom matter come before it: ``GIVEN``, then as
+- the attributes of an element whose attributes rarely matter come before it: ``GIVEN``, then as
   those of ``MD``;
 - any other element that matters starts with its number; ``MD`` and ``LN`` are followed by how many
   strings their attributes take, and then by these: name, value, name, value...;
-- an element ends with its name, which holds a character that XML text cannot;
+- an element ends with its name, which contains a character that XML text cannot;
 - everything else is text.
 
 Elements that do not matter leave no tokens.

@@ -1,16 +1,14 @@
-"""The fastest road: entries that are, letter for letter, like one that expat has read.
+"""The fastest path: entries that equal, letter for letter, one that expat has read, but for values.
 
 Programs write lists, so most entries differ from their neighbour in their values alone. A
-`Stencil` is learnt from an entry that the general road (`_scanning`, `_assembling`) has read and
-found good: everything of it but its values, as it was written. What fits it letter for letter, with
-values of plain ASCII characters that need no escape, is well-formed XML and means the same, with
-the values exchanged: there is nothing left to ask expat. Everything else goes to expat.
+`Stencil` is learnt from an entry that the general path (`_scanner`, `_assembler`) has read and
+found good: everything but its values, as it was written. An entry that fits it, with values of
+plain ASCII characters that need no escape, is well-formed XML and means the same with its own
+values, so expat need not read it.
 
-Parts a long document: what fits a stencil becomes columns, everything else goes to expat.
-
-The first block of a document is always read by expat, and so is whatever the sieve does not know.
-In place of what it takes out expat gets as many blanks and line feeds, so every place it tells is
-right. When little fits, the sieve steps aside.
+expat always reads the first block of a document and every entry that fits no stencil. In place of
+the entries that fit it reads as many blanks and line feeds, so all its positions are right. When
+few entries fit, the fast path switches itself off.
 """
 
 import codecs

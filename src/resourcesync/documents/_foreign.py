@@ -1,9 +1,7 @@
-"""Elements of other communities: written back as they were read, after one cheap look (§7).
+"""Elements of other communities, as XML that stands alone, to be written back as read (§7).
 
-Elements of other communities become XML that stands alone (§7).
-
-The parser tells namespaces, not prefixes, so prefixes are given anew, always in the same way: each
-element is in the default namespace, and attributes that have a namespace get ``n1``, ``n2``...
+The parser reports namespaces, not prefixes, so prefixes are assigned again, always in the same way:
+each element is in the default namespace, and attributes that have a namespace get ``n1``, ``n2``...
 """
 
 import pyexpat

@@ -1,4 +1,4 @@
-"""The root's own ``rs:md`` and ``rs:ln`` become a header (§7), in the words of 1.1."""
+"""The header of a document: the root's own ``rs:md`` and ``rs:ln`` (§7), in the terms of 1.1."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime

@@ -1,11 +1,11 @@
-"""The fast road: entries written exactly like one before them are taken apart by position.
+"""The fast path for tokens: entries written exactly like one before them are cut by position.
 
 Programs write lists, so nearly every entry has the same elements, attributes and blanks as its
-neighbour. A `Layout` remembers where in the tokens of an entry the values stand and what all other
+neighbour. A `Layout` records where in the tokens of an entry the values are and what all other
 tokens are. A whole run of entries is then cut into columns by strided slices, with one comparison
 for everything that is no value: C code, for many entries at a time. It is exact, not a guess:
 element names, attribute names and counts must all be equal, and a value is what stands between
-them. Any entry that differs takes the general road (`_assembling`).
+them. Any entry that differs takes the general path (`_assembler`).
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,4 @@
-"""Resources and changes become rows of XML: column by column, in code that is mostly C.
-
-Entries that point to documents or packages become rows of XML (§8-§13, Archives, Framework).
-"""
+"""Rows of XML from resources, changes and references: column by column, mostly in C code."""
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime

@@ -1,4 +1,4 @@
-"""XML becomes tokens: expat with every door closed that a hostile document could use.
+"""The scanner: XML to tokens by expat, safe against hostile documents.
 
 expat checks well-formedness and resolves namespaces. Texts and ends go from it straight into the
 list of tokens, by C code calling C code; only the start of an element runs Python.

@@ -1,6 +1,6 @@
-"""Entries become values: every attribute read by its own rule, the rest kept in ``extra``.
+"""Values of one entry: every attribute read by its own rule, unknown ones stored in ``extra``.
 
-``rs:ln`` becomes links: what a link says wrongly spoils nothing else (§7, §14).
+An error in one ``rs:ln`` does not affect the rest of the entry (§7, §14).
 """
 
 import re

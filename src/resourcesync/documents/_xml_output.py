@@ -1,7 +1,4 @@
-"""Text into XML: what must be escaped, what XML cannot carry, and the names of attributes.
-
-Links, times, digests and foreign attributes as the text of XML attributes.
-"""
+"""XML output: escaping, excluded characters, and links, times and digests as attributes."""
 
 import pyexpat
 import re

@@ -1,9 +1,7 @@
-"""Read a document in whatever form it is: a sitemap of any dialect, Atom, or the native draft.
+"""Conversion of any document, a sitemap, Atom or the native draft, into another dialect.
 
-Turn an open document into another dialect, and tell what that dialect could not say.
-
-Where `writing` is exact, this bends: documents that are met say less, or more, than the rules of
-the new dialect ask for. What had to be added or left out is counted, so that nobody is surprised.
+`writer` is exact; this is lenient: documents in the wild have less, or more, than the rules of the
+new dialect ask for. What is added or left out is counted and reported.
 """
 
 import io

@@ -1,6 +1,4 @@
-"""What a document says in another dialect: its values, without what the dialect cannot say.
-
-What each dialect can say: one table, by which documents of older versions are written.
+"""Dialects: what each version can express, and values reduced to it.
 
 The versions differ in what their XML carries, not in its grammar (the specification's own change
 logs, and its examples of each version):
@@ -24,9 +22,9 @@ logs, and its examples of each version):
 | notifications | - | - | - | - | yes | yes |
 
 A dash means: left out, or `ValueError` where nothing would be left. Without a Source Description
-its entries are written as a Capability List Index. A plain sitemap says ``loc``, ``lastmod`` and
+its entries are written as a Capability List Index. A plain sitemap has ``loc``, ``lastmod`` and
 ``changefreq`` of the entries of a Resource List. The Atom forms and the native one of the drafts
-say what 0.5 says, for lists and manifests alone, and nothing of other communities.
+have what 0.5 has, for lists and manifests alone, and nothing of other communities.
 """
 
 from dataclasses import dataclass, fields, replace

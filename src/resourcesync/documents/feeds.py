@@ -1,11 +1,8 @@
-"""Read the forms that were considered and given up: two of Atom, and one of ResourceSync's own.
+"""Readers of the abandoned draft forms: two of Atom and the native one (Klein et al., 2013).
 
-They are those of the appendix of Klein et al., D-Lib Magazine 19(1/2), 2013. Their values are the
-same as those of a Change List or a Resource List.
-
-XML of the drafts that are no sitemaps becomes nodes: a head, then entries with what is in them.
-
-The same doors are closed as for lists (see `_expat`). They are rare, so nothing here is tuned.
+They are those of the appendix in D-Lib Magazine 19(1/2); their values are those of a Change List or
+a Resource List. The XML becomes nodes, a head and then entries, under the protections of `_expat`.
+These forms are rare, so nothing here is tuned.
 """
 
 import pyexpat

@@ -1,9 +1,9 @@
-"""Resources and changes as lines of JSON: what programs that keep a catalogue read and write.
+"""Resources and changes as lines of JSON, for programs that maintain a catalogue.
 
 One object a line, in UTF-8. Its names are those of the specification: ``uri``, ``lastmod``,
 ``length``, ``hash``, ``type``, ``encoding``, ``changefreq``, ``links``. A change has ``change``
-too, and ``datetime`` and ``number``, which are told and never believed: a catalogue gives each
-change its own.
+too, and ``datetime`` and ``number``, which are written and ignored when read: a catalogue assigns
+its own.
 """
 
 import re

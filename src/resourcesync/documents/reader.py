@@ -1,12 +1,10 @@
-"""Read a document: bytes in, entries out, one at a time.
+"""The reader of documents: bytes or an open file in, entries out, one at a time.
 
-Reading is liberal: it takes what Sources write in the wild, in every version from the drafts of
-2012 to 1.1 and in plain sitemaps, and gives it in the words of 1.1. It tells what it forgave.
-A value that cannot be read costs that value alone, where an entry can be used without it; any other
-fault of an entry costs that entry. A fault of the document raises, so a list is never
-shorter than its Source wrote it.
-
-Reading for whoever holds a document's bytes, or an open file of them.
+Reading is liberal: it accepts what Sources write in the wild, in every version from the drafts of
+2012 to 1.1 and in plain sitemaps, and returns it in the terms of 1.1, with warnings. A value that
+cannot be read costs that value alone, where an entry can be used without it; any other fault of an
+entry costs that entry. A fault of the document raises, so a list is never shorter than its Source
+wrote it.
 """
 
 import io

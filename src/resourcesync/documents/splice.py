@@ -1,9 +1,9 @@
-"""Change some entries of a list as bytes: all others are neither read nor formatted again.
+"""Replacement of some entries of a list as bytes: all others are neither read nor formatted again.
 
-This is for documents that `writing` wrote, with their entries in URI order. There an entry begins
-with ``<url><loc>``, and these bytes stand nowhere else, since ``<`` is escaped in every text and
-attribute; but elements of other communities are written as they came, so a document that holds
-any cannot be spliced. An entry is found by halving the document, as a word in a dictionary.
+This is for documents that `writer` wrote, with their entries in URI order. There an entry begins
+with ``<url><loc>``, and these bytes are nowhere else, since ``<`` is escaped in every text and
+attribute; but elements of other communities are written as they came, so a document that contains
+any cannot be spliced. An entry is found by binary search.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

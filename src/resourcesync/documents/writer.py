@@ -1,11 +1,8 @@
-"""What must hold before a document is written: which times, which entries, which places (§7).
+"""The writer of documents: entries in, bytes out, in the order and form of the specification (§7).
 
-Write a document: entries in, bytes out, in the order and form that the specification gives.
-
-Documents are written in 1.1, or in an older version that the caller names.
-
-Writing is exact where reading is liberal: what would not be a valid document raises `ValueError`,
-for it is a fault of the program, not of any input. The same input gives the same bytes.
+Documents are written in 1.1, or in an older version that the caller names. Writing is exact where
+reading is liberal: what would not be a valid document raises `ValueError`, for it is a fault of the
+program, not of any input. The same input gives the same bytes.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

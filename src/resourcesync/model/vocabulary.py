@@ -1,4 +1,4 @@
-"""The words of the specification: capabilities, changes, relations, namespaces, limits."""
+"""Terms of the specification: capabilities, changes, relations, namespaces, limits."""
 
 from enum import StrEnum
 from typing import Final

@@ -1,7 +1,7 @@
-"""What the package needs from the world: small protocols, each with adapters behind it.
+"""Ports: small protocols for what the package needs from outside, each with adapters behind it.
 
-``Originals`` and ``Copies`` are the two words the specification lacks: the resources as a Source
-has them, and the resources as a Destination holds them.
+``Originals`` and ``Copies`` are the two terms that the specification lacks: the resources as a
+Source has them, and the resources as a Destination stores them.
 """
 
 from collections.abc import Callable, Mapping

@@ -1,7 +1,7 @@
-"""What another system says of its resources, where a Source publishes them (ADR 0057).
+"""Accounts: other systems that list their resources for a Source to publish (ADR 0057).
 
-A repository, an index, a database or a feed knows its resources; it is asked, never changed. What
-it says is recorded in our own catalogue, and only that is published.
+A repository, an index, a database or a feed knows its resources; it is queried, never changed. Its
+answers are recorded in our own catalogue, and only that is published.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

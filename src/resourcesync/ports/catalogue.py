@@ -1,4 +1,4 @@
-"""What a Source needs: the originals, the catalogue that remembers them, a place for documents."""
+"""Ports of a Source: the originals, the catalogue of them, and a place for documents."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager

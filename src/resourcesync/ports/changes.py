@@ -1,4 +1,4 @@
-"""What changed in a mirror, for the next program (``MirrorChangeLog``).
+"""Changes of a mirror, for the next program (``MirrorChangeLog``).
 
 Times are whole microseconds since 1970-01-01T00:00:00Z, as they are stored.
 """

@@ -1,4 +1,4 @@
-"""What a Destination needs of its files: staged, installed, removed, looked at."""
+"""Copies: the files of a Destination, to be staged, installed, removed and inspected."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager

@@ -1,10 +1,9 @@
-"""Where units of work are done: processes here, or a cluster that exists already (ADR 0066).
+"""Engines: processes on this machine, or an existing cluster, that do units of work (ADR 0066).
 
 A unit is one list document, or a slice of what is to be fetched. Its work is a function of a
-module, called with the unit and its share of what may be asked of a host. It is idempotent and
-ends by writing one object: present means done. So an engine may lose a unit and do it again.
-
-What a coordinator and its workers hand each other: files that are written once, by name.
+module, called with the unit and its share of the requests to a host. It is idempotent and ends by
+writing one object: present means done. So an engine may lose a unit and do it again. Coordinator
+and workers exchange files that are written once, by name.
 """
 
 from collections.abc import Callable, Iterator

@@ -1,7 +1,7 @@
-"""What an exporter is given, and what it gives back (plug-ins of ``resourcesync.exporters``).
+"""Exporters: plug-ins of ``resourcesync.exporters``, with their input and output.
 
 An exporter is a function from `MirrorSnapshot` and `ExportOptions` to `ExportFile` values.
-It opens no file and writes none: it only says which bytes go where. So a test needs no disk.
+It opens no file and writes none: it only returns which bytes go where. So a test needs no disk.
 """
 
 from collections.abc import Iterable, Iterator

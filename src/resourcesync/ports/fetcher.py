@@ -1,4 +1,4 @@
-"""What a Destination needs of the network: requests, and how each ends."""
+"""The network as a Destination needs it: requests, and how each ends."""
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field

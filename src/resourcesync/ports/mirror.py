@@ -1,10 +1,8 @@
-"""The mirror's memory: what a Destination must remember between runs (``MirrorStateStore``).
+"""The state of a mirror: what a Destination stores between runs (``MirrorStateStore``).
 
-Times are whole microseconds since 1970-01-01T00:00:00Z, as they are stored.
-
-Paths of copies beside each other: which of them a new one would meet.
-
-What links did to a mirror (``LinkLog``), and the links that entries have (``EntryLog``).
+It includes the paths of copies that a new one would clash with, the links of entries (``EntryLog``)
+and what they did to the mirror (``LinkLog``). Times are whole microseconds since
+1970-01-01T00:00:00Z, as they are stored.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -1,9 +1,4 @@
-"""Originals that are not files of a folder: what a plug-in for them is given, and gives.
-
-The bytes of a Source's resources, for packages.
-
-What tells that originals may have changed, before anybody looks.
-"""
+"""Originals that are not files of a folder: plug-ins, their bytes, and their events."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager

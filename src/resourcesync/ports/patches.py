@@ -1,4 +1,4 @@
-"""Patches: what makes a version out of the one before, and what computes them (§14.4)."""
+"""Patches: their application and their computation (§14.4)."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,8 @@
-"""What a store must promise, where copies are kept in something that is no folder (ADR 0046).
+"""Stores of copies that are not folders (ADR 0046).
 
-It is less than ``Copies``: bytes by keys, each replaced as a whole and only by who knows what is
-there. Bytes on their way, the mirror's memory and its lock stay in a folder of this machine.
+A store promises less than ``Copies``: bytes by keys, each replaced as a whole and only by a caller
+that knows the present version. Staged bytes, the state of the mirror and its lock stay in a folder
+of this machine.
 """
 
 from collections.abc import Callable, Iterator, Sequence

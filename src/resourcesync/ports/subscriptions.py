@@ -1,4 +1,4 @@
-"""What push needs to remember, and who carries what it says.
+"""Push: the state that it stores, and the sender of its messages.
 
 Times are whole microseconds since 1970-01-01T00:00:00Z, as they are stored.
 """

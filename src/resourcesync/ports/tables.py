@@ -1,8 +1,8 @@
-"""The memory of a large mirror as tables: Parquet files that any engine reads (ADR 0066).
+"""The state of a large mirror as tables: Parquet files that any engine reads (ADR 0066).
 
 A file is written once, under a name of its own, and never changed. A table of copies is the list
 of its parts: ranges of URIs that do not overlap, in rising order (by code points). All paths are of
-this machine; times are microseconds since 1970 (UTC), as everywhere in a mirror's memory.
+this machine; times are microseconds since 1970 (UTC), as everywhere in a mirror's state.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""What a plug-in promises that fetches what is under other schemes than http and https."""
+"""Transports: plug-ins that fetch from schemes other than http and https."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Former versions of a Source's resources: which there were, and their bytes (§14.6, RFC 7089)."""
+"""Former versions of a Source's resources: their list and their bytes (§14.6, RFC 7089)."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass

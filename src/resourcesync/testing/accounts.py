@@ -1,4 +1,4 @@
-"""What every account of another system must keep (``ports.accounts.Account``), as checks."""
+"""Checks of accounts (``resourcesync.ports.accounts.ResourceAccount``)."""
 
 import hashlib
 from abc import ABC, abstractmethod

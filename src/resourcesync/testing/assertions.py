@@ -1,8 +1,8 @@
-"""What the checks of all suites are made of: facts that must hold, said in a sentence.
+"""Assertions of the checks of all suites, each with the promise it proves.
 
 No test framework is needed: a check that fails raises ``AssertionError``, and one that cannot be
 made raises ``unittest.SkipTest``, which pytest and unittest both understand. ``assert`` would not
-do: pytest explains it in the modules of tests only, and Python leaves it out when it is told to.
+do: pytest explains it in the modules of tests only, and Python removes it under ``-O``.
 """
 
 from collections.abc import Callable, Iterator

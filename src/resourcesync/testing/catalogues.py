@@ -1,7 +1,4 @@
-"""What every catalogue of a Source must keep (``resourcesync.ports.Catalogue``), as checks.
-
-Resources to try catalogues with: a plain one, and one of which everything odd is told.
-"""
+"""Checks of catalogues (``resourcesync.ports.CatalogueStore``), and sample resources for them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""What all copies of a Destination must keep (``resourcesync.ports.Copies``), as checks."""
+"""Checks of copies (``resourcesync.ports.Copies``)."""
 
 import hashlib
 from abc import ABC, abstractmethod

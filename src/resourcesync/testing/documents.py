@@ -1,4 +1,4 @@
-"""What every store of documents must keep (``resourcesync.ports.DocumentStore``), as checks."""
+"""Checks of document stores (``resourcesync.ports.DocumentStore``)."""
 
 from collections.abc import Iterator
 from typing import BinaryIO, ClassVar, Final

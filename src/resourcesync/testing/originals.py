@@ -1,4 +1,4 @@
-"""What all originals of a Source must keep (``resourcesync.ports.Originals``), as checks."""
+"""Checks of originals (``resourcesync.ports.Originals``)."""
 
 import hashlib
 from abc import ABC, abstractmethod

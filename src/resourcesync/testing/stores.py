@@ -1,4 +1,4 @@
-"""What every store must keep (``resourcesync.ports.stores.Store``), as checks."""
+"""Checks of stores (``resourcesync.ports.stores.Store``)."""
 
 import hashlib
 import unicodedata

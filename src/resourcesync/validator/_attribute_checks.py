@@ -1,6 +1,6 @@
-"""Words that others registered: link relations of IANA, and the forms of addresses and types.
+"""Checks of attributes: their names, their values, and in which documents they may be (§7).
 
-Checks of attributes: their names, their values, and in which documents they may stand (§7).
+Link relations are those of IANA.
 """
 
 import re

@@ -1,6 +1,6 @@
-"""Elements with their places, and the window of bytes that shows where an attribute stands.
+"""Elements with their places, one child of the root at a time, in bounded memory.
 
-XML becomes elements with places, one child of the root at a time, in bounded memory.
+A window of the bytes shows where an attribute is.
 """
 
 import pyexpat

@@ -1,7 +1,4 @@
-"""Checks of an entry that are the same in every document: its elements and their order (§7).
-
-Checks of the links of entries (§14).
-"""
+"""Checks of any entry, whatever its document: elements, their order (§7), links (§14)."""
 
 from dataclasses import dataclass, field
 from typing import Final

@@ -1,4 +1,4 @@
-"""The document under examination: what is known of it, and where its findings go."""
+"""The document under examination: its known facts, and the sink of its findings."""
 
 import re
 from collections.abc import Mapping

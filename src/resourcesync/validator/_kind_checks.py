@@ -1,10 +1,6 @@
-"""Checks that need more than one entry: order, repetition, life of a resource (§10 to §13).
+"""Checks that depend on the kind of document (§8 to §13, Archives, Notification).
 
-Checks of packages and of what they hold (§11, §13).
-
-Checks of entries on the change side, and of archives and notifications (§12, §13).
-
-Checks of entries by the kind of their document (§8 to §13, Archives, Notification).
+Some need more than one entry: order, repetition, the life of a resource.
 """
 
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""Checks of the root: its name, its ``rs:md``, its links, and what is missing there (§6, §7)."""
+"""Checks of the root: its name, its ``rs:md``, its links, and missing ones (§6, §7)."""
 
 import re
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Judges how a Source delivers what it lists: facts that somebody else fetched (§6.3, §7)."""
+"""Checks of delivery: how a Source serves what it lists, from fetched facts (§6.3, §7)."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

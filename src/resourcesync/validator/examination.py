@@ -1,4 +1,4 @@
-"""Judges one document while it streams by, in bounded memory (§6 to §14)."""
+"""The examination of one document while it streams by, in bounded memory (§6 to §14)."""
 
 import codecs
 from collections.abc import Callable, Iterable, Iterator

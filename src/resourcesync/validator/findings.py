@@ -1,4 +1,4 @@
-"""What a check has to say: one broken rule at one place."""
+"""Findings: one broken rule at one place."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
-"""Marks of entries: what rules between documents compare, in memory that does not grow with them.
+"""Marks of entries, for rules between documents, in memory that does not grow with them.
 
-A mark is 64 bits of an entry. Those of a document wait in memory for a block to be full and go to
-one temporary file that all documents of a Source share; what remains of them are places in it.
+A mark is 64 bits of an entry. Those of a document are buffered in memory until a block is full and
+then go to one temporary file that all documents of a Source share; places in it remain.
 """
 
 from array import array

@@ -1,6 +1,6 @@
-"""Messages of WebSub and the answers to them, as they were recorded, and their rules.
+"""Recorded messages of WebSub, the answers to them, and their rules.
 
-They pass between a hub and a receiver. Who stands there can keep one in a file, byte by byte: a
+Messages pass between a hub and a receiver. Either can record one in a file, byte by byte: a
 request, and behind it the answer, if there is one (``message/http``, RFC 9112 §10.1).
 """
 

@@ -1,4 +1,4 @@
-"""Judges packages: what they hold against what their manifest lists (§11.2, §13.2)."""
+"""Checks of packages: their members against their manifest (§11.2, §13.2)."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,6 +1,6 @@
-"""The links of a page to a Source, wherever in the page they stand (§6.3.3).
+"""The links of a page to a Source, anywhere in the page (§6.3.3).
 
-Discovery heeds those in the head alone; a judge wants to see the others, too.
+Discovery follows those in the head alone; the validator reports the others, too.
 """
 
 import re

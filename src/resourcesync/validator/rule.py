@@ -1,4 +1,4 @@
-"""What a rule is: its identity, its weight, and how it can be checked."""
+"""A rule: its identity, its severity, and how it can be checked."""
 
 from dataclasses import dataclass
 from enum import StrEnum

@@ -1,7 +1,4 @@
-"""What one examination learns of a document, for the rules that need several documents.
-
-Findings at places that a summary remembers.
-"""
+"""The summary of one examination, for the rules that need several documents."""
 
 from dataclasses import dataclass, field
 from datetime import datetime

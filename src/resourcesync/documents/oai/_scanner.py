@@ -1,9 +1,8 @@
-"""One element inside a document becomes a document of its own, with the prefixes it was written in.
+"""The scanner of OAI-PMH answers: one pass of expat; each value is ready as soon as it is whole.
 
-Metadata formats use names with prefixes in values too (``xsi:type="dcterms:URI"``), so prefixes are
-kept, and those declared further out come along. Comments and instructions do not.
-
-One pass of expat over an answer: what it says becomes values as soon as it is whole.
+An element inside an answer becomes a document of its own. Metadata formats use prefixes in values
+too (``xsi:type="dcterms:URI"``), so prefixes are preserved, and outer declarations come along.
+Comments and instructions do not.
 """
 
 import pyexpat

@@ -1,6 +1,6 @@
-"""What the metadata of an item says of its files, and of who may have them.
+"""Files and rights in the metadata of an item.
 
-Five ways are known: METS, OAI-ORE as Atom or RDF, DSpace's own ``xoai``, and addresses in Dublin
+Five formats are known: METS, OAI-ORE as Atom or RDF, DSpace's own ``xoai``, and addresses in Dublin
 Core elements. The first four list files; the last mentions addresses, which may be anything.
 """
 

@@ -1,4 +1,4 @@
-"""What providers say, as values."""
+"""Records and other parts of OAI-PMH answers, as values."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime

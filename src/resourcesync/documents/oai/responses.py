@@ -1,14 +1,10 @@
-"""An answer that is ill-formed inside some records: the others, and the end, are read all the same.
-
-A record begins with its header, which nothing inside metadata does; so it can be told from elements
-of the same name (MARCXML has them) without a parser. Each is then read by itself, in the context
-that stands before the first one.
-
-Answers of OAI-PMH providers: bytes in, records out, one at a time (OAI-PMH 2.0 §3.2).
+"""Answers of OAI-PMH providers: bytes in, records out, one at a time (OAI-PMH 2.0 §3.2).
 
 Reading is liberal, as it is for lists: a fault of one record costs that record, even where it makes
-the whole answer ill-formed. An answer that stops before its end raises, so no list is ever shorter
-than its provider wrote it.
+the whole answer ill-formed. A record begins with its header, which nothing inside metadata does; so
+it can be told from elements of the same name (MARCXML has them) without a parser. Each is then read
+by itself, in the context before the first one. An answer that stops before its end raises, so no
+list is ever shorter than its provider wrote it.
 """
 
 import pyexpat

@@ -1,7 +1,4 @@
-"""What every kind of package offers: named members, and their bytes.
-
-What one package may cost at most.
-"""
+"""The container of a package: named members, their bytes, and limits on both."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field

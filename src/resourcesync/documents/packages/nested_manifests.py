@@ -1,7 +1,7 @@
-"""Manifests that are indexes, which 0.5 allowed: all that their parts list becomes one manifest.
+"""Manifests that are indexes, which 0.5 allowed: the entries of their parts in one manifest.
 
-A manifest that lacked a part would have others delete what the part lists. So a part that cannot
-be used spoils its package, and an entry that cannot be used stays one in the whole.
+A manifest that lacked a part would make Destinations delete what the part lists. So a part that
+cannot be used spoils its package, and an entry that cannot be used stays one in the whole.
 """
 
 import zlib

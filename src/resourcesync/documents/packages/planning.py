@@ -1,4 +1,4 @@
-"""Which entries go into which package, and where each stands in it."""
+"""The plan of a dump: the package of each entry, and its place in it."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace

@@ -1,7 +1,7 @@
-"""Read a package: its manifest, and in the order of the manifest the bytes it promises.
+"""The reader of a package: its manifest, and in the order of the manifest the bytes it lists.
 
-A package that is not sound is refused when it is opened. What is wrong with one member costs that
-member: it is reported, and its URI can be asked instead.
+A package that is not sound is refused when it is opened. A fault of one member costs that member:
+it is reported, and its URI can be fetched instead.
 """
 
 import io

@@ -1,6 +1,6 @@
 """The bytes inside a tar, tar.gz or tar.xz: read forward, in bounded pieces, under a budget.
 
-A tar package, plain or compressed: CORE publishes such. Regular files only; no links.
+CORE publishes such packages. Regular files only; no links.
 """
 
 import lzma

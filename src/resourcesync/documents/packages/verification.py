@@ -1,7 +1,4 @@
-"""Whether a package's manifest is the one that its dump promises (§11.1, §13.1).
-
-Bytes on their way are held against what a list says of them.
-"""
+"""Verification of a package: manifest against dump, bytes against a list (§11.1, §13.1)."""
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,11 +1,9 @@
-"""The records of the ZIP format (APPNOTE 4.3), for writing and for reading.
+"""The records and the directory of a ZIP (APPNOTE 4.3), read without trust.
 
-The directory of a ZIP, read without trust: its end, its records, and what they add up to.
-
-All that can be told from offsets and counts is told before anything is unpacked, and every count
-is held against the bytes that are really there before anything is made from it. What is accepted
-has one reading only: members one after the other from the first byte on, then the directory, then
-its end, which is the end of the file.
+All checks of offsets and counts come before anything is unpacked, and every count is compared with
+the bytes that are really present before anything is made from it. What is accepted has one reading
+only: members one after the other from the first byte on, then the directory, then its end, which is
+the end of the file.
 """
 
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""A ZIP package: every header is held against the directory before any member is read."""
+"""A ZIP package: every header is compared with the directory before any member is read."""
 
 import zlib
 from collections.abc import Iterator, Sequence

@@ -1,11 +1,4 @@
-"""How the bytes of a member are compressed, and when that is not worth the while.
-
-One member of a ZIP on its way in: its header, its data, and what the directory says of it.
-
-Write a package: a ZIP that is the same, byte for byte, whenever its input is the same.
-
-Write any files into one ZIP, with the same reproducible bytes as a package has.
-"""
+"""The writer of a package or any other ZIP: the same input gives the same bytes."""
 
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence

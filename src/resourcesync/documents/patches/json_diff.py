@@ -1,4 +1,4 @@
-"""Compute a JSON Patch (RFC 6902) that leads from one version to the next.
+"""A JSON Patch (RFC 6902) that leads from one version to the next.
 
 The patch is small, not the smallest there is. Members keep the order that the next version has
 them in, since its bytes depend on that: a member that came between others is followed by those

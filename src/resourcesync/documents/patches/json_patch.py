@@ -1,8 +1,8 @@
-"""JSON Patch (RFC 6902), so that the bytes are those that the Source would have written.
+"""JSON Patch (RFC 6902) with the bytes that the Source would have written.
 
-A JSON value can be written in many ways, and a digest knows only one. So the version before is
-written again first: only when that gives its very bytes do we know the hand of the Source, and
-write the result in it.
+A JSON value can be written in many ways, and a digest fits only one. So the version before is
+written again first: only if that gives its very bytes is the Source's style known, and the result
+is written in it.
 """
 
 import json

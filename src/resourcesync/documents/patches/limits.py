@@ -1,4 +1,4 @@
-"""What a patch and the version before may cost."""
+"""Limits of a patch and of the version before."""
 
 from collections.abc import Callable
 from io import RawIOBase

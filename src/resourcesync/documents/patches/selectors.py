@@ -1,10 +1,8 @@
-"""The selectors of an XML Patch that we follow: one node, by names, attributes and positions.
+"""The selectors of an XML Patch that are supported: one node, found in one reading, with no tree.
 
-It is a part of what RFC 5261 §4.1 takes from XPath: a path from the root of element names or
+They are a part of what RFC 5261 §4.1 takes from XPath: a path from the root of element names or
 ``*``, each with ``[n]`` and ``[@name='value']``. At its end may stand ``@name``,
 ``namespace::prefix``, ``text()``, ``comment()`` or ``processing-instruction('target')``.
-
-Find the one node that a selector means, in one reading, with no tree in memory.
 """
 
 import re

@@ -1,9 +1,7 @@
-"""Compute an XML Patch (RFC 5261, RFC 7351) that leads from one version to the next.
+"""An XML Patch (RFC 5261, RFC 7351) that leads from one version to the next.
 
-Elements are told by their positions, so that no name needs a namespace. Operations are written
-from the end of the document to its beginning: so each finds what stands before it as it was.
-
-The elements of an XML document with their places in its bytes, so that two can be compared.
+Elements are selected by position, so that no name needs a namespace. Operations are written from
+the end of the document to its beginning: each finds everything before it unchanged.
 """
 
 import re

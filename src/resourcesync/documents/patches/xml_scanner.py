@@ -1,4 +1,4 @@
-"""Reading XML that is whole in memory, with the place of everything in its bytes."""
+"""A scanner of XML that is whole in memory, with the place of everything in its bytes."""
 
 import pyexpat
 import re
