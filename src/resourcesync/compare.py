@@ -72,7 +72,7 @@ def compare(
     Args:
         before: What was; in strictly rising URI order (compared as strings of code points).
         after: What is; in the same order.
-        same: Whether two tellings of one URI agree.
+        same: True if two tellings of one URI agree.
 
     Raises:
         UnorderedAccountError: An account repeats a URI or goes back.

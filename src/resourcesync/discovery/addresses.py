@@ -26,7 +26,7 @@ def accept_scheme(scheme: str) -> None:
 
 
 def is_accepted(scheme: str) -> bool:
-    """Whether URIs may have a scheme, in lower case."""
+    """True if URIs may have a scheme, in lower case."""
     return scheme in _PORTS
 
 
@@ -54,7 +54,7 @@ def origin_of(uri: str) -> Origin | None:
 
 
 def is_at_home(uri: str, homes: Iterable[str]) -> bool:
-    """Whether a URI is of the origin of one of the others, or of its twin behind TLS."""
+    """True if a URI is of the origin of one of the others, or of its twin behind TLS."""
     found = origin_of(uri)
     if found is None:
         return False

@@ -36,7 +36,7 @@ class SourceLists:
         resource_list: The Resource List, its index, or a plain sitemap; ``None`` if there is none.
         change_list: The Change List or its index, or an archive where there is nothing else;
             ``None`` if there is none.
-        is_sitemap: Whether ``resource_list`` is a plain sitemap: it promises less.
+        is_sitemap: True if ``resource_list`` is a plain sitemap: it promises less.
         resource_dump: The Resource Dump or its index; ``None`` if there is none.
         change_dump: The Change Dump or its index; ``None`` if there is none.
         change_list_archive: The archive of Change Lists; ``None`` if none is offered.

@@ -59,9 +59,9 @@ class ListingSummary:
         documents: The documents with entries, at most 1,000 of them.
         at: The moment of the Resource List, microseconds; ``None`` when it says none.
         entries: Entries that were read.
-        changes: How many of them are changes since the Resource List.
+        changes: Number of of them are changes since the Resource List.
         refused: Entries that cannot be used.
-        gap: Whether the Change Lists begin after the Resource List.
+        gap: True if the Change Lists begin after the Resource List.
     """
 
     documents: list[str] = field(default_factory=list)

@@ -49,7 +49,7 @@ def head_of(stream: BinaryIO) -> str:
 
 
 def is_html(head: str) -> bool:
-    """Whether a text begins as pages of HTML do."""
+    """True if a text begins as pages of HTML do."""
     position = 0
     while (found := _BEFORE_ROOT.match(head, position)) is not None:
         position = found.end()
@@ -57,7 +57,7 @@ def is_html(head: str) -> bool:
 
 
 def is_markup(head: str) -> bool:
-    """Whether a text could be a document of XML at all."""
+    """True if a text could be a document of XML at all."""
     return head.lstrip(" \t\r\n")[:1] in ("<", "\x1f", "")
 
 

@@ -328,7 +328,7 @@ def _open(fetched: FetchedDocument, *, is_page: bool = False) -> Document:
 
     Args:
         fetched: Its bytes.
-        is_page: Whether anything may be there, so that what is no XML at all is no broken list.
+        is_page: True if anything may be there, so that what is no XML at all is no broken list.
 
     Raises:
         NotAListError: It is a page.
@@ -402,7 +402,7 @@ def _is_root(address: str) -> bool:
 
 
 def _is_absence(error: SourceError) -> bool:
-    """Whether an answer means that nothing is there: 403 is how some servers hide dot files."""
+    """True if an answer means that nothing is there: 403 is how some servers hide dot files."""
     gone = isinstance(error, ResourceMissingError) or error.status == _NOT_FOR_DOTS
     return gone or (isinstance(error, BadResponseError) and error.status in _CLIENT_ERRORS)
 

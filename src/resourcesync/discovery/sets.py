@@ -27,7 +27,7 @@ class OfferedSet:
     Attributes:
         uri: Its Capability List; of a site without one, its sitemap.
         described_by: A document about the set; empty when the Source names none.
-        is_sitemap: Whether it is a plain sitemap, known to be one.
+        is_sitemap: True if it is a plain sitemap, known to be one.
     """
 
     uri: str
@@ -42,7 +42,7 @@ class SetChoice:
     Attributes:
         wanted: The operator's word: a URI, a name or a number; empty when nothing was said.
         pinned: The set followed so far: it is taken when nothing was said.
-        is_bound: Whether the operator chose that set, so that no other one can take its place.
+        is_bound: True if the operator chose that set, so that no other one can take its place.
         folder: The mirror's folder, for the commands that an error shows; empty shows none.
     """
 

@@ -51,13 +51,13 @@ class DocumentSurvey:
         entries: Entries that can be used.
         refused: Entries that cannot.
         size: The sum of all lengths that are listed, in bytes.
-        sized: How many entries list a length.
-        hashed: How many entries list a hash by which the bytes can be verified.
-        unprovable: How many entries list hashes, and none that can be used: of an unknown
+        sized: Number of entries list a length.
+        hashed: Number of entries list a hash by which the bytes can be verified.
+        unprovable: Number of entries list hashes, and none that can be used: of an unknown
             algorithm, or of a value that is not its hex.
-        media_types: How many entries list each media type, parameters left out.
-        algorithms: How many entries list a usable hash of each algorithm.
-        changes: How many entries tell of each kind of change.
+        media_types: Number of entries list each media type, parameters left out.
+        algorithms: Number of entries list a usable hash of each algorithm.
+        changes: Number of entries tell of each kind of change.
         newest: The latest time that an entry lists, UTC.
     """
 
@@ -190,7 +190,7 @@ class DocumentReading:
     Attributes:
         uri: Its address as asked for.
         final_uri: Where it came from, after redirects.
-        header: What its root says.
+        header: Its header.
         dialect: How it is written.
         media_type: How it was served.
         survey: What it holds.
@@ -225,8 +225,8 @@ class SourceNode:
         branches: Where it hangs; empty for the first document.
         label: What the document above calls it; empty when it does not say.
         reading: What was read of it; ``None`` when it was not read.
-        error: Why it could not be read.
-        skipped: Why it was not read: met before, a channel of notifications, of a capability
+        error: Reason why it could not be read.
+        skipped: Reason why it was not read: met before, a channel of notifications, of a capability
             unknown here (as it was announced, or as its own root says), too many documents.
         road: By what the first document was found, in words; empty when it is the very address.
         package: What a dump says of a package, which is no document and is not fetched.
@@ -254,8 +254,8 @@ class PartsTotal:
     Attributes:
         uri: The document that lists them.
         branches: Where the sum hangs.
-        parts: How many parts were read; of a dump, how many copies of manifests.
-        listed: How many it lists.
+        parts: Number of parts were read; of a dump, how many copies of manifests.
+        listed: Number of it lists.
         survey: What they hold.
     """
 
@@ -405,7 +405,7 @@ def read_document(document: Document, fetched: FetchedDocument) -> DocumentReadi
 
 
 def _is_summed_up(above: DocumentReading) -> bool:
-    """Whether what a document lists are several parts of one whole, and parts that can be read."""
+    """True if what a document lists are several parts of one whole, and parts that can be read."""
     if above.header.capability in _LISTS_DOCUMENTS or len(above.children) <= 1:
         return False
     packages = [child.package for child in above.children if child.package is not None]

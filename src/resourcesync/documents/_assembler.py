@@ -31,7 +31,7 @@ _MAX_LAYOUTS: Final = 8
 _MAX_LESSONS: Final = 64
 _TEXT_ELEMENTS: Final = frozenset({LOC, LASTMOD, CHANGEFREQ, PRIORITY, *DRAFT_ELEMENTS})
 _HINTS: Final = frozenset({LASTMOD, CHANGEFREQ, PRIORITY})
-"""What an entry can be used without."""
+"""Optional parts of an entry: without them it can still be used."""
 _REPEATED: Final = {
     LOC: ("The entry has more than one loc", "G12"),
     LASTMOD: ("The entry has more than one lastmod", "G14"),
@@ -42,7 +42,7 @@ _CHILDREN: Final = "An element stands inside the text of the entry"
 
 @dataclass(slots=True, eq=False)
 class RawEntry:
-    """One entry with all that it says, just as it was written.
+    """One entry with all its parts, as written.
 
     Attributes:
         line, column: Its place, 1-based.
@@ -73,11 +73,11 @@ class EntryAssembler:
 
     Attributes:
         depth: Elements open now; 1 is the root.
-        began: Whether the first entry has started: from then on the header is complete.
+        began: True if the first entry has started: from then on the header is complete.
         metadata: Names and values of the root's ``rs:md``; ``None`` as long as there is none.
         links: The same for each ``rs:ln`` of the root.
         foreign: Elements of other communities under the root, before the first entry.
-        items: Complete entries that nobody took yet.
+        items: Complete entries that were not read yet.
         attributes: Attributes of ``rs:md`` that a regular entry may have; ``None`` makes every
             entry irregular.
     """
@@ -105,7 +105,7 @@ class EntryAssembler:
 
     @property
     def is_between_entries(self) -> bool:
-        """Whether the root alone is open, and its first entry was there."""
+        """True if the root alone is open, and its first entry was there."""
         return self.began and self.depth == 1
 
     def drain(self) -> list[EntryColumns | RawEntry]:

@@ -107,7 +107,7 @@ def declaration_first(pieces: Iterator[bytes], on_late: Callable[[], None]) -> I
 
     Args:
         pieces: The document.
-        on_late: Told of such blanks.
+        on_late: Called for such blanks.
     """
     for first in pieces:
         match = _LATE_DECLARATION.match(first)

@@ -10,8 +10,8 @@ class ChangeOrder:
     """Watches the times of changes as they come.
 
     Attributes:
-        rises: Whether a change was met that is later than the one before it.
-        falls: Whether one was met that is earlier.
+        rises: True if a change was met that is later than the one before it.
+        falls: True if one was met that is earlier.
     """
 
     def __init__(self) -> None:
@@ -35,7 +35,7 @@ class ChangeOrder:
 
     @property
     def is_backwards(self) -> bool:
-        """Whether all changes so far come newest first, and not all at the same time."""
+        """True if all changes so far come newest first, and not all at the same time."""
         return self.falls and not self.rises
 
 

@@ -99,8 +99,8 @@ def marks(*, is_index: bool, is_bare: bool = False) -> Mapping[str, int | None]:
     """Return the token that starts each element that matters under such a root.
 
     Args:
-        is_index: Whether it is a ``sitemapindex``.
-        is_bare: Whether it is in no namespace; then its elements are in none, too.
+        is_index: True if it is a ``sitemapindex``.
+        is_bare: True if it is in no namespace; then its elements are in none, too.
     """
     sitemap: dict[str, int | None] = {
         "url": MISPLACED if is_index else ENTRY,
@@ -137,7 +137,7 @@ MAX_PREFIXES: Final = 100
 """Different namespace prefixes, for the same reason."""
 
 UTF_ENCODINGS: Final = frozenset({"utf-8", "utf8", "utf-16", "utf-16le", "utf-16be"})
-"""What a declaration may name: what is in UTF-16 has been turned into UTF-8 before."""
+"""Encodings that a declaration may name: UTF-16 has been converted to UTF-8 before."""
 CUT_SHORT: Final = frozenset({3, 5, 6, 20})
 """expat's codes for: no element, an unclosed token, half a character, an unclosed CDATA section."""
 

@@ -49,16 +49,16 @@ _FIELD_OF: Final = {
 
 
 class Stencil(NamedTuple):
-    """How one entry was written.
+    """The form of one entry as written.
 
     Attributes:
         pattern: Fits an entry written in the same way, with the blanks after it; one group for
             each value.
-        groups: How many values it has.
-        places: Which group holds each field of a `Run`, counted from 0; -1 for one that is absent.
+        groups: Number of its values.
+        places: Group of each field of a `Run`, counted from 0; -1 for one that is absent.
         size: Characters of everything but the values.
         lines: Line feeds in it.
-        column: Where an entry that follows it starts, 1-based; without line feeds nobody knows.
+        column: Column of the entry that follows, 1-based; unknown without line feeds.
     """
 
     pattern: re.Pattern[str]
@@ -72,8 +72,8 @@ class Stencil(NamedTuple):
         """Return entries with these values, and line and column of what follows them.
 
         Args:
-            values: For each group, those of all entries: one at least.
-            line: Where the first of them starts, 1-based.
+            values: The values of all entries for each group; at least one.
+            line: Line of the first of them, 1-based.
             column: As ``line``.
         """
         count = len(values[0])
@@ -100,7 +100,7 @@ def learn_stencil(sample: str, entry: RawEntry, known: frozenset[str]) -> Stenci
 
     Args:
         sample: The entry as it was written, with all that stands before the next one.
-        entry: What the general road found in it.
+        entry: Its value as read on the general path.
         known: The attributes of ``rs:md`` that may be in it.
     """
     written = _EntryParts(known)
@@ -129,7 +129,7 @@ class _EntryParts:
     """An entry taken apart as it was written: the names of its values, and what stands between.
 
     Attributes:
-        literals: What stands before each value, and after the last.
+        literals: Text before each value, and after the last.
         names: Local name of the element, or name of the attribute, of each value.
         values: The values.
     """
@@ -184,7 +184,7 @@ class _EntryParts:
 
 
 def _has_equal_values(written: _EntryParts, entry: RawEntry) -> bool:
-    """Whether the general road found the very same values, under the same names, and no more."""
+    """True if the general road found the very same values, under the same names, and no more."""
     pairs = list(zip(written.names, written.values, strict=True))
     texts = [(_TEXTS[name], value) for name, value in pairs if name in _TEXTS]
     attributes = [pair for pair in pairs if pair[0] in ATTRIBUTES]
@@ -211,9 +211,9 @@ class FastPathReader:
     """Feeds a document to a scanner, and to its assembler what the scanner need not see.
 
     Args:
-        scanner: Has read the header, and is not past the end.
+        scanner: A scanner that has read the header, and is not past the end.
         assembler: Takes the entries.
-        limits: What the document may cost.
+        limits: Bounds of the document.
     """
 
     def __init__(self, scanner: DocumentScanner, assembler: EntryAssembler, limits: Limits) -> None:

@@ -22,7 +22,7 @@ _OURS: Final = frozenset(
     for namespace in namespaces
     for local in names
 )
-"""What is written from values, and so cannot come as a fragment."""
+"""Elements that are written from values, and so cannot come as a fragment."""
 _PRIORITY: Final = f'<priority xmlns="{SITEMAP_NS}"'
 _AROUND: Final = (f'<r xmlns="{SITEMAP_NS}">'.encode(), b"</r>")
 
@@ -71,7 +71,7 @@ def _check_fragment(fragment: str) -> None:
 
 
 class _FragmentOutline:
-    """What stands directly around a fragment: names of elements, and whether there is text."""
+    """The level directly around a fragment: names of elements, and whether there is text."""
 
     def __init__(self) -> None:
         self.names: list[str] = []
@@ -112,13 +112,13 @@ def text_element(namespace: str, local: str, text: str) -> str:
 
 
 class ForeignFragment:
-    """One element, written as its parts come.
+    """One element, written as its parts arrive.
 
     Args:
         budget: Most characters of it.
 
     Attributes:
-        is_over: Whether it is longer than its budget; then it is not kept.
+        is_over: True if it is longer than its budget; then it is dropped.
     """
 
     def __init__(self, budget: int) -> None:

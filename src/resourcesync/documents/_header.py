@@ -25,14 +25,14 @@ _OLD_DESCRIPTION: Final = "resourcesync"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RawRoot:
-    """What stands before the entries, as it was written.
+    """The root of a document before its entries, as written.
 
     Attributes:
-        is_index: Whether the root is ``sitemapindex``.
+        is_index: True if the root is ``sitemapindex``.
         metadata: Names and values of ``rs:md`` in turn; ``None`` without one.
         links: The same for each ``rs:ln``.
         foreign: Elements of other communities, as XML.
-        kind: What the root of a draft says that the document is.
+        kind: The kind of document that the root of a draft names.
         modified: The time of a draft.
     """
 

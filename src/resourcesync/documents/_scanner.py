@@ -57,12 +57,12 @@ class DocumentScanner:
     """Feeds one document through expat into an assembler.
 
     Attributes:
-        is_index: Whether the root is ``sitemapindex``; known once the root has started.
-        header_place: Line and column of the root's ``rs:md``; zeros as long as there is none.
-        closed: Whether the end of the document was reached and found good.
+        is_index: True if the root is ``sitemapindex``; known once the root has started.
+        header_place: Line and column of the root's ``rs:md``; zeros until one is read.
+        closed: True if the end of the document was reached and found good.
         context: The document.
-        kind: What the root of a draft says that the document is; empty when it says nothing.
-        modified: The time of a draft; empty when it says none.
+        kind: The kind of document that the root of a draft names; empty for none.
+        modified: The time of a draft; empty for none.
     """
 
     def __init__(
@@ -143,7 +143,7 @@ class DocumentScanner:
 
     @property
     def is_between_entries(self) -> bool:
-        """Whether all bytes so far are read, and the next ones stand right under the root."""
+        """True if all bytes so far are read, and the next ones stand right under the root."""
         parser = self._parser
         return (
             parser.StartElementHandler is self._start_element

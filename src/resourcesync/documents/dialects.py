@@ -50,21 +50,21 @@ _SINCE_0_9_1: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DialectForm:
-    """What one dialect can say; the defaults are those of 1.1.
+    """The form of one dialect; the defaults are those of 1.1.
 
     Attributes:
         dialect: Its name.
-        times: The attribute that tells a list's time: of ``modified`` there is nothing besides.
-        has_entry_times: Whether entries of indexes, archives and dumps tell their own times.
-        is_dated: Whether changes have a ``datetime``; else their ``lastmod`` is that time.
-        links_down: Whether ``resourcesync`` is the word for ``up``, and ``up`` that for ``index``.
-        unsaid: Relations that it does not know.
-        description: Its word for a Source Description; empty when it has none.
-        archives_are_indexes: Whether an archive is an index of what it archives.
-        nests_manifests: Whether manifests may be indexes.
-        has_notifications: Whether there are Change and Framework Notifications.
-        is_plain: Whether it knows nothing of ResourceSync.
-        is_feed: Whether it is no sitemap: one of the forms of the drafts that were given up.
+        times: The attribute of a list's time; ``modified`` comes alone.
+        has_entry_times: True if entries of indexes, archives and dumps have their own times.
+        is_dated: True if changes have a ``datetime``; else their ``lastmod`` is that time.
+        links_down: True if ``resourcesync`` means ``up``, and ``up`` means ``index``.
+        unsaid: Relations that it lacks.
+        description: Its name for a Source Description; empty when it has none.
+        archives_are_indexes: True if an archive is an index of what it archives.
+        nests_manifests: True if manifests may be indexes.
+        has_notifications: True if there are Change and Framework Notifications.
+        is_plain: True if it lacks ResourceSync altogether.
+        is_feed: True if it is no sitemap: one of the abandoned forms of the drafts.
     """
 
     dialect: Dialect

@@ -29,7 +29,7 @@ class AccountOptions:
         clock: Time. It may end a run by raising, wherever it is asked.
         fetcher: Opens what fetches over http for an origin, given by any URL of it, as politely
             and with the secrets that the operator asked for.
-        allow_empty: Whether the operator said that most of what was known, or all, may be gone.
+        allow_empty: True if the operator said that most of what was known, or all, may be gone.
             Who refuses that by himself believes it then.
     """
 
@@ -52,7 +52,7 @@ class ChangeBatch(NamedTuple):
             caller is to have a chance to stop. ``Change.time`` is kept where it is later than all
             that was recorded before, and not in the future.
         omissions: What was told and says nothing that could be a change: a line that is no JSON.
-        is_last: Whether nothing will ever follow: the other system closed the feed.
+        is_last: True if nothing will ever follow: the other system closed the feed.
         warnings: What the operator is to know of the log itself: a stable word and a sentence for
             each. Those of the last one count.
     """
@@ -73,7 +73,7 @@ class ResourceAccount(Protocol):
 
     @property
     def can_list_resources(self) -> bool:
-        """Whether ``resources`` can be asked: a mere feed of changes has only ``changes``."""
+        """True if ``resources`` can be asked: a mere feed of changes has only ``changes``."""
         ...
 
     def position(self) -> str:

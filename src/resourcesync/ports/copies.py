@@ -15,7 +15,7 @@ _NO_NAMES: Final = frozenset({"", ".", ".."})
 
 
 def is_copy_path(path: str) -> bool:
-    """Whether a path leads to a place for a copy: below the root, by names, and not to our own.
+    """True if a path leads to a place for a copy: below the root, by names, and not to our own.
 
     The places that lists lead to are judged long before (``destination.scope``); who puts, moves
     or reads copies asks again, so that a mistake there can never lead a write out of the mirror.
@@ -86,7 +86,7 @@ class CopyRemoval:
     Attributes:
         path: The copy's path in the mirror.
         signature: What the mirror's state says is there (its stat signature).
-        is_altered: Whether what is there is known not to be ours: whatever it is, it goes to the
+        is_altered: True if what is there is known not to be ours: whatever it is, it goes to the
             quarantine, not to the trash.
     """
 

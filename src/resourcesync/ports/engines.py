@@ -41,10 +41,10 @@ class UnitOutcome(NamedTuple):
 
     Attributes:
         name: The unit's.
-        rows: How many rows its object has.
+        rows: Number of rows its object has.
         wait: Seconds for which the host wants to be left alone (429, 503, ``Retry-After``);
             ``None`` when it said nothing of the kind.
-        failed: Why it was not done: a stable word and a sentence; ``None`` when it was.
+        failed: Reason why it was not done: a stable word and a sentence; ``None`` when it was.
         told: What else the unit tells, such as counts.
     """
 
@@ -80,7 +80,7 @@ class ExecutionEngine(Protocol):
 
     @property
     def slots(self) -> int:
-        """How many units are done at a time, as far as known now; at least 1."""
+        """Number of units are done at a time, as far as known now; at least 1."""
         ...
 
     def submit(self, work: UnitFunction, unit: WorkUnit, share: HostShare) -> UnitFuture:

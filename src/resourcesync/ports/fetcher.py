@@ -14,7 +14,7 @@ _STABLE_AFTER: Final = 1.0
 
 
 class Purpose(StrEnum):
-    """Why something is fetched: it decides limits and secrets."""
+    """Reason why something is fetched: it decides limits and secrets."""
 
     DISCOVERY = "discovery"
     DOCUMENT = "document"
@@ -87,9 +87,9 @@ class FetchRequest:
             empty when nothing could tell later that it is still the same body.
         message: What to send with POST; only for ``Purpose.MESSAGE``.
         fields: Further header fields of a GET.
-        is_named: Whether the operator named this very thing, which is for programs: no
+        is_named: True if the operator named this very thing, which is for programs: no
             ``robots.txt`` is asked, which is for those who find their way by themselves.
-        is_head: Whether to ask with HEAD: the sink stays empty, and the answer has the fields.
+        is_head: True if to ask with HEAD: the sink stays empty, and the answer has the fields.
     """
 
     uri: str

@@ -71,7 +71,7 @@ class PatchRow(NamedTuple):
     Attributes:
         uri: The resource, normalised.
         time: When, microseconds.
-        reason: Why it was of no use; empty when the copy was made by it.
+        reason: Reason why it was of no use; empty when the copy was made by it.
     """
 
     uri: str
@@ -117,7 +117,7 @@ class EntryLog(Protocol):
     """The links that entries have, whether or not they are followed."""
 
     def has_entries(self) -> bool:
-        """Whether any entry has, or had, links that are remembered."""
+        """True if any entry has, or had, links that are remembered."""
         ...
 
     def entry_links(self, uri: str) -> str:
@@ -137,7 +137,7 @@ class LinkLog(Protocol):
     """What is here by links, which entries lead to it, and what became of patches."""
 
     def is_linked(self, uri: str) -> bool:
-        """Whether something is here, or wanted, only because entries link to it, or did so."""
+        """True if something is here, or wanted, only because entries link to it, or did so."""
         ...
 
     def referrers(self, uri: str, limit: int) -> list[str]:
@@ -257,7 +257,7 @@ class ProcessedDocument(NamedTuple):
         from_: The Change List's ``from``; a list at the same URI with another ``from`` is another
             list. 0 when it has none.
         until: Its ``until``, or ``None`` when it is open.
-        entries: How many of its changes have been processed.
+        entries: Number of of its changes have been processed.
         prefix: SHA-256 over those changes.
         etag: For conditional requests.
         last_modified: For conditional requests.

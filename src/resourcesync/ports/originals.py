@@ -35,7 +35,7 @@ class ResourceContents(Protocol):
     """The bytes of the resources, as far as they can still be had."""
 
     def contains(self, resource: Resource) -> bool:
-        """Whether the bytes of a former version are kept."""
+        """True if the bytes of a former version are kept."""
         ...
 
     def open(self, resource: Resource) -> BinaryIO | None:
@@ -112,7 +112,7 @@ class Watcher(Protocol):
         """Wait for a hint that something changed, no longer than ``seconds``.
 
         Returns:
-            Whether there was one since the last call; at once if it was there already.
+            True if there was one since the last call; at once if it was there already.
 
         Raises:
             StorageError: Nothing can be watched any more.

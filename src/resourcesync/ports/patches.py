@@ -40,7 +40,7 @@ class PatchMaker:
     Attributes:
         media_type: The format of the patches.
         load: Returns what computes them; it may be costly, and it may raise a ConfigurationError.
-        suits: Whether it is for resources of a media type.
+        suits: True if it is for resources of a media type.
         largest: Bytes of the largest version that can be compared; ``None`` for no such bound.
     """
 

@@ -31,7 +31,7 @@ class ObjectContent(NamedTuple):
 
     Attributes:
         stream: Reads them, from the first one on.
-        length: How many they are.
+        length: Number of they are.
         digests: Of them; a store that checks what it takes has its checksum here.
         lastmod: When the Source says that they changed, UTC; ``None`` when it says nothing.
         headers: Fields that they are to be served with, such as ``Content-Type``, for a store that
@@ -112,7 +112,7 @@ class ParallelStore(Store, Protocol):
 
     @property
     def max_in_flight(self) -> int:
-        """How many calls it takes at a time, from as many threads; at most 64 are made."""
+        """Number of calls it takes at a time, from as many threads; at most 64 are made."""
         ...
 
 

@@ -102,7 +102,7 @@ class DeliveryOutcome:
         delivered: The number of the last payload it has now; 0 when it got none.
         attempts: Deliveries that failed since the last good one.
         due: When to try again, if there is more for it.
-        is_over: Whether the receiver wants no more.
+        is_over: True if the receiver wants no more.
     """
 
     number: int
@@ -136,7 +136,7 @@ class HubStore(Protocol):
         ...
 
     def has_intent(self, topic: str, callback: str) -> bool:
-        """Whether a wish of that receiver waits to be confirmed."""
+        """True if a wish of that receiver waits to be confirmed."""
         ...
 
     def due_intents(self, now: int, most: int, busy: Collection[int]) -> list[SubscriptionIntent]:
@@ -166,10 +166,10 @@ class HubStore(Protocol):
 
         Args:
             now: The moment.
-            most: How many at most.
+            most: Number of at most.
             busy: The numbers of those that are being told.
             full: The origins that are being told enough at a time.
-            late: Whether to give those whose last delivery failed, or the others.
+            late: True if to give those whose last delivery failed, or the others.
         """
         ...
 
@@ -198,7 +198,7 @@ class TopicSubscriber:
         topic: The topic.
         origin: Scheme, host and port of the callback.
         expires: When the lease ends, in microseconds.
-        is_owed: Whether something is still to be delivered.
+        is_owed: True if something is still to be delivered.
         attempts: Deliveries that failed since the last good one.
     """
 
@@ -273,7 +273,7 @@ class SubscriberStore(Protocol):
             before: As it must still be; ``None`` stores it in any case.
 
         Returns:
-            Whether it was stored.
+            True if it was stored.
         """
         ...
 

@@ -65,7 +65,7 @@ class TablePart(NamedTuple):
 
     Attributes:
         name: Its file's name; it is never used again.
-        rows: How many copies it has; at least one.
+        rows: Number of copies it has; at least one.
         first, last: The least and the greatest URI.
         size: Bytes of the file.
     """
@@ -90,24 +90,24 @@ class JoinResult(NamedTuple):
     """What a comparison of what is listed with what is here gave.
 
     Attributes:
-        same: How many copies are surely what is listed; they are in no slice.
-        create: How many listed resources have no copy here (those to fetch).
-        update: How many have a copy that may have to be fetched again.
+        same: Number of copies are surely what is listed; they are in no slice.
+        create: Number of listed resources have no copy here (those to fetch).
+        update: Number of have a copy that may have to be fetched again.
         size: Bytes to fetch as far as known.
-        unsized: How many of them do not tell their length.
-        unsure: Whether one of them tells neither hash nor ``lastmod``.
+        unsized: Number of of them do not tell their length.
+        unsure: True if one of them tells neither hash nor ``lastmod``.
         slices: The files of what is to be looked at.
         unlisted: A file of the copies that nothing lists, in URI order.
-        unlisted_rows: How many these are.
+        unlisted_rows: Number of these are.
         filtered: A file of the copies that are listed and not wanted, or whose row cannot be used,
             in URI order; they stay as they are.
-        filtered_rows: How many these are.
+        filtered_rows: Number of these are.
         resting: A file of the listed rows that are left out because they rest.
-        resting_rows: How many these are.
+        resting_rows: Number of these are.
         conflicts: A file of the rows of URIs that one Resource List gives twice, differently, and
             of which no change tells; their copies stay as they are. Of each URI there are two rows
             one after the other: the first, and the first that differs from it.
-        conflict_rows: How many these are: twice the number of such URIs.
+        conflict_rows: Number of these are: twice the number of such URIs.
     """
 
     same: int

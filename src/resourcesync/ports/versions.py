@@ -33,7 +33,7 @@ class ResourceVersion:
         sha256: Its digest, which is also its name in the store.
         media_type: Its media type; may be empty.
         patch: What leads to it from the version before, if that is kept too.
-        is_former: Whether another version, or a deletion, followed.
+        is_former: True if another version, or a deletion, followed.
     """
 
     uri: str
@@ -98,7 +98,7 @@ class VersionIndex(Protocol):
         ...
 
     def is_needed(self, sha256: str) -> bool:
-        """Whether a content belongs to a version, or is a patch."""
+        """True if a content belongs to a version, or is a patch."""
         ...
 
 
@@ -114,7 +114,7 @@ class VersionStore(Protocol):
         ...
 
     def contains(self, sha256: str, length: int) -> bool:
-        """Whether a content is there, by its name and length."""
+        """True if a content is there, by its name and length."""
         ...
 
     def open(self, sha256: str) -> BinaryIO | None:
@@ -133,7 +133,7 @@ class VersionStore(Protocol):
         """Remove what nothing needs and has been there since before a moment, in microseconds.
 
         Returns:
-            How many were removed.
+            Number of were removed.
         """
         ...
 

@@ -30,25 +30,25 @@ class AccountSuite(ABC):
     """
 
     can_list_resources: ClassVar[bool] = True
-    """Whether ``resources`` can be asked."""
+    """True if ``resources`` can be asked."""
 
     has_changes: ClassVar[bool] = True
-    """Whether there is a log of changes to follow."""
+    """True if there is a log of changes to follow."""
 
     has_deletions: ClassVar[bool] = True
-    """Whether that log tells what is gone."""
+    """True if that log tells what is gone."""
 
     has_lengths: ClassVar[bool] = True
-    """Whether the system knows how many bytes a resource has."""
+    """True if the system knows how many bytes a resource has."""
 
     has_digests: ClassVar[bool] = True
-    """Whether the system knows a digest of each resource."""
+    """True if the system knows a digest of each resource."""
 
     is_writable: ClassVar[bool] = False
-    """Whether it also takes changes (``WritableAccount``)."""
+    """True if it also takes changes (``WritableAccount``)."""
 
     many: ClassVar[int] = 120
-    """How many resources are more than one answer of the system; make its pages small."""
+    """Number of resources are more than one answer of the system; make its pages small."""
 
     @abstractmethod
     def put(self, name: str, content: bytes) -> str:

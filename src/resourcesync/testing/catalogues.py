@@ -62,7 +62,7 @@ class CatalogueSuite:
     """
 
     many: ClassVar[int] = 5_000
-    """How many resources are more than one lot of reading or writing."""
+    """Number of resources are more than one lot of reading or writing."""
 
     # --- what is recorded ---
 

@@ -34,10 +34,10 @@ class CopiesSuite(ABC):
     """
 
     has_folders: ClassVar[bool] = True
-    """Whether nothing can be below a copy, as in a folder nothing is below a file."""
+    """True if nothing can be below a copy, as in a folder nothing is below a file."""
 
     many: ClassVar[int] = 150
-    """How many copies are more than one lot."""
+    """Number of copies are more than one lot."""
 
     @abstractmethod
     def tamper(self, path: str, content: bytes) -> None:

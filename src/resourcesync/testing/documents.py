@@ -27,7 +27,7 @@ class DocumentStoreSuite:
     """
 
     many: ClassVar[int] = 1_100
-    """How many documents are more than one page of a listing."""
+    """Number of documents are more than one page of a listing."""
 
     # --- what is written ---
 

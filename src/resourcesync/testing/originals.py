@@ -31,13 +31,13 @@ class OriginalsSuite(ABC):
     """
 
     has_fingerprints: ClassVar[bool] = True
-    """Whether equal fingerprints mean equal bytes; else they are empty, and all is read always."""
+    """True if equal fingerprints mean equal bytes; else they are empty, and all is read always."""
 
     can_be_read: ClassVar[bool] = True
-    """Whether the bytes can be opened too (``ports.originals.OriginalReader``)."""
+    """True if the bytes can be opened too (``ports.originals.OriginalReader``)."""
 
     many: ClassVar[int] = 1_100
-    """How many originals are more than one page of a listing."""
+    """Number of originals are more than one page of a listing."""
 
     @abstractmethod
     def put(self, name: str, content: bytes) -> str:

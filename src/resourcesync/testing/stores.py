@@ -50,14 +50,14 @@ class StoreSuite:
     """
 
     has_conditional_writes: ClassVar[bool] = True
-    """Whether deciding and replacing are one step, as the port asks. Without that, a second
+    """True if deciding and replacing are one step, as the port asks. Without that, a second
     program that writes the same keys is overwritten now and then: say so to your users."""
 
     checks_digests: ClassVar[bool] = False
-    """Whether bytes that do not match ``ContentOpener.digests`` are refused."""
+    """True if bytes that do not match ``ContentOpener.digests`` are refused."""
 
     many: ClassVar[int] = 1_100
-    """How many keys are more than one page of a listing."""
+    """Number of keys are more than one page of a listing."""
 
     def reopen(self, store: Store) -> Store:
         """Return the same store as another program would open it; by default the same object."""
@@ -76,7 +76,7 @@ class StoreSuite:
         """Leave a hold of a named holder behind as a program does that was killed.
 
         Returns:
-            Whether it was left; ``False`` when it cannot be tried.
+            True if it was left; ``False`` when it cannot be tried.
         """
         del store, holder
         return False

@@ -160,7 +160,7 @@ class ElementParser:
         window: The bytes around what was read last.
         root: The root, once it has started.
         encoding: What the XML declaration names, if it is not UTF-8.
-        closed: Whether the root has ended.
+        closed: True if the root has ended.
     """
 
     def __init__(self, limits: Limits) -> None:

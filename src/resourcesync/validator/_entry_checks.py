@@ -65,7 +65,7 @@ class ParsedEntry:
         return "" if self.md is None else self.md.attributes.get(name, "").strip()
 
     def has(self, name: str) -> bool:
-        """Whether the entry's ``rs:md`` carries an attribute."""
+        """True if the entry's ``rs:md`` carries an attribute."""
         return self.md is not None and name in self.md.attributes
 
     def linked(self, relation: str) -> list[ParsedLink]:
@@ -74,7 +74,7 @@ class ParsedEntry:
 
     @property
     def is_part(self) -> bool:
-        """Whether it tells what the entries of an index tell, and nothing of a resource."""
+        """True if it tells what the entries of an index tell, and nothing of a resource."""
         names = set() if self.md is None else set(self.md.attributes)
         told = self.value("capability").lower() or Capability.RESOURCE_LIST
         is_bare = names <= _OF_PARTS and told == Capability.RESOURCE_LIST
@@ -82,7 +82,7 @@ class ParsedEntry:
 
     @property
     def is_change_list(self) -> bool:
-        """Whether it says that it is a Change List, and not what happened."""
+        """True if it says that it is a Change List, and not what happened."""
         named = self.value("capability").lower() == Capability.CHANGE_LIST
         return named and not self.has("change")
 
@@ -93,7 +93,7 @@ class ParsedEntry:
 
 
 def is_rs(subject: ExaminedDocument, node: ElementNode) -> bool:
-    """Whether an element belongs to ResourceSync; tell when its namespace is another (§4)."""
+    """True if an element belongs to ResourceSync; tell when its namespace is another (§4)."""
     if node.namespace in OLD_NAMESPACES:
         message = f"rs:{node.name} is in the namespace of {OLD_NAMESPACES[node.namespace]}"
         subject.report_once("G04", message, node)

@@ -165,7 +165,7 @@ class ExaminedDocument:
         return found
 
     def is_sitemap(self, node: ElementNode) -> bool:
-        """Whether an element belongs to the Sitemap protocol."""
+        """True if an element belongs to the Sitemap protocol."""
         return node.namespace == self.namespace
 
     def _add(self, rule: str, message: str, spot: Spot) -> None:

@@ -28,7 +28,7 @@ _IMPOSSIBLE: Final = frozenset(
 
 
 class TimeOrderCheck:
-    """Whether times come oldest first; entries without a time are passed over."""
+    """True if times come oldest first; entries without a time are passed over."""
 
     def __init__(self, rule: str) -> None:
         self._rule = rule
@@ -49,7 +49,7 @@ class TimeOrderCheck:
 
 
 class RepetitionCheck:
-    """Whether a resource is listed twice; remembers as many entries as a document may have."""
+    """True if a resource is listed twice; remembers as many entries as a document may have."""
 
     def __init__(self) -> None:
         self._marks: set[int] = set()
@@ -424,6 +424,6 @@ class EntryChecks:
 
 
 def _is_framework_channel(entry: ParsedEntry) -> bool:
-    """Whether it leads to a channel of Framework Notifications, which no set describes."""
+    """True if it leads to a channel of Framework Notifications, which no set describes."""
     capability = entry.value("capability")
     return capability == Capability.FRAMEWORK_NOTIFICATION and bool(entry.linked("hub"))

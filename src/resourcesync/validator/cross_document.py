@@ -151,7 +151,7 @@ def judge_together(
 
     Args:
         documents: What was read of each, every address once.
-        whole_source: Whether these are all the documents of the Source, so that what is missing
+        whole_source: True if these are all the documents of the Source, so that what is missing
             here is missing there.
     """
     known = {document.uri: document for document in documents}

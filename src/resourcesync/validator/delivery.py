@@ -131,7 +131,7 @@ def judge_page_link(
     Args:
         page: The page's address.
         target: What its link leads to; ``None`` when that is no document at all.
-        in_head: Whether the link stands in the head of the page.
+        in_head: True if the link stands in the head of the page.
         listed: The resources of the set, when they were all read.
     """
     if not in_head:

@@ -243,7 +243,7 @@ class Examination(Iterator[RuleFinding]):
 
 
 def is_full(summary: DocumentSummary) -> bool:
-    """Whether a summary holds as many entries as a document may have."""
+    """True if a summary holds as many entries as a document may have."""
     return max(len(summary.targets), len(summary.resources)) >= MAX_ENTRIES
 
 

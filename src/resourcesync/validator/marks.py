@@ -111,7 +111,7 @@ class Marks:
             self._tail = array("q")
 
     def __len__(self) -> int:
-        """How many there are."""
+        """Number of there are."""
         return self._count
 
     def __iter__(self) -> Iterator[int]:
@@ -128,11 +128,11 @@ class Marks:
         yield self._tail
 
     def __eq__(self, other: object) -> bool:
-        """Whether both are the same marks in the same order."""
+        """True if both are the same marks in the same order."""
         return isinstance(other, Marks) and len(self) == len(other) and self.begins_with(other)
 
     def begins_with(self, other: "Marks") -> bool:
-        """Whether these are the other ones and perhaps more."""
+        """True if these are the other ones and perhaps more."""
         ends = object()
         pairs = zip_longest(self, other, fillvalue=ends)
         return all(mine == theirs or theirs is ends for mine, theirs in pairs)

@@ -69,12 +69,12 @@ class Message:
 
     @property
     def is_notification(self) -> bool:
-        """Whether it tells of changes; else it asks whether a subscription is wanted."""
+        """True if it tells of changes; else it asks whether a subscription is wanted."""
         return self.method == "POST"
 
 
 def looks_recorded(start: bytes) -> bool:
-    """Whether a file that begins so is a recorded message."""
+    """True if a file that begins so is a recorded message."""
     return _REQUEST.match(start[:_LONGEST_TARGET]) is not None
 
 
@@ -214,7 +214,7 @@ def judge_message_links(uri: str, links: Mapping[str, int]) -> Iterator[RuleFind
 
     Args:
         uri: Where the message was met.
-        links: How many links of each relation its Link header has.
+        links: Number of links of each relation its Link header has.
     """
     if links.get("self", 0) != 1:
         yield without_place("NT02", f"{links.get('self', 0)} self links instead of one", uri)
@@ -247,7 +247,7 @@ class IntentVerification:
 
     Attributes:
         callback: The receiver's address.
-        pending: Whether it had asked for this.
+        pending: True if it had asked for this.
         challenge: What it was to repeat.
         status, body: Its answer; ``None`` for a status that is not known.
         lease_seconds: How long the hub will keep the subscription; ``None`` when it did not say.

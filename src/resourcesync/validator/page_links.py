@@ -34,7 +34,7 @@ class PageLink(NamedTuple):
 
 
 def is_page(media_type: str) -> bool:
-    """Whether a media type, parameters or not, is that of HTML."""
+    """True if a media type, parameters or not, is that of HTML."""
     return media_type.partition(";")[0].strip().lower() in _HTML
 
 

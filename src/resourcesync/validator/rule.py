@@ -70,7 +70,7 @@ class Rule:
         fix: What mends it.
         profiles: The texts it belongs to.
         checked: What a check has to see.
-        reason: Why it is checked in part or not at all; empty for all others.
+        reason: Reason why it is checked in part or not at all; empty for all others.
         softened: A MUST that is told as a warning, because published documents break it.
     """
 

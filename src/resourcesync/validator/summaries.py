@@ -87,14 +87,14 @@ class DocumentSummary:
         uri: The document's address.
         label: ``capability`` as written; empty when there is none.
         capability: What that means today; ``None`` for a plain or unknown one.
-        is_index: Whether the root is ``sitemapindex``.
+        is_index: True if the root is ``sitemapindex``.
         dialect: Which version of the format it shows.
         at, completed, from_, until: Times of the root's ``rs:md``, UTC.
         links: Root links as (relation, target); the first 100.
         place: Where the root's ``rs:md`` (or the root) stands.
-        entries: How many entries were read.
+        entries: Number of entries were read.
         size: Bytes, unpacked.
-        complete: Whether the end of the document was reached.
+        complete: True if the end of the document was reached.
         targets: The documents or packages it lists, at most 50,000; empty for other kinds, but for
             a list that lists nothing but lists of its kind.
         resources: A 64-bit mark of each resource's address in the order listed; at most 50,000.
@@ -136,13 +136,13 @@ class DocumentSummary:
 
     @property
     def phrase(self) -> str:
-        """What people call such a document, such as ``Change List Index``."""
+        """Name of such a document for people, such as ``Change List Index``."""
         known = "sitemap" if self.capability is None else self.capability.phrase
         name = self.label if self.capability is None and self.label else known
         return f"{name} Index" if self.is_index else name
 
     def covers(self, time: int) -> bool:
-        """Whether a time, in microseconds since 1970, lies in this document's interval."""
+        """True if a time, in microseconds since 1970, lies in this document's interval."""
         if time < 0 or self.from_ is None or time < to_microseconds(self.from_):
             return False
         return self.until is None or time <= to_microseconds(self.until)

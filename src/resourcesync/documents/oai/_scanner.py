@@ -49,14 +49,14 @@ Scope = Mapping[str, str]
 
 
 class ElementCopier:
-    """One element and all inside it, written as its parts come.
+    """One element and its content, written as its parts arrive.
 
     Args:
         scope: The prefixes that are declared around it.
         budget: Most characters of it.
 
     Attributes:
-        is_over: Whether it is longer than its budget; then it is not kept.
+        is_over: True if it is longer than its budget; then it is dropped.
     """
 
     def __init__(self, scope: Scope, budget: int) -> None:
@@ -163,13 +163,13 @@ class ResponseLimits:
 
 
 class ResponseScanner:
-    """What an answer said so far.
+    """The answer as far as it was read.
 
     Attributes:
-        records: Those that are whole and were not taken yet.
+        records: Whole records that were not read yet.
         record_ended: Bytes up to the end tag of the last whole record.
-        verb: What the answer is an answer to, such as ``ListRecords``; empty before that.
-        is_over: Whether the root has ended.
+        verb: The verb of the request, such as ``ListRecords``; empty until it is read.
+        is_over: True if the root has ended.
     """
 
     def __init__(self, uri: str, limits: ResponseLimits) -> None:
@@ -425,7 +425,7 @@ class ResponseScanner:
 
     @property
     def is_begun(self) -> bool:
-        """Whether an element of it was met."""
+        """True if an element of it was met."""
         return bool(self._namespace or self._path)
 
     def not_an_answer(self, got: str) -> NotAListError:

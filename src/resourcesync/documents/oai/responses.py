@@ -49,7 +49,7 @@ def salvage_records(
 
     Args:
         whole: The answer, in UTF-8.
-        read: What read its beginning, up to what is ill-formed.
+        read: The scanner that read its beginning, up to the ill-formed part.
         tail: Reads what stands around the records.
 
     Raises:
@@ -127,12 +127,12 @@ _JUNK_AFTER: Final = 9
 
 @final
 class OaiResponse:
-    """One answer. Take the records first: all else is known when there are no more of them.
+    """One answer. Read the records first: the other properties are complete after the last.
 
     Args:
         stream: The bytes; it can be sought, and stays open.
         uri: Its address, for messages.
-        limits: What it may cost at most.
+        limits: Its bounds.
     """
 
     def __init__(self, stream: BinaryIO, *, uri: str, limits: ResponseLimits = _USUAL) -> None:
@@ -170,7 +170,7 @@ class OaiResponse:
         """Read it to its end, for what is no record; return itself.
 
         Raises:
-            DocumentError: As `records` does.
+            DocumentError: As from `records`.
         """
         for _ in self.records():
             pass
@@ -183,7 +183,7 @@ class OaiResponse:
 
     @property
     def verb(self) -> str:
-        """What it is an answer to; empty when it only has errors."""
+        """Verb of the request; empty when the answer has errors alone."""
         return self._scan.verb
 
     @property
@@ -193,12 +193,12 @@ class OaiResponse:
 
     @property
     def token(self) -> ListToken | None:
-        """Where the list goes on; ``None`` at its end."""
+        """Resumption token of the list; ``None`` at its end."""
         return self._scan.token
 
     @property
     def identity(self) -> ProviderIdentity:
-        """What the provider says of itself, if it was asked."""
+        """Identity of the provider, in an answer to ``Identify``."""
         return self._scan.identity_of()
 
     @property

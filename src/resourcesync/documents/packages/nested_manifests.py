@@ -33,7 +33,7 @@ OpenPart = Callable[[str, Refusals], Document]
 
 @dataclass(frozen=True, slots=True)
 class _PartEntries:
-    """What a part lists: the time of its first change, and its entries as XML, compressed."""
+    """The entries of a part as compressed XML, and the time of its first change."""
 
     first: datetime | None
     data: bytes

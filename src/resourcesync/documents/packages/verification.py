@@ -104,7 +104,7 @@ def check_bytes(data: bytes, *, uri: str, length: int | None, digests: Sequence[
     """Hold bytes that are all here against the same; quickest for one sha-256.
 
     Raises:
-        LengthMismatchError, DigestMismatchError: As `checked` does.
+        LengthMismatchError, DigestMismatchError: As from `checked`.
     """
     if length is not None and len(data) != length:
         raise wrong_length(uri, length, f"{len(data):,} bytes")

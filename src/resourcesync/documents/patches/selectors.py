@@ -35,7 +35,7 @@ Name = tuple[str, str]
 
 
 class SelectorKind(Enum):
-    """What a selector leads to."""
+    """The kind of node that a selector selects."""
 
     ELEMENT = auto()
     ATTRIBUTE = auto()
@@ -46,12 +46,12 @@ class SelectorKind(Enum):
 
 
 VALUES: Final = frozenset({SelectorKind.ATTRIBUTE, SelectorKind.NAMESPACE})
-"""What stands in a start tag."""
+"""The name and attributes of a start tag."""
 
 
 @dataclass(frozen=True, slots=True)
 class Predicate:
-    """What a node must be besides: the n-th one, or one with an attribute of a value."""
+    """A condition on a node: to be the n-th one, or to have an attribute of a value."""
 
     position: int = 0
     attribute: Name = ("", "")
@@ -72,10 +72,10 @@ class Selector:
 
     Attributes:
         steps: The elements on the way, the root first.
-        kind: What it leads to.
+        kind: The kind of node that it selects.
         name: Of an attribute; for a namespace its prefix, for an instruction its target, as the
             local name. An instruction without one may have any target.
-        position: Which of the texts, comments or instructions, from 1; 0 for the only one.
+        position: Position among the texts, comments or instructions, from 1; 0 for the only one.
     """
 
     steps: tuple[SelectorStep, ...]
@@ -184,19 +184,19 @@ _MAX_DEPTH: Final = 1_000
 
 @dataclass(slots=True)
 class NodeSpan:
-    """Where a node is, in bytes; of what is in an element, ``start`` and ``end`` are its own.
+    """The place of a node in bytes; of a part of an element, ``start`` and ``end`` are its own.
 
     Attributes:
         start: The first byte of it.
         opened: The first byte after the start tag of its element.
         closing: The first byte of the end tag of its element.
         end: The first byte after it.
-        is_empty: Whether its element is written as one tag.
+        is_empty: True if its element is written as one tag.
         tag: The first byte of its element.
-        before: Where the text before it begins.
-        after: Where the text after it ends.
+        before: Start of the text before it.
+        after: End of the text after it.
         scope: Namespaces by prefix in its element; the empty prefix is the default one.
-        outer: The same where it stands.
+        outer: The same around its element.
     """
 
     start: int = 0
@@ -286,7 +286,7 @@ def value_span(
 
 
 class _NodeLocator(XmlScanner):
-    """Reads a document and keeps the places of the nodes that are meant, two at most."""
+    """A reader of a document that records the places of the selected nodes, two at most."""
 
     def __init__(self, data: bytes, selector: Selector) -> None:
         super().__init__(data, "the version before")
@@ -350,7 +350,7 @@ class _NodeLocator(XmlScanner):
         self._is_opened = False
 
     def _ends_at_once(self) -> bool:
-        """Whether the element that ends now is written as one tag, after which we are."""
+        """True if the element that ends now is written as one tag, after which we are."""
         at = self.position()
         is_likely = self._is_opened and self.data.startswith(b"/>", at - 2)
         return is_likely and self.markup_end(self._last) == at

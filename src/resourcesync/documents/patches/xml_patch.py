@@ -79,7 +79,7 @@ def declaration(prefix: str, uri: str) -> str:
 
 
 class _NamespaceRewriter(XmlScanner):
-    """Reads content, and notes which bytes of it are to be others."""
+    """A reader of content that records which of its bytes to replace."""
 
     def __init__(self, data: bytes, scope: Scope, target: Scope) -> None:
         super().__init__(data, "the patch")
