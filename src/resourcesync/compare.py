@@ -25,7 +25,7 @@ A = TypeVar("A", bound=Account)
 
 @final
 class Created(NamedTuple, Generic[A]):
-    """Only the second account has it."""
+    """Only the second listing has it."""
 
     after: A
 
@@ -40,7 +40,7 @@ class Updated(NamedTuple, Generic[B, A]):
 
 @final
 class Deleted(NamedTuple, Generic[B]):
-    """Only the first account has it."""
+    """Only the first listing has it."""
 
     before: B
 
@@ -70,8 +70,8 @@ def compare(
     """Yield one difference for each URI of either account, in URI order.
 
     Args:
-        before: What was; in strictly rising URI order (compared as strings of code points).
-        after: What is; in the same order.
+        before: The old listing, in strictly rising URI order (compared as strings of code points).
+        after: The new listing, in the same order.
         same: True if two tellings of one URI agree.
 
     Raises:

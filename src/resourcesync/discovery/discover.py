@@ -26,11 +26,11 @@ _SETS: Final = frozenset({Capability.CAPABILITY_LIST, Capability.DESCRIPTION})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceLists:
-    """What discovery found.
+    """The lists that discovery found.
 
     Attributes:
         entry: The document that answered first, after redirects.
-        dialect: How that document is written.
+        dialect: Dialect of that document.
         description: The Source Description, if there is one.
         capability_list: The Capability List of the set, if there is one.
         resource_list: The Resource List, its index, or a plain sitemap; ``None`` if there is none.
@@ -40,7 +40,7 @@ class SourceLists:
         resource_dump: The Resource Dump or its index; ``None`` if there is none.
         change_dump: The Change Dump or its index; ``None`` if there is none.
         change_list_archive: The archive of Change Lists; ``None`` if none is offered.
-        road: By what the entry was found, in words; empty when it is the address itself.
+        road: The way to the entry, in words; empty when it is the address itself.
     """
 
     entry: str
@@ -57,7 +57,7 @@ class SourceLists:
 
     @property
     def set_uri(self) -> str:
-        """What tells this set from the others of the Source."""
+        """Identity of this set among those of the Source."""
         return self.documents[0]
 
     @property
@@ -78,9 +78,9 @@ def discover(
     """Return the lists of the Source at ``address``; `Search.find` says where they are looked for.
 
     Args:
-        documents: Gets documents.
+        documents: The provider of documents.
         address: Any absolute http or https URI of the Source.
-        choice: Which set is meant, where there are several.
+        choice: The choice of a set, if there are several.
         allowed: Origins that a page or a ``robots.txt`` may lead to, besides its own.
 
     Raises:
@@ -111,7 +111,7 @@ def offered_sets(
     """Return the sets that the Source at ``address`` offers, in its order; one at least.
 
     Args:
-        documents: Gets documents.
+        documents: The provider of documents.
         address: Any absolute http or https URI of the Source.
         allowed: Origins that a page or a ``robots.txt`` may lead to, besides its own.
 
@@ -408,8 +408,8 @@ def offered_by(capability_list: Document, known: SourceLists) -> SourceLists:
 
     Args:
         capability_list: The Capability List, just opened.
-        known: What was found before. A list that was the entry itself is kept where nothing is
-            said of it.
+        known: The earlier result. A list that was the entry itself remains if the Capability List
+            lacks it.
 
     Raises:
         DocumentError: It cannot be used, or is no Capability List, or offers nothing.

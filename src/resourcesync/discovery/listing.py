@@ -34,14 +34,14 @@ _ENTRY_POINTS: Final = frozenset({Capability.DESCRIPTION, Capability.CAPABILITY_
 
 
 class ListingRow(NamedTuple):
-    """What is told of one resource. A named tuple, since millions are read in a row.
+    """One listed resource. A named tuple, since millions are read in a row.
 
     Attributes:
         uri: Its URI, as written.
         hash: A ``hash`` attribute; empty for none.
         length: Bytes, or ``None``.
         lastmod: Microseconds since 1970, or ``None``.
-        change: What happened to it, when that was told by a Change List.
+        change: Its change, when it comes from a Change List.
     """
 
     uri: str
@@ -53,13 +53,13 @@ class ListingRow(NamedTuple):
 
 @dataclass(slots=True, kw_only=True)
 class ListingSummary:
-    """What was read to make an account.
+    """The documents and entries behind a listing.
 
     Attributes:
         documents: The documents with entries, at most 1,000 of them.
-        at: The moment of the Resource List, microseconds; ``None`` when it says none.
+        at: The ``at`` of the Resource List, microseconds; ``None`` for none.
         entries: Entries that were read.
-        changes: Number of of them are changes since the Resource List.
+        changes: Number of them that are changes since the Resource List.
         refused: Entries that cannot be used.
         gap: True if the Change Lists begin after the Resource List.
     """
@@ -73,11 +73,11 @@ class ListingSummary:
 
 
 class ListingReader:
-    """Reads accounts.
+    """A reader of listings.
 
     Args:
-        documents: Gets documents.
-        add: Takes what is told, in the order of the lists; a later telling of a URI counts.
+        documents: The provider of documents.
+        add: Called with each row, in the order of the lists; the last one of a URI counts.
         allowed: Origins that a page or a ``robots.txt`` may lead to, besides its own.
     """
 
@@ -225,7 +225,7 @@ def latest_rows(rows: Iterable[ListingRow]) -> Iterator[ListingRow]:
     """Yield what holds for each URI: what was told last, and nothing of what was deleted.
 
     Args:
-        rows: In URI order; those of one URI in the order in which they were told.
+        rows: In URI order; those of one URI in the order in which they were read.
     """
     current: ListingRow | None = None
     for row in rows:
@@ -241,7 +241,7 @@ def _is_gone(told: ListingRow) -> bool:
 
 
 class ListingComparison(StrEnum):
-    """What can be said of two tellings of one resource."""
+    """The result of comparing two rows of one resource."""
 
     SAME = "same"
     DIFFERENT = "different"

@@ -17,7 +17,7 @@ MAX_PAGE: Final = 64 * 1024
 MAX_ROBOTS: Final = 500 * 1024
 """Bytes of a ``robots.txt`` that are read (RFC 9309 §2.5)."""
 MAX_SITEMAPS: Final = 100
-"""``Sitemap`` lines that are heeded."""
+"""``Sitemap`` lines that are followed."""
 _MAX_LINKS: Final = 16
 
 _BEFORE_ROOT: Final = re.compile(r"\s+|<!--.*?-->|<\?.*?>", re.DOTALL)

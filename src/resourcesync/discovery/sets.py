@@ -37,11 +37,11 @@ class OfferedSet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetChoice:
-    """Which set is meant where a Source offers several.
+    """The choice of a set where a Source offers several.
 
     Attributes:
-        wanted: The operator's word: a URI, a name or a number; empty when nothing was said.
-        pinned: The set followed so far: it is taken when nothing was said.
+        wanted: The operator's choice: a URI, a name or a number; empty for none.
+        pinned: The set followed so far: the default.
         is_bound: True if the operator chose that set, so that no other one can take its place.
         folder: The mirror's folder, for the commands that an error shows; empty shows none.
     """
@@ -92,7 +92,7 @@ def choose(offered: Sequence[OfferedSet], choice: SetChoice, address: str) -> Of
 
     Args:
         offered: All of them, at least one.
-        choice: What is known of the operator's will.
+        choice: The operator's choice.
         address: The Source, for the commands that an error shows.
 
     Raises:

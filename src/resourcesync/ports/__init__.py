@@ -72,7 +72,7 @@ __all__ = [
 
 
 class Clock(Protocol):
-    """Time, so that nobody else asks the machine for it."""
+    """The clock: the only source of time."""
 
     def now(self) -> datetime:
         """Return the present moment, aware, in UTC."""
@@ -88,4 +88,4 @@ class Clock(Protocol):
 
 
 Reporter = Callable[[str, Mapping[str, object]], None]
-"""Takes ``(event, fields)`` while a run goes on; what an embedder or the command line shows."""
+"""Receives ``(event, fields)`` during a run; an embedder or the command line shows them."""

@@ -15,7 +15,7 @@ class WorkUnit(Protocol):
 
     @property
     def name(self) -> str:
-        """What its object is named by; no other unit of a run has it."""
+        """Name of its object; unique among the units of a run."""
         ...
 
     @property
@@ -25,11 +25,11 @@ class WorkUnit(Protocol):
 
 
 class HostShare(NamedTuple):
-    """What one unit may ask of its host.
+    """One unit's share of the requests to its host.
 
     Attributes:
         rate: Requests per second; ``None`` sets no limit.
-        jobs: Requests at a time; ``None`` takes what the fetcher finds out.
+        jobs: Requests at a time; ``None`` lets the fetcher decide.
     """
 
     rate: float | None = None
@@ -37,15 +37,15 @@ class HostShare(NamedTuple):
 
 
 class UnitOutcome(NamedTuple):
-    """What became of a unit. It can be pickled, and is small: the rows are in the unit's object.
+    """The outcome of a unit. It can be pickled, and is small: the rows are in the unit's object.
 
     Attributes:
         name: The unit's.
-        rows: Number of rows its object has.
-        wait: Seconds for which the host wants to be left alone (429, 503, ``Retry-After``);
-            ``None`` when it said nothing of the kind.
-        failed: Reason why it was not done: a stable word and a sentence; ``None`` when it was.
-        told: What else the unit tells, such as counts.
+        rows: Number of rows of its object.
+        wait: Seconds without requests that the host asked for (429, 503, ``Retry-After``); ``None``
+            if it did not.
+        failed: Reason why it was not done: a stable code and a sentence; ``None`` when it was.
+        told: Further facts from the unit, such as counts.
     """
 
     name: str
@@ -56,7 +56,7 @@ class UnitOutcome(NamedTuple):
 
 
 UnitFunction = Callable[[Any, HostShare], UnitOutcome]
-"""Does a unit; a function of a module, since workers import it by its name."""
+"""The work of a unit; a function of a module, since workers import it by its name."""
 
 
 class UnitFuture(Protocol):
@@ -76,7 +76,7 @@ class UnitFuture(Protocol):
 
 
 class ExecutionEngine(Protocol):
-    """Where units are done."""
+    """An engine that does units."""
 
     @property
     def slots(self) -> int:
@@ -104,7 +104,7 @@ class ExecutionEngine(Protocol):
 
 
 class FileExchange(Protocol):
-    """Files that all of them reach. A name stands for one content: who writes it again, may."""
+    """Files that coordinator and workers share; a name has one content and may be rewritten."""
 
     def send(self, name: str, file: str) -> None:
         """Make a file of this machine durable for all, under a name.

@@ -7,7 +7,7 @@ from typing import BinaryIO, Protocol
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VersionPatch:
-    """What leads from the version before to a version (§14.4).
+    """A patch from the version before to a version (§14.4).
 
     Attributes:
         sha256: Its digest, which is also its name in the store.
@@ -22,17 +22,17 @@ class VersionPatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceVersion:
-    """One version of a resource, whose bytes are kept.
+    """One stored version of a resource.
 
     Attributes:
         uri: The resource.
-        moment: When it was kept, in microseconds; no two versions of a resource share it.
-        since: Since when the resource is known to have been so, in microseconds: what RFC 7089
-            calls its Memento-Datetime.
+        moment: Time when it was stored, in microseconds; unique among the versions of a resource.
+        since: Time since when the resource is known to have been so, in microseconds: the
+            Memento-Datetime of RFC 7089.
         length: Its bytes.
         sha256: Its digest, which is also its name in the store.
         media_type: Its media type; may be empty.
-        patch: What leads to it from the version before, if that is kept too.
+        patch: The patch from the version before, if that is stored too.
         is_former: True if another version, or a deletion, followed.
     """
 
@@ -47,11 +47,11 @@ class ResourceVersion:
 
 
 ContentKey = tuple[str, int]
-"""The sha-256 and the length of what is kept once, however many versions it belongs to."""
+"""The sha-256 and the length of bytes that are stored once for all their versions."""
 
 
 class VersionIndex(Protocol):
-    """Which versions each resource had. What is written joins the catalogue's open recording."""
+    """The index of versions. Writes join the catalogue's open recording."""
 
     def newest(self, uri: str) -> ResourceVersion | None:
         """Return the newest version of a resource that is kept."""
@@ -139,7 +139,7 @@ class VersionStore(Protocol):
 
 
 class VersionReader(Protocol):
-    """The versions of resources, for those who only look."""
+    """The versions of resources, read-only."""
 
     def find(self, uri: str, moment: int) -> ResourceVersion | None:
         """Return one version of a resource."""

@@ -35,7 +35,7 @@ class ExpectedError:
     """A block that must raise one of ``kinds``; see ``expect_error``.
 
     Attributes:
-        told: What it raised, its evidence included; empty until then.
+        message: The message of the error, its evidence included; empty until then.
     """
 
     def __init__(self, kinds: type[Exception] | tuple[type[Exception], ...], promise: str) -> None:

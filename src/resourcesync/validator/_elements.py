@@ -20,7 +20,7 @@ from resourcesync.documents._expat import (
 )
 
 TEXT: Final = "#text"
-"""Names the text of an element where otherwise an attribute is named."""
+"""Name of an element's text, in place of an attribute's name."""
 
 _WINDOW_SIZE: Final = 2**20
 _CONTEXT: Final = 512
@@ -68,7 +68,7 @@ class Spot:
 
 
 class ByteWindow:
-    """The last bytes of a document, at least from the start of the entry being read."""
+    """A window of the last bytes of a document, at least from the start of the present entry."""
 
     def __init__(self) -> None:
         self._bytes = b""
@@ -145,7 +145,7 @@ _ENCODINGS: Final = frozenset({"utf-8", "utf8"})
 
 
 class StopError(Exception):
-    """The document cannot be judged any further."""
+    """The document cannot be checked any further."""
 
     def __init__(self, message: str, spot: Spot) -> None:
         super().__init__(message)
@@ -159,7 +159,7 @@ class ElementParser:
     Attributes:
         window: The bytes around what was read last.
         root: The root, once it has started.
-        encoding: What the XML declaration names, if it is not UTF-8.
+        encoding: The encoding in the XML declaration, if it is not UTF-8.
         closed: True if the root has ended.
     """
 

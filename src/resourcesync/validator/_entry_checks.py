@@ -49,7 +49,7 @@ class ParsedLink:
 
 @dataclass(slots=True)
 class ParsedEntry:
-    """An entry, as far as it could be understood."""
+    """An entry, as far as it could be parsed."""
 
     node: ElementNode
     uri: str = ""
@@ -88,7 +88,7 @@ class ParsedEntry:
 
     @property
     def place(self) -> ElementNode:
-        """Where findings about the metadata are told: the ``rs:md`` or else the entry."""
+        """Place of findings about the metadata: the ``rs:md`` or else the entry."""
         return self.md or self.node
 
 
@@ -276,7 +276,7 @@ def _check_structure(subject: ExaminedDocument, link: ParsedLink) -> None:
 
 
 class DescriptionLinks:
-    """Which entries describe which, to see whether the links lead both ways (§14.5)."""
+    """Links between entries and their descriptions, to check both directions (§14.5)."""
 
     def __init__(self) -> None:
         self._described: dict[tuple[int, int], Spot] = {}

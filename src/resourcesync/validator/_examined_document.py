@@ -21,7 +21,7 @@ OLD_NAMESPACES: Final[Mapping[str, str]] = {
     "http://www.resourcesync.org/ns/": "the drafts of 2012",
     "https://www.openarchives.org/rs/terms/": "no version",
 }
-"""Namespaces that readers forgive, and whose they are."""
+"""Tolerated namespaces, each with the right one."""
 
 RS_NAMESPACES: Final = frozenset({RS_NS, *OLD_NAMESPACES})
 _ALIASES: Final = {
@@ -35,7 +35,7 @@ _ALIASES: Final = {
 
 
 class DocumentKind(Enum):
-    """What a document is, as its root and its capability say."""
+    """The kind of a document by its root and its capability."""
 
     UNKNOWN = "other"
     SITEMAP = "sitemap"
@@ -119,16 +119,16 @@ class ExaminedDocument:
     """One document while it is examined.
 
     Attributes:
-        profile: By which text it is judged.
+        profile: The text that it is checked against.
         window: The bytes around what is being read.
-        summary: What was learned of it.
-        kind: What it is; `DocumentKind.UNKNOWN` until its root's ``rs:md`` was seen.
+        summary: Its summary.
+        kind: Its kind; `DocumentKind.UNKNOWN` until its root's ``rs:md`` was read.
         namespace: Its spelling of the Sitemap namespace.
-        root, md: Where the root and its first ``rs:md`` stand.
-        root_times: The times of the root's ``rs:md`` as written and as understood.
-        seen: What has been told once and is not told again.
-        places: Which rule an attribute of an ``rs:md`` breaks here, by whether it is the root's
-            and by its name; what was found out once for this kind of document.
+        root, md: Places of the root and its first ``rs:md``.
+        root_times: The times of the root's ``rs:md`` as written and as parsed.
+        seen: Findings that are reported once only.
+        places: The rule that an attribute of an ``rs:md`` breaks, by whether it is the root's and
+            by its name; computed once for this kind of document.
     """
 
     profile: RuleProfile

@@ -28,7 +28,7 @@ _IMPOSSIBLE: Final = frozenset(
 
 
 class TimeOrderCheck:
-    """True if times come oldest first; entries without a time are passed over."""
+    """The check that times come oldest first; entries without a time are skipped."""
 
     def __init__(self, rule: str) -> None:
         self._rule = rule
@@ -49,7 +49,7 @@ class TimeOrderCheck:
 
 
 class RepetitionCheck:
-    """True if a resource is listed twice; remembers as many entries as a document may have."""
+    """The check for resources listed twice; it stores as many entries as a document may have."""
 
     def __init__(self) -> None:
         self._marks: set[int] = set()
@@ -166,7 +166,7 @@ def check_within(
 
 
 class LogEntryChecks:
-    """Checks the entries of one change document, archive or notification."""
+    """The checks of the entries of one change document, archive or notification."""
 
     def __init__(self, kind: DocumentKind, packages: PackageEntryCheck) -> None:
         self._packages = packages
@@ -308,7 +308,7 @@ _UNLISTED: Final = frozenset(
 
 
 class EntryChecks:
-    """Checks the entries of one document, one after the other."""
+    """The checks of the entries of one document, one after the other."""
 
     def __init__(self, kind: DocumentKind) -> None:
         self._repetition = RepetitionCheck()

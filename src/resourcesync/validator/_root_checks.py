@@ -36,7 +36,7 @@ _SPELLINGS: Final = re.compile(
     r"(?:https?://(?:www\.)?sitemaps\.org/schemas/sitemap/0\.90?/?"
     r"|http://www\.google\.com/schemas/sitemap/0\.(?:84|90?))?"
 )
-"""What is read as the Sitemap namespace, none included."""
+"""Spellings of the Sitemap namespace that are accepted, none included."""
 _MAX_LINKS: Final = 100
 _TOLERATED: Final = frozenset({"href", "rel", "type"})
 
@@ -70,7 +70,7 @@ _UP: Final[Mapping[DocumentKind, str]] = {
 
 
 class RootChecks:
-    """What the root says, gathered until the document ends."""
+    """The facts about the root, gathered until the document ends."""
 
     def __init__(self) -> None:
         self.attributes: dict[str, str] = {}

@@ -150,7 +150,7 @@ def judge_together(
     """Judge what documents say of each other.
 
     Args:
-        documents: What was read of each, every address once.
+        documents: The summaries, every address once.
         whole_source: True if these are all the documents of the Source, so that what is missing
             here is missing there.
     """

@@ -28,10 +28,10 @@ _DAY: Final = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveredResponse:
-    """What a server answered to GET, redirects followed.
+    """The answer of a server to GET, redirects followed.
 
     Attributes:
-        uri: What was asked for.
+        uri: The requested address.
         status: The last status.
         headers: The last header fields, names in small letters.
         length: Bytes of the body as it was sent, still coded; ``None`` when it was not read.
@@ -130,7 +130,7 @@ def judge_page_link(
 
     Args:
         page: The page's address.
-        target: What its link leads to; ``None`` when that is no document at all.
+        target: The document its link leads to; ``None`` when that is no document at all.
         in_head: True if the link stands in the head of the page.
         listed: The resources of the set, when they were all read.
     """

@@ -54,9 +54,9 @@ def validate_document(
     Args:
         chunks: The document's bytes in pieces of any size; gzip is unpacked.
         uri: Its address, for the findings.
-        profile: By which text it is judged.
+        profile: The text that it is checked against.
         on_resource: Called with every entry that is a resource, a change or a package.
-        store: Where the marks of its entries are kept; ``None`` keeps them in memory.
+        store: The store of the marks of its entries; ``None`` for memory.
 
     Returns:
         The findings, as they are met; after the last of them its ``summary`` is complete.
@@ -69,10 +69,10 @@ def validate_document(
 
 
 class Examination(Iterator[RuleFinding]):
-    """The findings of one document, as they are met.
+    """The findings of one document, in order.
 
     Attributes:
-        summary: What was learned of the document; complete after the last finding.
+        summary: The summary of the document; complete after the last finding.
     """
 
     def __init__(

@@ -14,9 +14,9 @@ from resourcesync.errors import StorageError
 _BLOCK: Final = 4_096
 _BYTES: Final = 8
 _SMALL: Final = 64
-"""Marks of one document that are not worth a place in the file."""
+"""Most marks of one document that stay in memory and out of the file."""
 AT_ONCE: Final = 500_000
-"""Marks that are held against others at a time: some 50 MB of them."""
+"""Marks that are compared at a time: some 50 MB of them."""
 
 
 class MarkStore:
@@ -35,7 +35,7 @@ class MarkStore:
         """Keep a block; return its place.
 
         Raises:
-            StorageError: There is no room.
+            StorageError: The disk is full.
         """
         try:
             if self._file is None:
@@ -76,7 +76,7 @@ class Marks:
     """The marks of one document, in its order.
 
     Args:
-        store: Where they are kept; ``None`` keeps them in memory.
+        store: Their store; ``None`` for memory.
     """
 
     __slots__ = ("_count", "_places", "_store", "_tail")
@@ -92,7 +92,7 @@ class Marks:
         """Take the next one.
 
         Raises:
-            StorageError: There is no room.
+            StorageError: The disk is full.
         """
         self._tail.append(mark)
         self._count += 1
@@ -104,7 +104,7 @@ class Marks:
         """Put the rest away: no more will come.
 
         Raises:
-            StorageError: There is no room.
+            StorageError: The disk is full.
         """
         if self._store is not None and len(self._tail) > _SMALL:
             self._places.append(self._store.write(self._tail))

@@ -13,7 +13,7 @@ from resourcesync.validator.rules import RULES
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentPlace:
-    """Where something stands in a document: line and column from 1, and its length."""
+    """A place in a document: line and column from 1, and its length."""
 
     line: int = 0
     column: int = 0
@@ -26,9 +26,9 @@ class ListedTarget:
 
     Attributes:
         uri: Its address.
-        place: Where it is listed.
+        place: Place of its entry.
         label: ``capability`` as written on the entry.
-        capability: What that means today; ``None`` for nothing that is known.
+        capability: Its present meaning; ``None`` if unknown.
         at, completed, from_, until: Its times as listed, UTC.
         contents: Target of the entry's ``contents`` link.
         media_type: ``type`` as listed.
@@ -57,7 +57,7 @@ class ListedResource:
     Attributes:
         uri: Its address.
         document: The document that lists it.
-        place: Where it is listed there.
+        place: Place of its entry there.
         change: ``change`` as written; empty outside change documents.
         length: Bytes, or ``None``.
         media_type: ``type`` as written.
@@ -81,17 +81,17 @@ class ListedResource:
 
 @dataclass(slots=True, kw_only=True)
 class DocumentSummary:
-    """What was read of one document; complete once its examination is exhausted.
+    """The summary of one document; complete once its examination is exhausted.
 
     Attributes:
         uri: The document's address.
         label: ``capability`` as written; empty when there is none.
-        capability: What that means today; ``None`` for a plain or unknown one.
+        capability: Its present meaning; ``None`` for a plain or unknown one.
         is_index: True if the root is ``sitemapindex``.
-        dialect: Which version of the format it shows.
+        dialect: The version of the format it shows.
         at, completed, from_, until: Times of the root's ``rs:md``, UTC.
         links: Root links as (relation, target); the first 100.
-        place: Where the root's ``rs:md`` (or the root) stands.
+        place: Place of the root's ``rs:md`` (or of the root).
         entries: Number of entries were read.
         size: Bytes, unpacked.
         complete: True if the end of the document was reached.
@@ -125,7 +125,7 @@ class DocumentSummary:
         """Put the marks away: the document was read to its end.
 
         Raises:
-            StorageError: There is no room.
+            StorageError: The disk is full.
         """
         for marks in (self.resources, self.changes, self.change_times):
             marks.flush()
