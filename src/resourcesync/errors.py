@@ -340,7 +340,7 @@ class PlanOutdatedError(SyncError):
 
 
 class StorageError(ResourceSyncError):
-    """This machine failed: originals, copies, documents or state."""
+    """A failure of this machine: originals, copies, documents or state."""
 
     default_code = "storage"
 

@@ -124,7 +124,7 @@ def offered_sets(
 
 
 class _SourceResolver:
-    """Goes from the first document to the lists, up and down."""
+    """A resolver of the lists from the first document, up and down."""
 
     def __init__(
         self, documents: DocumentProvider, address: str, choice: SetChoice, allowed: Iterable[str]

@@ -316,7 +316,7 @@ class _SearchGoal(Generic[T]):
     several: UseSeveral[T] | None
 
     def use_several(self, offered: tuple[OfferedSet, ...]) -> T:
-        """Take several documents; an error where nobody can."""
+        """Use several documents; raise if no handler was given."""
         if self.several is None:
             choose(offered, ANY, self.address)
         assert self.several is not None, "several and none chosen is an error"

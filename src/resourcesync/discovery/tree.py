@@ -243,7 +243,7 @@ class SourceNode:
 
     @property
     def depth(self) -> int:
-        """Its level: 1 for the first document."""
+        """Level of the node: 1 for the first document."""
         return len(self.branches) + 1
 
 

@@ -69,7 +69,7 @@ class RawEntry:
 
 
 class EntryAssembler:
-    """Takes tokens as they come and holds the entries that are complete.
+    """An assembler of tokens into complete entries.
 
     Attributes:
         depth: Elements open now; 1 is the root.
@@ -114,7 +114,7 @@ class EntryAssembler:
         return items
 
     def consume(self, tokens: list[Token]) -> None:
-        """Take the next tokens of the document."""
+        """Consume the next tokens of the document."""
         at = 0
         while at < len(tokens):
             if tokens[at] is ENTRY and self.depth == 1:
@@ -163,7 +163,7 @@ class EntryAssembler:
         return at
 
     def _match_layout(self, layout: EntryLayout, tokens: list[Token], at: int) -> int:
-        """Take entries as long as they repeat the layout; return where the next one starts."""
+        """Consume entries that repeat the layout; return the start of the next one."""
         count, growth = 1, 4  # few at first, so that a short run costs little
         while count := min(count, (len(tokens) - at) // layout.size):
             run = layout.cut(tokens, at, count)
@@ -185,7 +185,7 @@ class EntryAssembler:
         )
 
     def _read_entry(self, tokens: list[Token], start: int) -> int:
-        """Take one entry step by step, as far as its tokens are here; learn from it."""
+        """Consume one entry step by step, as far as its tokens are available; learn from it."""
         at = self._step(tokens, start)
         while at < len(tokens) and self._entry is not None:
             at = self._step(tokens, at)
@@ -210,7 +210,7 @@ class EntryAssembler:
     # --- the general road ----------------------------------------------------------------------
 
     def _step(self, tokens: list[Token], at: int) -> int:
-        """Take one element's start, one end or one text; return where the next token is."""
+        """Consume a start, an end or a text; return the position of the next token."""
         token = tokens[at]
         if token is ENTRY or token == MISPLACED:
             line, column = tokens[at + 1], tokens[at + 2]

@@ -7,7 +7,7 @@ from resourcesync.model.resources import Change
 
 
 class ChangeOrder:
-    """Watches the times of changes as they come.
+    """The order of changes, from their times as they arrive.
 
     Attributes:
         rises: True if a change was met that is later than the one before it.
@@ -20,7 +20,7 @@ class ChangeOrder:
         self._last: datetime | None = None
 
     def watch(self, times: Iterable[datetime | None]) -> None:
-        """Take the next times; it stops at the first that shows the right order."""
+        """Feed the next times; stop at the first that shows the right order."""
         if self.rises:
             return
         for time in times:

@@ -23,7 +23,7 @@ from typing import Final
 from resourcesync.model.vocabulary import RS_NS, SITEMAP_NS
 
 SEPARATOR: Final = "\x1f"
-"""Stands between namespace and local name; XML cannot carry it, so no text looks like a name."""
+"""Separator of namespace and local name; XML excludes it, so no text looks like a name."""
 
 Token = str | int | None
 

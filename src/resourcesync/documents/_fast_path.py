@@ -141,7 +141,7 @@ class _EntryParts:
         self.values: list[str] = []
 
     def parse(self, sample: str) -> bool:
-        """Take an entry that is well-formed; return whether it is as plain as it must be."""
+        """Parse a well-formed entry; return whether it is plain enough."""
         at = 0
         while tag := _TAG.match(sample, at):
             if not self._parse_tag(*tag.groups()):
@@ -208,7 +208,7 @@ _FILLING: Final = 65_536
 
 
 class FastPathReader:
-    """Feeds a document to a scanner, and to its assembler what the scanner need not see.
+    """A reader that feeds entries that fit to an assembler, and all else to a scanner.
 
     Args:
         scanner: A scanner that has read the header, and is not past the end.
@@ -231,7 +231,7 @@ class FastPathReader:
         self._reached: tuple[int, int] | None = None
 
     def feed(self, block: bytes) -> None:
-        """Take the next bytes.
+        """Feed the next bytes.
 
         Raises:
             DocumentError: They cannot be used.
@@ -268,7 +268,7 @@ class FastPathReader:
         return cut
 
     def _process(self, text: str) -> str:
-        """Take a text to its end, or to where another stencil is needed; return what is left."""
+        """Process a text to its end, or until another stencil is needed; return the rest."""
         start = OPENING.search(text)
         if start is None:
             return self._buffer(text)
@@ -304,7 +304,7 @@ class FastPathReader:
         return text[after:]
 
     def _extract(self, text: str, stencil: Stencil) -> str:
-        """Take out the entries that fit, and pass on what stands between them."""
+        """Extract the entries that fit, and pass on the text between them."""
         pieces = stencil.pattern.split(text)
         width = stencil.groups + 1
         *gaps, rest = pieces[::width]
@@ -329,7 +329,7 @@ class FastPathReader:
         return self._buffer(rest)
 
     def _append_entries(self, stencil: Stencil, values: list[list[str]]) -> int:
-        """Take entries out; return how many characters they were."""
+        """Extract entries; return the number of their characters."""
         if not values[0]:
             return 0
         line, column = self._reached or self._scanner.place()
@@ -352,7 +352,7 @@ class FastPathReader:
             self._scanner.feed(data)
 
     def _catch_up(self) -> None:
-        """Bring the scanner to where the entries end that were taken out."""
+        """Advance the scanner to the end of the extracted entries."""
         if self._reached is not None:
             for filling in _padding(self._scanner.place(), self._reached):
                 self._scanner.feed(filling)

@@ -129,7 +129,7 @@ class ForeignFragment:
         self._is_open = False  # whether the last start tag still lacks its end
 
     def start(self, name: str, attributes: list[str]) -> None:
-        """Take the start of an element."""
+        """Add the start of an element."""
         namespace, _, local = name.rpartition(SEPARATOR)
         _, around, prefixes = self._inside[-1] if self._inside else ("", None, {})
         parts = [">" if self._is_open else "", "<", local]
@@ -151,13 +151,13 @@ class ForeignFragment:
         self._add("".join(parts))
 
     def end(self) -> None:
-        """Take the end of the element that was started last."""
+        """Add the end of the element that was started last."""
         local = self._inside.pop()[0]
         self._add("/>" if self._is_open else f"</{local}>")
         self._is_open = False
 
     def text(self, text: str) -> None:
-        """Take some text."""
+        """Add some text."""
         self._add((">" if self._is_open else "") + text.translate(_TEXT))
         self._is_open = False
 

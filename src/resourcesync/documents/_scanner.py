@@ -54,7 +54,7 @@ _META: Final = f"http://www.w3.org/1999/xhtml{SEPARATOR}meta"
 
 
 class DocumentScanner:
-    """Feeds one document through expat into an assembler.
+    """A scanner that feeds one document through expat into an assembler.
 
     Attributes:
         is_index: True if the root is ``sitemapindex``; known once the root has started.
@@ -96,7 +96,7 @@ class DocumentScanner:
         self._parser = parser
 
     def feed(self, block: bytes) -> None:
-        """Take the next bytes.
+        """Feed the next bytes.
 
         Raises:
             DocumentError: They cannot be used.
@@ -115,7 +115,7 @@ class DocumentScanner:
             raise self._over(*found)
 
     def close(self) -> None:
-        """Tell that the document ends here.
+        """End the document.
 
         Raises:
             TruncatedDocumentError: It is not complete.
@@ -242,7 +242,7 @@ class DocumentScanner:
         return start
 
     def _start_with_attributes(self, mark: int | None, attributes: list[str]) -> None:
-        """Take the attributes of an element that seldom has any that matter."""
+        """Handle the attributes of an element that rarely has any that matter."""
         if mark is None or mark == MISPLACED:
             self._tolerate("entry-attributes")
         elif mark in (LASTMOD, FIXITY):
@@ -265,7 +265,7 @@ class DocumentScanner:
             self._enter_foreign(name, attributes)
 
     def _enter_foreign(self, name: str, attributes: list[str]) -> None:
-        """Keep an element of others with all that is in it; skip one that has no place."""
+        """Store a foreign element with its content; skip one that has no place."""
         self._check_name(name)
         self._inspect_meta(name, attributes)
         place = self.place()

@@ -68,7 +68,7 @@ class FeedNode:
 
 
 class FeedScanner:
-    """Feeds one document through expat.
+    """A scanner that feeds one document through expat.
 
     Args:
         roots: The accepted roots, as namespace and local name, each with the name of its entries.
@@ -104,7 +104,7 @@ class FeedScanner:
         self._parser = parser
 
     def feed(self, block: bytes) -> None:
-        """Take the next bytes.
+        """Feed the next bytes.
 
         Raises:
             DocumentError: They cannot be used.
@@ -118,7 +118,7 @@ class FeedScanner:
             raise self._over(*found)
 
     def close(self) -> None:
-        """Tell that the document ends here.
+        """End the document.
 
         Raises:
             TruncatedDocumentError: It is not complete.

@@ -131,7 +131,7 @@ class PublishedAccount(Protocol):
     """An account that is notified when its changes are public, to clean up."""
 
     def published(self) -> None:
-        """Take note that all that was recorded is published.
+        """Handle the publication of all recorded changes.
 
         Raises:
             StorageError: Obsolete data cannot be removed.

@@ -33,11 +33,11 @@ class StagedCopy(Protocol):
         ...
 
     def record_validator(self, validator: str) -> None:
-        """Take note of what will tell that the rest of these bytes is still theirs."""
+        """Record the validator that later proves that the rest belongs to these bytes."""
         ...
 
     def write(self, chunk: bytes) -> None:
-        """Take the next bytes."""
+        """Write the next bytes."""
         ...
 
     def restart(self) -> None:
@@ -175,7 +175,7 @@ class Copies(CopyInspector, Protocol):
         ...
 
     def inspect(self) -> AbstractContextManager[CopyInspector]:
-        """Look at many copies at once, which is quicker; what is there may be held meanwhile."""
+        """Inspect many copies at once, which is quicker; results may be buffered."""
         ...
 
     def stage_trashed(self, place: str, algorithms: Sequence[str]) -> StagedCopy | None:

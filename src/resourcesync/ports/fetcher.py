@@ -29,7 +29,7 @@ class Sink(Protocol):
     """A sink of the bytes of one response as they arrive."""
 
     def write(self, chunk: bytes) -> None:
-        """Take the next bytes.
+        """Feed the next bytes.
 
         Raises:
             StorageError: They cannot be kept; this fetch ends, the others go on.

@@ -93,7 +93,7 @@ class Store(Protocol):
         ...
 
     def lock(self, who: str) -> AbstractContextManager[object]:
-        """Keep every other holder out while the block runs, also on other machines.
+        """Exclude every other holder while the block runs, also on other machines.
 
         What a dead holder left must come to an end by itself, as a lease does.
 
@@ -121,7 +121,7 @@ class ReclaimableStore(Store, Protocol):
     """A store whose lock a restarted holder can reclaim; optional."""
 
     def lock_as(self, who: str, holder: str) -> AbstractContextManager[object]:
-        """Hold it as ``hold`` does; what a run of the same holder left is taken over at once.
+        """Lock as ``lock`` does; a lock that the same holder left is reclaimed at once.
 
         Args:
             who: Says who holds it.

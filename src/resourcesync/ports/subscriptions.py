@@ -148,7 +148,7 @@ class HubStore(Protocol):
         ...
 
     def postpone(self, intent: SubscriptionIntent, due: int) -> None:
-        """Ask the receiver again later."""
+        """Verify the receiver's intent again later."""
         ...
 
     def forget(self, intent: SubscriptionIntent) -> None:

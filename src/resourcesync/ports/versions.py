@@ -106,7 +106,7 @@ class VersionStore(Protocol):
     """The bytes of versions and of patches, by their sha-256."""
 
     def store(self, stream: BinaryIO, sha256: str, length: int) -> bool:
-        """Keep the bytes of a stream, unless they are kept; return whether they are these bytes.
+        """Store the bytes of a stream, unless they are stored; return whether they match.
 
         Raises:
             StorageError: They cannot be read or written. Nothing was kept.

@@ -75,7 +75,7 @@ class ByteWindow:
         self._base = 0
 
     def push(self, block: bytes, *, keep_from: int) -> None:
-        """Take the next bytes and forget those before ``keep_from``."""
+        """Append the next bytes and drop those before ``keep_from``."""
         end = self._base + len(self._bytes)
         start = max(keep_from - _CONTEXT, end - _WINDOW_SIZE, self._base)
         self._bytes = self._bytes[start - self._base :] + block
@@ -154,7 +154,7 @@ class StopError(Exception):
 
 
 class ElementParser:
-    """Feeds one document through expat and keeps the children of the root until they are taken.
+    """A parser of one document that buffers the children of the root.
 
     Attributes:
         window: The bytes around what was read last.
@@ -185,7 +185,7 @@ class ElementParser:
         self._parser = parser
 
     def feed(self, block: bytes) -> None:
-        """Take the next bytes.
+        """Feed the next bytes.
 
         Raises:
             StopError: They cannot be judged.
@@ -198,7 +198,7 @@ class ElementParser:
             self._stop(f"there are more than {found[0]:,} {found[1]}")
 
     def close(self) -> None:
-        """Tell that the document ends here.
+        """End the document.
 
         Raises:
             StopError: It is not complete.

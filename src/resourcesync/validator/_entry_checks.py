@@ -284,7 +284,7 @@ class DescriptionLinks:
         self._listed: set[int] = set()
 
     def add(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
-        """Take note of an entry."""
+        """Add an entry."""
         here = hash(entry.uri)
         self._listed.add(here)
         for link in entry.linked("describedby"):
@@ -296,7 +296,7 @@ class DescriptionLinks:
             subject.report("LK10", "an entry that describes another tells no profile", entry.node)
 
     def finish(self, subject: ExaminedDocument) -> None:
-        """Tell which links do not lead back, where both entries are in this document."""
+        """Report links without a link back, if both entries are in this document."""
         for (resource, metadata), spot in self._described.items():
             if metadata in self._listed and (resource, metadata) not in self._describing:
                 subject.report_at("LK09", "the metadata does not link back with describes", spot)

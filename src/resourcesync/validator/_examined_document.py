@@ -144,17 +144,17 @@ class ExaminedDocument:
     _found: list[RuleFinding] = field(default_factory=list)
 
     def report(self, rule: str, message: str, node: ElementNode, part: str = "") -> None:
-        """Tell that a rule is broken by an element, one of its attributes, or its text."""
+        """Report that an element, one of its attributes, or its text breaks a rule."""
         if self.profile in RULES[rule].profiles:
             self._add(rule, message, self.window.spot(node, part))
 
     def report_at(self, rule: str, message: str, spot: Spot) -> None:
-        """Tell that a rule is broken at a place that was kept."""
+        """Report that a rule is broken at a recorded place."""
         if self.profile in RULES[rule].profiles:
             self._add(rule, message, spot)
 
     def report_once(self, rule: str, message: str, node: ElementNode, part: str = "") -> None:
-        """Tell that a rule is broken, the first time only."""
+        """Report that a rule is broken, the first time only."""
         if rule not in self.reported:
             self.reported.add(rule)
             self.report(rule, message, node, part)

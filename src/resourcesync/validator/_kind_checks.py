@@ -55,7 +55,7 @@ class RepetitionCheck:
         self._marks: set[int] = set()
 
     def check(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
-        """Look for the address of an entry among those before."""
+        """Search for the address of an entry among those before."""
         if not entry.uri:
             return
         mark = hash(entry.uri)
@@ -176,7 +176,7 @@ class LogEntryChecks:
         self._open = 0
 
     def finish(self, subject: ExaminedDocument) -> None:
-        """Tell what only the end of the document shows."""
+        """Report findings that only the end of the document shows."""
         if subject.kind is DocumentKind.CHI and "until" in subject.root_times and self._open:
             message = f"the index has an end, and {self._open} of its lists have none"
             subject.report_at("CI08", message, subject.md or subject.root)
@@ -344,7 +344,7 @@ class EntryChecks:
         self._check_via(subject, entry)
 
     def finish(self, subject: ExaminedDocument) -> None:
-        """Tell what only the end of the document shows."""
+        """Report findings that only the end of the document shows."""
         root = subject.md or subject.root
         if subject.kind is DocumentKind.CAP and not self._count:
             subject.report_at("CA10", "the Capability List has no entry", root)
@@ -412,7 +412,7 @@ class EntryChecks:
     # --- aggregators ---------------------------------------------------------------------------
 
     def _check_via(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
-        """Look at ``via`` links: the copy is our own, and no entry lacks the link (§14.8)."""
+        """Check ``via`` links: the copy is our own, and no entry lacks the link (§14.8)."""
         via = entry.linked("via")
         for link in via:
             if entry.uri and link.href == entry.uri:

@@ -157,7 +157,7 @@ class RootChecks:
             subject.report("LK11", "contents under the root", node)
 
     def finish(self, subject: ExaminedDocument) -> None:
-        """Tell what is missing in the root (§8 to §13)."""
+        """Report missing parts of the root (§8 to §13)."""
         if subject.md is None:
             subject.report_at("G05", "the root has no rs:md", subject.root)
             return

@@ -20,7 +20,7 @@ AT_ONCE: Final = 500_000
 
 
 class MarkStore:
-    """Keeps the marks of many documents in one temporary file, made when the first block is full.
+    """A store of the marks of many documents: one temporary file, made for the first full block.
 
     Args:
         spill: Opens the file.
@@ -89,7 +89,7 @@ class Marks:
         self._count = 0
 
     def append(self, mark: int) -> None:
-        """Take the next one.
+        """Append the next one.
 
         Raises:
             StorageError: The disk is full.

@@ -71,7 +71,7 @@ class ElementCopier:
         self._needs_default = False
 
     def start(self, name: str, attributes: list[str], declared: Scope) -> None:
-        """Take the start of an element, and what it declares."""
+        """Add the start of an element, and its declarations."""
         if len(declared) > _MOST_PREFIXES:
             self.is_over = True
         written, namespace = _qualified_name(name)
@@ -90,14 +90,14 @@ class ElementCopier:
         self._is_open = True
 
     def end(self) -> bool:
-        """Take the end of the element that was started last; return whether that is all."""
+        """Add the end of the element that was started last; return whether it was the outermost."""
         name = self._names.pop()
         self._add("/>" if self._is_open else f"</{name}>")
         self._is_open = False
         return not self._names
 
     def text(self, text: str) -> None:
-        """Take some text."""
+        """Add some text."""
         self._add((">" if self._is_open else "") + text.translate(_TEXT))
         self._is_open = False
 
@@ -208,7 +208,7 @@ class ResponseScanner:
         }
 
     def feed(self, block: bytes, *, is_last: bool = False) -> None:
-        """Take the next bytes.
+        """Feed the next bytes.
 
         Raises:
             DocumentError: They cannot be used, whatever follows.

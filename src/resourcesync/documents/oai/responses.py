@@ -219,7 +219,7 @@ class OaiResponse:
         return chain((first,), found)
 
     def _check_html(self, start: int) -> None:
-        """Say that it is a page, if it is one that is no XML, as those for maintenance."""
+        """Raise if the answer is a page of HTML, such as one for maintenance."""
         self._stream.seek(start)
         if _HTML.match(next(self._blocks(), b"")):
             raise self._scan.not_an_answer("a page of HTML")

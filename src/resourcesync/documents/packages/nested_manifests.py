@@ -28,7 +28,7 @@ _BLOCK: Final = 65_536
 
 Refusals = Callable[[RefusedEntry], None]
 OpenPart = Callable[[str, Refusals], Document]
-"""Opens a manifest in the package by its path; each once."""
+"""Function that opens a manifest in the package by its path; each once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ def join_manifests(index: Document, open_part: OpenPart, *, most: int) -> Iterat
 
 
 class _ManifestJoiner:
-    """Reads the parts of one manifest."""
+    """A reader of the parts of one manifest."""
 
     def __init__(self, index: Document, open_part: OpenPart, most: int) -> None:
         self._uri = index.uri

@@ -244,7 +244,7 @@ class TarContainer:
                 raise self._bad("tar-junk", "The package has bytes after its end")
 
     def _read_header(self, header: bytes, note: _TarExtension) -> _TarExtension:
-        """Take one member or one note about the next; return what is known of the next."""
+        """Read one member or one extension header; return the extensions of the next member."""
         kind = header[156:157]
         size = _number(header[124:136])
         if kind in b"xgLK" and kind:

@@ -101,7 +101,7 @@ def checked_chunks(
 
 
 def check_bytes(data: bytes, *, uri: str, length: int | None, digests: Sequence[Digest]) -> None:
-    """Hold bytes that are all here against the same; quickest for one sha-256.
+    """Check bytes in memory likewise; quickest for one sha-256.
 
     Raises:
         LengthMismatchError, DigestMismatchError: As from `checked`.

@@ -110,7 +110,7 @@ def _deflate(data: bytes) -> bytes:
 
 
 class Deflater:
-    """Compresses a long member piece by piece; pieces that look like noise go in as they are.
+    """A compressor of a long member, piece by piece; pieces that look like noise are stored.
 
     Level 0 and not the method "stored": Java reads stored data only if its CRC comes first.
 
@@ -186,7 +186,7 @@ def short_member(
 
 
 class MemberWriter:
-    """Writes one member, in one piece when it is short, else with its CRC after it."""
+    """A writer of one member, in one piece when it is short, else with its CRC after it."""
 
     def __init__(self, name: str, member: Resource | Link | None, *, wide: bool) -> None:
         self._name = name.encode()
@@ -324,7 +324,7 @@ def _uri(member: Resource | Link | None) -> str:
 
 
 ContentOpener = Callable[[Resource | Link], Iterable[bytes]]
-"""Gives the bytes of a resource, or of the target of a link that has a ``path``, in pieces."""
+"""The bytes of a resource, or of the target of a link that has a ``path``, in pieces."""
 
 _Member = tuple[Resource | Link | None, str]
 """The entry, ``None`` for the manifest, and the name of its member."""

@@ -50,7 +50,7 @@ def compute(previous: BinaryIO, current: BinaryIO, patch: BinaryIO, limit: int) 
 
 
 class _JsonDiffer:
-    """Collects the operations, each as it is written."""
+    """A collector of the operations, each as it is written."""
 
     def __init__(self, *, ascii_only: bool) -> None:
         self.operations: list[str] = []

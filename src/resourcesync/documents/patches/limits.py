@@ -47,7 +47,7 @@ class BoundedSink(RawIOBase):
         return True
 
     def write(self, data: "Buffer", /) -> int:
-        """Take a piece.
+        """Write a piece.
 
         Raises:
             PatchError: There are too many bytes.

@@ -368,7 +368,7 @@ class _NodeLocator(XmlScanner):
         self._last, self._is_opened = self.position(), False
 
     def _end_text(self) -> None:
-        """Take note of the text that ends where the next tag, comment or instruction begins."""
+        """Record the text that ends where the next tag, comment or instruction begins."""
         if self._ends_next is not None:
             self._ends_next.after, self._ends_next = self.position(), None
         if (
@@ -431,7 +431,7 @@ class _NodeLocator(XmlScanner):
             self._count(self.position(), self.markup_end(self.position()))
 
     def _count(self, start: int, end: int) -> None:
-        """Take note of a text, comment or instruction of the element that is meant."""
+        """Count a text, comment or instruction of the selected element."""
         self._children_counted += 1
         target = self._target
         assert target is not None, "it is within"

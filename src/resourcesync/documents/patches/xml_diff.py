@@ -195,7 +195,7 @@ class _NotExpressibleError(Exception):
 
 
 class _XmlDiffer:
-    """Compares two documents."""
+    """A comparison of two documents."""
 
     def __init__(self, before: bytes, after: bytes) -> None:
         self._before = before

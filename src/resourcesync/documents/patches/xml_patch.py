@@ -225,7 +225,7 @@ def _operations(patch: bytes) -> Iterator[_PatchOperation]:
 
 
 class _PatchReader(XmlScanner):
-    """Reads a patch."""
+    """A reader of a patch."""
 
     def __init__(self, data: bytes) -> None:
         super().__init__(data, "the patch")
