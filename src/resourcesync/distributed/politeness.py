@@ -122,7 +122,7 @@ class TurnQueue:
 
     @property
     def done(self) -> bool:
-        """Whether no unit is left, neither to be given a turn nor under way."""
+        """True if no unit is left, neither to be given a turn nor under way."""
         return self._read_all and not self._waiting and not self._running
 
     def next_attempt(self, now: float, slots: int) -> Turn | None:
@@ -222,7 +222,7 @@ class TurnQueue:
         return Turn(self._given, unit, share)
 
     def _fits(self, lane: _HostQueue, share: HostShare) -> bool:
-        """Whether a part is left: where parts are smaller now, larger ones may have it still."""
+        """True if a part is left: where parts are smaller now, larger ones may have it still."""
         shares = (share, *lane.running.values())
         rate = sum(share.rate or 0 for share in shares)
         jobs = sum(share.jobs or 0 for share in shares)

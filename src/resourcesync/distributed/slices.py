@@ -68,7 +68,7 @@ class SliceResults(NamedTuple):
 
     Attributes:
         tally: What was done, all slices together.
-        complete: Whether every slice was brought.
+        complete: True if every slice was brought.
     """
 
     tally: TransferTally
@@ -209,8 +209,8 @@ class SliceQueue:
             slices: Files of this machine.
             terms: Of the pull.
             budget: What the run may take.
-            is_decided: Whether every row is to be asked for; see ``SliceUnit``.
-            fail_fast: Whether no more are handed out once something could not be fetched.
+            is_decided: True if every row is to be asked for; see ``SliceUnit``.
+            fail_fast: True if no more are handed out once something could not be fetched.
 
         Raises:
             EngineError: The engine cannot do it; what was complete is kept.

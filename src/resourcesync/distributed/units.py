@@ -40,10 +40,10 @@ class UnitOptions:
             outlives its coordinator writes nothing that is taken for another's.
         generation: The reading of the Source.
         at: The Source's time that the plan knows it up to, microseconds.
-        lenient: Whether bytes are kept that are not what the list says.
-        accepts_missing: Whether what the Source does not give is no failure.
+        lenient: True if bytes are kept that are not what the list says.
+        accepts_missing: True if what the Source does not give is no failure.
         own_algorithm: The digest computed of every copy.
-        obeying: Whether a copy that a Change List calls deleted is to be deleted.
+        obeying: True if a copy that a Change List calls deleted is to be deleted.
     """
 
     identity: MirrorIdentity
@@ -87,7 +87,7 @@ class SliceUnit:
         rows: How many rows the slice has.
         size: Bytes to fetch as far as known.
         terms: Of the pull.
-        is_decided: Whether every row is to be asked for, whatever the copy is: the Source told of
+        is_decided: True if every row is to be asked for, whatever the copy is: the Source told of
             a change of it. Else what is surely here is left out.
     """
 

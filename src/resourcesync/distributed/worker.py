@@ -214,7 +214,7 @@ class _SliceMirror:
         return SliceOutcome(tally=tally, requests=requests, received=received)
 
     def _is_begun(self) -> bool:
-        """Whether the slice was begun before; from now on it was."""
+        """True if the slice was begun before; from now on it was."""
         name = f"{self._unit.name}{BEGUN_SUFFIX}"
         if self._tools.exchange.receive(name) is not None:
             return True

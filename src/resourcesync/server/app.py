@@ -109,7 +109,7 @@ class ServedSource:
 
     @property
     def has_documents_inside(self) -> bool:
-        """Whether the folder of documents would be served as a part of the tree, too."""
+        """True if the folder of documents would be served as a part of the tree, too."""
         inside = Path(os.fsdecode(b"/".join(self.documents_names)))
         return self.root.absolute() / inside == self.documents_folder.absolute()
 

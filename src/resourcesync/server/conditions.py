@@ -57,7 +57,7 @@ class ResponseValidators:
     Attributes:
         etag: A strong entity tag with its quotes; empty when none can be promised.
         modified: Last-Modified in seconds since 1970; ``None`` when there is none to tell.
-        is_dated_well: Whether ``modified`` is old enough to tell states apart (§8.8.2.2).
+        is_dated_well: True if ``modified`` is old enough to tell states apart (§8.8.2.2).
     """
 
     etag: str = ""
@@ -97,7 +97,7 @@ def _is_expected(fields: Mapping[str, str], validators: ResponseValidators) -> b
 
 
 def allows_range(fields: Mapping[str, str], validators: ResponseValidators) -> bool:
-    """Whether ``If-Range`` lets a ``Range`` apply: the client holds a part of this very state."""
+    """True if ``If-Range`` lets a ``Range`` apply: the client holds a part of this very state."""
     field = fields.get("if-range")
     if field is None:
         return True
@@ -107,12 +107,12 @@ def allows_range(fields: Mapping[str, str], validators: ResponseValidators) -> b
 
 
 def has_tag(field: str, etag: str, *, weak: bool) -> bool:
-    """Whether a list of entity tags holds ``etag``; ``*`` holds any. One pass over the field.
+    """True if a list of entity tags holds ``etag``; ``*`` holds any. One pass over the field.
 
     Args:
         field: The value of ``If-Match`` or ``If-None-Match``; what follows a fault is not read.
         etag: A strong tag; the empty one is in no list.
-        weak: Whether a weak tag in the list may match (§8.8.3.2).
+        weak: True if a weak tag in the list may match (§8.8.3.2).
     """
     if field.strip(" \t") == "*":
         return True

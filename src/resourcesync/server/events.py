@@ -64,7 +64,7 @@ class SourceChangeLog(Protocol):
         ...
 
     def has(self, number: int, moment: int) -> bool:
-        """Whether the change of this number is the one of this time."""
+        """True if the change of this number is the one of this time."""
         ...
 
     def after(self, number: int, most: int) -> Sequence[tuple[int, Change]] | None:
@@ -249,7 +249,7 @@ class EventApplication:
         return await to_thread.run_sync(question, *about, limiter=self._limiter)
 
     def _has_ended(self) -> bool:
-        """Whether nobody looks any more: the server stops, or something went wrong."""
+        """True if nobody looks any more: the server stops, or something went wrong."""
         return self._is_stopping() or self._poll_task is None or self._poll_task.done()
 
     def _is_stopping(self) -> bool:

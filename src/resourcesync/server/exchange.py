@@ -82,7 +82,7 @@ class HttpRequest:
 
     @property
     def has_body(self) -> bool:
-        """Whether bytes follow the header: nothing here takes any."""
+        """True if bytes follow the header: nothing here takes any."""
         length = self.fields.get("content-length", "0")
         return length.strip("0") != "" or "transfer-encoding" in self.fields
 
@@ -127,7 +127,7 @@ class HttpExchange:
 
     Attributes:
         request: What is answered.
-        has_started: Whether the client was told a status, so that no other can follow.
+        has_started: True if the client was told a status, so that no other can follow.
         status: That status; 0 before.
         sent: Bytes of the body that were sent.
     """
@@ -210,7 +210,7 @@ async def _read(receive: Receive, most: int) -> bytes | HttpReply:
 
 
 def announces_too_long(scope: Scope, most: int) -> bool:
-    """Whether a request says by itself that its body is longer than that."""
+    """True if a request says by itself that its body is longer than that."""
     return any(
         not value.isdigit() or int(value[:19]) > most
         for value in header_values(scope, b"content-length")

@@ -47,8 +47,8 @@ class ServedLocation:
         folder: Where it lies.
         names: Its path there.
         headers: Fields of an answer that has it, such as the media type.
-        is_encodable: Whether it may be sent in a coding that the client takes.
-        is_known: Whether it is known to be there: where it is not, that is a fault.
+        is_encodable: True if it may be sent in a coding that the client takes.
+        is_known: True if it is known to be there: where it is not, that is a fault.
     """
 
     folder: ServedFolder

@@ -142,9 +142,9 @@ class ServedFolder:
     Args:
         path: The folder.
         closed: Names of a folder below it that is not part of it; empty when there is none.
-        required: Whether it is a fault that the folder itself is absent (not mounted, perhaps),
+        required: True if it is a fault that the folder itself is absent (not mounted, perhaps),
             and not just the absence of all its files.
-        is_open: Whether the file that a link leads to may be served.
+        is_open: True if the file that a link leads to may be served.
     """
 
     __slots__ = ("_closed", "_is_open", "_path", "_required")

@@ -13,7 +13,7 @@ class Metric:
 
     Attributes:
         name: Its name, base units included.
-        kind: Whether it only rises.
+        kind: True if it only rises.
         what: What it tells, for people.
         values: Each with the labels that it has: their names and values.
     """

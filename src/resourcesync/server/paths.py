@@ -48,12 +48,12 @@ def without_authority(target: bytes) -> bytes:
 
 
 def is_plain(name: bytes) -> bool:
-    """Whether ``name`` is the name of an entry, and no way to another folder."""
+    """True if ``name`` is the name of an entry, and no way to another folder."""
     return name not in {b"", b".", b".."} and _REFUSED.search(name) is None
 
 
 def is_hidden(names: Names) -> bool:
-    """Whether a name is one that is never published: a dot file or folder, or a ``~`` backup."""
+    """True if a name is one that is never published: a dot file or folder, or a ``~`` backup."""
     return any(name.startswith(b".") or name.endswith(b"~") for name in names)
 
 

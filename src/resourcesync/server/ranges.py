@@ -86,7 +86,7 @@ def chunk_ranges(pieces: Iterable[ByteRange | bytes], most: int) -> Iterator[Byt
 
 
 def is_complete(step: ByteRange | bytes, taken: bytes) -> bool:
-    """Whether all of a step was there to be taken."""
+    """True if all of a step was there to be taken."""
     return isinstance(step, bytes) or len(taken) == step.length
 
 

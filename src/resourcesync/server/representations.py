@@ -113,7 +113,7 @@ def _success_reply(
 
 
 def _is_coded(headers: Headers) -> bool:
-    """Whether bytes are coded: no field could say that the parts are, and not what is around."""
+    """True if bytes are coded: no field could say that the parts are, and not what is around."""
     return any(name == b"content-encoding" for name, _ in headers)
 
 

@@ -39,7 +39,7 @@ class Bound(NamedTuple):
         least, most: From and to which value.
         text: The same in words.
         unit: Stands after the number, for people.
-        or_0: Whether 0 may be, too, though it is less.
+        or_0: True if 0 may be, too, though it is less.
     """
 
     least: float
@@ -49,7 +49,7 @@ class Bound(NamedTuple):
     or_0: bool = False
 
     def allows(self, value: float) -> bool:
-        """Whether a number is in the bounds; what is no number (nan) never is."""
+        """True if a number is in the bounds; what is no number (nan) never is."""
         return self.least <= value <= self.most or (self.or_0 and value == 0)
 
 

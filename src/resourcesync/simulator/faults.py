@@ -35,7 +35,7 @@ class FaultInjector:
         self._clock = clock
         self.on_fault = on_fault
         self.is_healthy = False
-        """Whether nothing goes wrong any more."""
+        """True if nothing goes wrong any more."""
         self._is_dead = False
 
     def die(self, fault: str, what: str) -> NoReturn:

@@ -119,7 +119,7 @@ class ScenarioSource:
         Args:
             path: Below the root, without a slash at its beginning; empty for a page that tells
                 what this is, to which nothing happens on the way.
-            uncached: Whether caches are not to answer, which may have something older.
+            uncached: True if caches are not to answer, which may have something older.
         """
         with self._lock:
             self._advance()
@@ -242,7 +242,7 @@ class LiveSettings:
         max_changes: So many changes are listed.
         resource_list, change_list: Where the lists are, below the root.
         dialect: The version that is written.
-        tells_lastmod: Whether changes have a ``lastmod``.
+        tells_lastmod: True if changes have a ``lastmod``.
     """
 
     name: str = "ResourceSync simulator"

@@ -131,7 +131,7 @@ class ConsistencyMeter:
         self.began = at
 
     def is_true(self, as_of: float, at: float) -> bool:
-        """Whether all copies are as the origin was at some time from ``as_of`` on until now."""
+        """True if all copies are as the origin was at some time from ``as_of`` on until now."""
         return all(self._was(name, as_of) for name in self.wrong) and at >= as_of
 
     def consistency(self, at: float) -> float | None:
@@ -150,7 +150,7 @@ class ConsistencyMeter:
         return tuple(self._series)
 
     def _was(self, name: str, as_of: float) -> bool:
-        """Whether a copy is as it was at the origin at ``as_of`` or later."""
+        """True if a copy is as it was at the origin at ``as_of`` or later."""
         here = self._copies.get(name, ABSENT)
         # Each item says until when a version was there.
         return any(

@@ -70,7 +70,7 @@ class SimulatedNetwork:
         self._on_fault = fate.on_fault
         self._injector = fate
         self.is_healthy = False
-        """Whether nothing goes wrong any more."""
+        """True if nothing goes wrong any more."""
         self.requests = 0
         self.received = 0
 
@@ -162,7 +162,7 @@ class SimulatedNetwork:
         return body * 2 if self._occurs("doubled", self._faults.doubled, path) else body
 
     def _occurs(self, fault: str, rate: float, path: str) -> bool:
-        """Whether a fault happens, which is told."""
+        """True if a fault happens, which is told."""
         happens = self._happens(rate)
         if happens:
             self._on_fault(fault, path)

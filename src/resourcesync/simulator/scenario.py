@@ -16,7 +16,7 @@ Spans = tuple[tuple[float, float], ...]
 
 
 def is_within(elapsed: float, spans: Spans) -> bool:
-    """Whether a moment, in seconds from the beginning, is in one of some spans."""
+    """True if a moment, in seconds from the beginning, is in one of some spans."""
     return any(since <= elapsed < until for since, until in spans)
 
 
@@ -88,8 +88,8 @@ class PublishSettings:
         rotate: Seconds after which an open Change List is closed; 0 for never.
         rebase: Seconds after which a new Resource List is written; 0 for never.
         keep: Seconds for which closed Change Lists stay at least; 0 for ever.
-        push: Whether Destinations are told of each publication.
-        dumps: Whether there are a Resource Dump and a Change Dump, too.
+        push: True if Destinations are told of each publication.
+        dumps: True if there are a Resource Dump and a Change Dump, too.
         dump_every: Seconds from one packing to the next, at least; packed is before publishing.
         max_package: Most bytes of content in one package.
         max_entries: Most entries of one document.
@@ -114,7 +114,7 @@ class DestinationSettings:
     Attributes:
         name: What it is called.
         every: Seconds from the end of one pull to the next, at most.
-        dumps: Whether it takes resources from dumps: where that is cheaper, never, or always.
+        dumps: True if it takes resources from dumps: where that is cheaper, never, or always.
         jobs: Requests at a time.
         latency: Seconds until an answer begins.
         bandwidth: Bytes a second, of each request.

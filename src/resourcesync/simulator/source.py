@@ -55,7 +55,7 @@ class SimulatedContents:
         self._origin = origin
 
     def contains(self, resource: Resource) -> bool:
-        """Whether there ever was such a version."""
+        """True if there ever was such a version."""
         return self._body(resource) is not None
 
     def open(self, resource: Resource) -> BinaryIO | None:

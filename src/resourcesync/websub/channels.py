@@ -106,7 +106,7 @@ class FoundChannels(NamedTuple):
 
     Attributes:
         channels: The channels, with their hubs.
-        is_all: Whether everything was had that may tell of one. Where it was not, a channel that
+        is_all: True if everything was had that may tell of one. Where it was not, a channel that
             is missing here is not given up.
     """
 
@@ -176,7 +176,7 @@ def _fetch_topic(
 
 
 def _is_transient(outcome: FetchResponse | FetchFailure) -> bool:
-    """Whether the same question may have another answer soon."""
+    """True if the same question may have another answer soon."""
     if isinstance(outcome, FetchFailure):
         return outcome.error.transient
     return outcome.status in _LATER or outcome.status >= _FAULTS

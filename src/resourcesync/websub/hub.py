@@ -57,9 +57,9 @@ class HubRules:
         address: The hub's own URI.
         topics: The only topics it serves.
         key: Signs what publishers submit; empty takes no signed submission.
-        takes_unsigned: Whether anybody may submit, as in LANL's prototype; for closed networks.
+        takes_unsigned: True if anybody may submit, as in LANL's prototype; for closed networks.
         method: How deliveries are signed.
-        plain_secrets: Whether a secret may come over plain HTTP from another machine.
+        plain_secrets: True if a secret may come over plain HTTP from another machine.
         shortest, longest: Bounds of a lease, in seconds.
         most_subscriptions, most_intents: Subscriptions, and wishes that wait to be confirmed.
         per_peer: Requests to subscribe that one address may send in a minute.
@@ -96,7 +96,7 @@ class HubRules:
 
     @property
     def accepts_secrets(self) -> bool:
-        """Whether a secret that is sent to this hub stays one."""
+        """True if a secret that is sent to this hub stays one."""
         parts = urlsplit(self.address)
         is_here = parts.hostname in {"127.0.0.1", "::1", "localhost"}
         return self.plain_secrets or is_here or parts.scheme == "https"
@@ -200,7 +200,7 @@ class Hub:
         return _STORED
 
     def _is_full(self, mode: HubMode) -> bool:
-        """Whether no more of such wishes are taken; who wants to leave is heard for longer."""
+        """True if no more of such wishes are taken; who wants to leave is heard for longer."""
         rules, waiting = self._rules, self._store.count_intents()
         if mode is HubMode.UNSUBSCRIBE:
             return waiting >= 2 * rules.most_intents

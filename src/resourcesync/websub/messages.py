@@ -53,7 +53,7 @@ class TextResponse:
 
     @property
     def is_good(self) -> bool:
-        """Whether the asker got what it wanted."""
+        """True if the asker got what it wanted."""
         return self.status in range(200, 300)
 
 
@@ -68,7 +68,7 @@ class SubscriptionRequest:
         secret: Signs what is told; empty for none.
         lease: Seconds; ``None`` when it is not said.
         echo: ``hub.verify_token`` of PubSubHubbub 0.3, to be sent back.
-        waits: Whether the answer is to wait until the wish is verified, as 0.3 could ask.
+        waits: True if the answer is to wait until the wish is verified, as 0.3 could ask.
     """
 
     mode: HubMode
@@ -237,5 +237,5 @@ def read_links(field: str, base: str = "") -> tuple[tuple[str, ...], tuple[str, 
 
 
 def is_plain(text: str) -> bool:
-    """Whether a text is printable ASCII, without blanks: what may stand in a header as it is."""
+    """True if a text is printable ASCII, without blanks: what may stand in a header as it is."""
     return _PLAIN.fullmatch(text) is not None

@@ -36,7 +36,7 @@ class NoticeOutcome:
     Attributes:
         notice: Which.
         problem: Why the hub does not have it; empty when it has.
-        is_plain: Whether it was only told to look, since it takes no payload.
+        is_plain: True if it was only told to look, since it takes no payload.
     """
 
     notice: Notice

@@ -19,7 +19,7 @@ def sign(secret: bytes, body: bytes, method: str = DEFAULT_METHOD) -> str:
 def is_signed(
     secret: bytes, body: bytes, values: Sequence[str], methods: Collection[str] = STRONG
 ) -> bool:
-    """Whether a body carries exactly one signature, and that is the right one.
+    """True if a body carries exactly one signature, and that is the right one.
 
     The time that this takes does not depend on how much of a wrong signature is right.
 

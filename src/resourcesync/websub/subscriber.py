@@ -192,7 +192,7 @@ class Subscriber:
         Args:
             name: The mirror.
             channels: The channels.
-            is_all: Whether the Source has no others; else those that it followed before stay.
+            is_all: True if the Source has no others; else those that it followed before stay.
         """
         wanted = {channel.topic: channel.hubs[0] for channel in channels if channel.hubs}
         known = {
@@ -418,7 +418,7 @@ class Subscriber:
         return TextResponse(status=200)
 
     def knows(self, token: str) -> bool:
-        """Whether a delivery to a callback is worth reading."""
+        """True if a delivery to a callback is worth reading."""
         follower = self._store.find_token(token)
         return follower is not None and token in {follower.token, follower.next_token}
 
@@ -454,7 +454,7 @@ class Subscriber:
             self.ledger.count_refused(follower, fault)
 
     def _is_replay(self, token: str, body: bytes) -> bool:
-        """Whether a delivery is a replay, as far as the last thousand tell."""
+        """True if a delivery is a replay, as far as the last thousand tell."""
         digest = sha256(token.encode() + b" " + body).digest()
         is_known = digest in self._bodies
         self._bodies[digest] = None

@@ -44,7 +44,7 @@ def page(
         body: What stands in it.
         now: The moment that it tells of.
         here: Which of the pages of the menu it is.
-        script: Whether it follows what happens.
+        script: True if it follows what happens.
         menu: The other pages: their names and addresses.
     """
     head = join_markup(

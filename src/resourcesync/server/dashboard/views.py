@@ -39,7 +39,7 @@ class EndedPull:
 
     @property
     def is_first(self) -> bool:
-        """Whether it brought the copy itself, and no changes of it."""
+        """True if it brought the copy itself, and no changes of it."""
         report = self.report
         return (
             report is not None
@@ -107,7 +107,7 @@ class PushStatus:
 
     Attributes:
         subscriptions: To the channels of the Source.
-        is_looked: Whether the Source has told all channels that it offers.
+        is_looked: True if the Source has told all channels that it offers.
     """
 
     subscriptions: tuple[SubscriptionReport, ...] = ()
@@ -156,7 +156,7 @@ class MirrorDetail:
         since, until: The window of time that is told of, UTC.
         runs: The pulls in it, the newest first.
         changes: The changes in it, the newest first; not those of the first pull.
-        is_cut: Whether there were more changes.
+        is_cut: True if there were more changes.
         lists: The Change Lists that were read.
         awaited: Changes that are not here yet.
         notices: When notifications came, as far as this service saw them.
@@ -223,8 +223,8 @@ class TreeItem:
         uri: Its address.
         said: What it is and holds, in parts; the first says what it is.
         details: All that is known of it, as names and values.
-        is_bad: Whether it could not be read.
-        is_sum: Whether it sums up what stands before it.
+        is_bad: True if it could not be read.
+        is_sum: True if it sums up what stands before it.
     """
 
     depth: int
@@ -273,13 +273,13 @@ class ValidationStatus:
 
     Attributes:
         now: The moment that this is told of, UTC.
-        is_running: Whether they are being judged now.
+        is_running: True if they are being judged now.
         documents: How many were judged, or have been so far.
         ended: When they were judged, UTC; ``None`` if they were not.
         said: What was found, in a few words.
-        is_good: Whether there was no error.
+        is_good: True if there was no error.
         trouble: Why it came to no end; empty if it did.
-        is_stale: Whether they are others by now.
+        is_stale: True if they are others by now.
     """
 
     now: datetime
