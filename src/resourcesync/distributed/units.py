@@ -43,7 +43,7 @@ class UnitOptions:
         lenient: True if bytes are kept that are not what the list says.
         accepts_missing: True if what the Source does not give is no failure.
         own_algorithm: The digest computed of every copy.
-        obeying: True if a copy that a Change List calls deleted is to be deleted.
+        applies_deletions: True if a copy that a Change List calls deleted is to be deleted.
     """
 
     identity: MirrorIdentity
@@ -67,7 +67,7 @@ class ListDocumentUnit:
         name: Its file in the exchange.
         host: Who is asked.
         uri: Where the list is.
-        terms: Of the pull.
+        options: Of the pull.
     """
 
     name: str
@@ -86,7 +86,7 @@ class SliceUnit:
         work: The slice's file in the exchange.
         rows: How many rows the slice has.
         size: Bytes to fetch as far as known.
-        terms: Of the pull.
+        options: Of the pull.
         is_decided: True if every row is to be asked for, whatever the copy is: the Source told of
             a change of it. Else what is surely here is left out.
     """
@@ -109,7 +109,7 @@ class PackageUnit:
         host: Who is asked.
         offered: The package.
         found: What the Source offers.
-        terms: Of the pull.
+        options: Of the pull.
     """
 
     name: str

@@ -59,7 +59,7 @@ class WorkerContext:
 
     Attributes:
         read: Has lists read; yields each outcome as it comes.
-        bring: Has slices brought.
+        fetch: Has slices brought.
         unpack: Has packages of dumps unpacked.
         exchange: Where units and outcomes are handed over.
         tables: Reads, writes and joins files of rows.

@@ -49,7 +49,7 @@ class DumpOutcome:
 
     Attributes:
         packages: The packages that were made now.
-        kept: Number of packages of the Resource Dump that were reused.
+        reused: Number of packages of the Resource Dump that were reused.
         written: The documents that were written.
         lost: Changes that are in no package, since their bytes are gone: the Change Dump starts
             over after them.

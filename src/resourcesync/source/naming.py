@@ -129,7 +129,7 @@ def sitemap_part(number: int) -> str:
 
 
 def is_sitemap(name: str) -> bool:
-    """True if this is a name of the plain sitemap or of a part of it; such a file is no resource."""
+    """True if it names the plain sitemap or a part of it; such a file is no resource."""
     return _SITEMAPS.fullmatch(name) is not None
 
 

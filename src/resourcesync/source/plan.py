@@ -177,7 +177,7 @@ class PublicationRecord:
 
     @property
     def public_at(self) -> int | None:
-        """Return the ``at`` of the Resource List, in microseconds; ``None`` where it is not known."""
+        """Return the ``at`` of the Resource List, in microseconds; ``None`` if unknown."""
         known = self.documents.get(naming.RESOURCE_LIST)
         return int(known.key) if known is not None and known.key.isdigit() else None
 

@@ -225,9 +225,9 @@ class VersionRecorder:
         patches: The generator of patches; ``None`` for none.
 
     Attributes:
-        kept: Number of versions that were stored now.
+        stored: Number of versions that were stored now.
         patched: Number of patches that were computed now.
-        unkept: Number of versions without room.
+        skipped: Number of versions without room.
     """
 
     def __init__(

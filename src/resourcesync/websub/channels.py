@@ -106,7 +106,7 @@ class FoundChannels(NamedTuple):
 
     Attributes:
         channels: The channels, with their hubs.
-        is_all: True if everything was had that may tell of one. Where it was not, a channel that
+        is_complete: True if everything was had that may tell of one. Where it was not, a channel that
             is missing here is not given up.
     """
 

@@ -57,7 +57,7 @@ class HubRules:
         address: The hub's own URI.
         topics: The only topics it serves.
         key: Signs what publishers submit; empty takes no signed submission.
-        takes_unsigned: True if anybody may submit, as in LANL's prototype; for closed networks.
+        accepts_unsigned: True if anybody may submit, as in LANL's prototype; for closed networks.
         method: How deliveries are signed.
         plain_secrets: True if a secret may come over plain HTTP from another machine.
         shortest, longest: Bounds of a lease, in seconds.

@@ -68,7 +68,7 @@ class SubscriptionRequest:
         secret: Signs what is told; empty for none.
         lease: Seconds; ``None`` when it is not said.
         echo: ``hub.verify_token`` of PubSubHubbub 0.3, to be sent back.
-        waits: True if the answer is to wait until the wish is verified, as 0.3 could ask.
+        is_synchronous: True if the answer is to wait until the wish is verified, as 0.3 could ask.
     """
 
     mode: HubMode

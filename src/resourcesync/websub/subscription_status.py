@@ -55,10 +55,10 @@ class SubscriptionReport:
         mirror: The mirror.
         topic: The channel.
         hub: Where it is subscribed.
-        standing: How it stands.
+        status: How it stands.
         until: When its lease ends, UTC; ``None`` before it was verified.
-        why: What went wrong with the last request for it, in words; empty for nothing.
-        taken: Deliveries that were signed as agreed.
+        reason: What went wrong with the last request for it, in words; empty for nothing.
+        accepted: Deliveries that were signed as agreed.
         last: When the last of them came, UTC.
         refusals: Why others were not taken, and how many of each.
     """

@@ -105,7 +105,7 @@ def _counts(report: RunReport) -> list[tuple[str, Piece]]:
 
 
 def audits_page(audits: Sequence[EndedAudit], now: datetime) -> str:
-    """Return the page of all audits: can it be proven?"""
+    """Return the page of all audits."""
     rows = [row(_AUDIT_HEADS, _audit(audit)) for audit in audits]
     body: Piece = table(_AUDIT_HEADS, rows)
     if not rows:
@@ -133,7 +133,7 @@ def _audit(audit: EndedAudit) -> list[Piece]:
 
 
 def events_page(count: int, ended: Sequence[EndedRun], now: datetime) -> str:
-    """Return the page of what happened last."""
+    """Return the page of the last runs."""
     rows = [
         row(
             _EVENT_HEADS,
@@ -164,7 +164,7 @@ def events_page(count: int, ended: Sequence[EndedRun], now: datetime) -> str:
 
 
 def missing_page(what: str, now: datetime) -> str:
-    """Return the page that says that there is no such page, or why there is none."""
+    """Return the page for a missing page, with the reason."""
     return page("Not here", tag("h1", "Not here"), card(command(what)), now=now)
 
 

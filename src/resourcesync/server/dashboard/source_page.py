@@ -1,7 +1,4 @@
-"""The page of a Source: what do others see?
-
-The page Explore: the documents of a Source as a tree, with what each of them holds.
-"""
+"""The pages of a Source: overview, validation, and its documents as a tree (Explore)."""
 
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -37,14 +34,14 @@ from resourcesync.server.dashboard.views import (
 )
 
 DEPTHS: Final = (3, 4, 5, 8)
-"""Levels of documents that can be chosen; the first is the usual one."""
+"""Numbers of levels that can be chosen; the first is the default."""
 
 _NAMES: Final = {3: "lists", 4: "parts and packages", 5: "manifests", 8: "all"}
 _EXPLORE_HEADS: Final = ("Name", "What", "Source")
 
 
 def sources_page(sources: Sequence[ExplorableSource], now: datetime) -> str:
-    """Return the page that asks which Source is to be looked at."""
+    """Return the page that lists the Sources to explore."""
     rows = [
         row(
             _EXPLORE_HEADS,
@@ -72,7 +69,7 @@ def explore_page(document_tree: DocumentTree, menu: Sequence[tuple[str, str]] = 
     """Return the page of one Source.
 
     Args:
-        document_tree: The Source, and what was found.
+        document_tree: The Source and its documents.
         menu: The other pages.
     """
     head = tag(
@@ -115,7 +112,7 @@ def _depth_links(tree: DocumentTree) -> Markup:
 
 
 def _tree_level(waiting: deque[TreeItem], depth: int, base: str) -> Markup:
-    """Return the places of one level, each with those below it."""
+    """Return the items of one level, each with those below it."""
     items = []
     while waiting and waiting[0].depth >= depth:
         tree_item = waiting.popleft()
@@ -141,7 +138,7 @@ def _tree_item(tree_item: TreeItem, base: str) -> Piece:
 
 
 def _document_link(uri: str, base: str) -> Piece:
-    """Return an address, without what it has in common with the Source's own."""
+    """Return a link, its text without the part in common with the Source's own address."""
     if not uri.startswith(("http://", "https://")):
         return uri.removeprefix(base.rstrip("/"))
     origin = _origin(base)
@@ -185,7 +182,7 @@ def source_page(view: SourceView) -> str:
 
 
 def validating_page(status: ValidationStatus) -> str:
-    """Return the page of a validation that goes on, or came to no end."""
+    """Return the page of a validation that is running, or failed."""
     return page(
         "Validation",
         tag("h1", "Validation"),
@@ -197,7 +194,7 @@ def validating_page(status: ValidationStatus) -> str:
 
 
 def explored_page(tree: DocumentTree) -> str:
-    """Return the page of its documents."""
+    """Return the page of the Source's documents."""
     return explore_page(tree, _MENU)
 
 
