@@ -1,4 +1,4 @@
-"""Read a Resource List Index part by part, each by a worker, into files of rows (§10)."""
+"""Resource List Index read by workers, part by part, into files of rows (§10)."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -39,16 +39,16 @@ from resourcesync.ports.engines import UnitOutcome
 from resourcesync.ports.mirror import ProcessedDocument
 
 READ_PREFIX: Final = "read/"
-"""What the names of lists begin with that were read."""
+"""Prefix of the names of lists that were read."""
 
 
 class DistributedLists:
     """The Resource List of a pull, as files of rows.
 
     Args:
-        pull: What the pull works with.
+        pull: The session of the pull.
         crew: Workers and tables.
-        terms: Of the pull.
+        terms: The options of the pull's units.
 
     Attributes:
         files: The files.
@@ -65,17 +65,17 @@ class DistributedLists:
 
         Args:
             uri: Its address.
-            known: What is known of it; then ``None`` is returned when it did not change.
+            known: Its recorded validators; then ``None`` is returned when it did not change.
 
         Raises:
-            SourceError: A document could not be had.
+            SourceError: A document could not be fetched.
             DocumentError: A document cannot be used.
             EngineError: The workers cannot read.
         """
         equipment = self._pull.dependencies
         documents = DocumentFetcher(
             equipment.fetcher, equipment.scratch, uncached=known is None
-        )  # a copy of a cache may be from before the Source was set back
+        )  # a cached copy may be older than the Source's rollback
         fetched = documents.get(
             uri,
             etag=known.etag if known else "",
@@ -118,7 +118,7 @@ class DistributedLists:
         return self._pull.with_plausible_time(snapshot)
 
     def _read_locally(self, uri: str) -> ListSnapshot | None:
-        """Read what is no index on this machine."""
+        """Read a document that is no index on this machine."""
         with closing(self._pull.new_sorter()) as spool:
             snapshot = self._pull.read_list(uri, spool)
             file = f"{self._workers.folder()}/listed"
@@ -129,7 +129,7 @@ class DistributedLists:
     def _read_parts(
         self, parts: dict[str, Part], unread: list[ResourceSyncError]
     ) -> Iterator[tuple[str, ListRead]]:
-        """Have the parts read; those that cannot be read are refused, and go to ``unread``."""
+        """Read the parts by workers; unreadable ones are refused, and go to ``unread``."""
         names = {f"{READ_PREFIX}{self._terms.run}-{n:05}": uri for n, uri in enumerate(parts)}
         units = (
             ListDocumentUnit(name=name, host=host_of(uri), uri=uri, options=self._terms)
@@ -185,7 +185,7 @@ class DistributedLists:
 
 
 def host_of(uri: str) -> str:
-    """Return the host that is asked for a URI, with its port."""
+    """Return the host of a URI, with its port."""
     return urlsplit(uri).netloc.rpartition("@")[2].lower()
 
 

@@ -85,8 +85,8 @@ class ConnectionLimits:
     Attributes:
         connections: From this many on, requests are answered 503; 50 more and connections are
             dropped unanswered. Each takes up to two file descriptors.
-        client_timeout: Seconds until a client that sends no whole request or reads no bytes is dropped.
-            It may take up to twice that.
+        client_timeout: Seconds until a client is dropped that sends no whole request or reads no
+            bytes. It may take up to twice that.
         keep_alive: Seconds until an idle connection is closed.
         grace: Seconds for unfinished answers when the server stops.
         header_bytes: Most bytes of a request's header.

@@ -113,7 +113,7 @@ def _success_reply(
 
 
 def _is_coded(headers: Headers) -> bool:
-    """True if bytes are coded: no field can apply to the parts alone and not to their delimiters."""
+    """True if bytes are coded: no field can apply to the parts without their delimiters."""
     return any(name == b"content-encoding" for name, _ in headers)
 
 
