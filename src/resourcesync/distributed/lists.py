@@ -72,10 +72,9 @@ class DistributedLists:
             DocumentError: A document cannot be used.
             EngineError: The workers cannot read.
         """
-        equipment = self._pull.dependencies
-        documents = DocumentFetcher(
-            equipment.fetcher, equipment.scratch, uncached=known is None
-        )  # a cached copy may be older than the Source's rollback
+        fetcher, scratch = self._pull.dependencies.fetcher, self._pull.dependencies.scratch
+        # A cached copy may be older than the Source's rollback.
+        documents = DocumentFetcher(fetcher, scratch, uncached=known is None)
         fetched = documents.get(
             uri,
             etag=known.etag if known else "",
@@ -89,25 +88,21 @@ class DistributedLists:
                 return self._read_locally(uri)
             check_capability(index, Capability.RESOURCE_LIST)
             parts, header, dialect = parts_of(index), index.header, index.dialect
-            at_home, head = is_same_host(fetched), list_version(fetched)
+            same_host, head = is_same_host(fetched), list_version(fetched)
         unread: list[ResourceSyncError] = []
         found = list(self._read_parts(parts, unread))
         if not found and unread:
             raise unread[0]
-        sent = [
-            (list_read.head or ListVersion(uri=part), parts[part], None)
-            for part, list_read in found
-        ]
-        ats = [known_microseconds(header.at), *(list_read.at for _, list_read in found)]
+        sent = [(result.head or ListVersion(uri=part), parts[part], None) for part, result in found]
+        ats = [known_microseconds(header.at), *(result.at for _, result in found)]
         stated = [at for at in ats if at is not None]
         snapshot = ListSnapshot(
             at=min(stated) if stated else None,
-            entries=sum(list_read.entries for _, list_read in found),
-            proves_absence=at_home
+            entries=sum(result.entries for _, result in found),
+            proves_absence=same_host
             and not unread
             and all(
-                list_read.complete and _fits(parts[part], list_read, header)
-                for part, list_read in found
+                result.complete and _fits(parts[part], result, header) for part, result in found
             ),
             dialect=dialect,
             documents=(),
@@ -119,10 +114,10 @@ class DistributedLists:
 
     def _read_locally(self, uri: str) -> ListSnapshot | None:
         """Read a document that is no index on this machine."""
-        with closing(self._pull.new_sorter()) as spool:
-            snapshot = self._pull.read_list(uri, spool)
+        with closing(self._pull.new_sorter()) as sorter:
+            snapshot = self._pull.read_list(uri, sorter)
             file = f"{self._workers.folder()}/listed"
-            self._workers.tables.write_listed(file, map(row_of, spool))
+            self._workers.tables.write_listed(file, map(row_of, sorter))
         self.files.append(file)
         return snapshot
 

@@ -60,8 +60,8 @@ class ServedSource:
         documents: The folder of the ResourceSync documents, its own; ``None`` means
             ``resourcesync`` in ``root``. Outside ``root`` it is served under its own name.
         well_known: The Source Description; ``None`` means ``.well-known/resourcesync`` in ``root``.
-        is_published: Returns true for a path in the tree, in the form that ``media_type`` gets, whose
-            file is published; others are absent.
+        is_published: Returns true for a path in the tree, in the form that ``media_type`` gets,
+            whose file is published; others are absent.
         capability_list_uri: Absolute URI for the ``Link`` field and the page (§6.3.3): from the
             operator's settings, never from a request.
         file_at: Returns the path in the tree for a request's path and query, as they came, without

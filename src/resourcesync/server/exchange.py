@@ -1,4 +1,4 @@
-"""One HTTP request and its answer over ASGI; request bodies are read within limits."""
+"""HTTP request and answer over ASGI; request bodies are read within limits."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""One run: an origin changes, a Source publishes, a Destination follows, and all is measured."""
+"""Simulation run: an origin changes, a Source publishes, a Destination follows, all is measured."""
 
 import random
 from collections.abc import Callable, Iterator, Mapping
@@ -91,7 +91,7 @@ class _NetworkUse(NamedTuple):
     useful: int
 
     def __sub__(self, other: "_NetworkUse") -> "_NetworkUse":
-        return _NetworkUse(*(here - there for here, there in zip(self, other, strict=True)))
+        return _NetworkUse(*(new - old for new, old in zip(self, other, strict=True)))
 
 
 class _Simulation:
@@ -116,21 +116,16 @@ class _Simulation:
         self._source = SimulatedSource(
             self._origin, scenario, documents, self._clock, self._on_listed, self._fault
         )
-        self._injector = FaultInjector(faults, seed, self._clock, self._fault)
+        injector = self._injector = FaultInjector(faults, seed, self._clock, self._fault)
         self._network = SimulatedNetwork(
-            self._source, destination, faults, seed, self._clock, fate=self._injector
+            self._source, destination, faults, seed, self._clock, fate=injector
         )
         options = PullOptions(
             mode="baseline" if scenario.publish.strategy == "lists" else "auto",
             dumps=destination.dumps,
         )
         self.destination = SimulatedDestination(
-            folders.memory,
-            self._network,
-            options,
-            self._clock,
-            self._on_copy_change,
-            fate=self._injector,
+            folders.memory, self._network, options, self._clock, self._on_copy_change, fate=injector
         )
         self._compared.fill({name: at.digest for name, at in self._origin.versions.items()})
         self._is_notified = False

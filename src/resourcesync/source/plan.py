@@ -30,7 +30,7 @@ class Span:
     """The changes in one Change List.
 
     Attributes:
-        after, last: It lists the changes numbered above ``after``, up to ``last``.
+        after, last: The list has the changes numbered above ``after``, up to ``last``.
         start: Its ``from``, in microseconds.
         reached: The time of its newest change, or ``start``; its ``until`` once it is closed.
         entries: Number of changes in it.

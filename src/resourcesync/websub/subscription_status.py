@@ -29,11 +29,11 @@ class DeliveryFault(StrEnum):
     SIGNATURE = "signature"
     """Its signature is missing or invalid."""
     SIZE = "size"
-    """It is longer than a notification may be."""
+    """The payload is longer than a notification may be."""
     BODY = "body"
-    """It came too slowly, or was cut short."""
+    """The body came too slowly, or was cut short."""
     ENDED = "ended"
-    """It came to a former callback, as happens after each renewal, or its subscription is ending.
+    """The callback is a former one, as happens after each renewal, or its subscription is ending.
     """
 
 
