@@ -191,8 +191,8 @@ class SharedBaseline(Baseline):
 
     def _names_change(self) -> bool:
         listed = self._workers.tables.read_listed
-        told = chain.from_iterable(map(listed, chain.from_iterable(self._listed_files)))
-        return self._pull.path_assignment.assign_all(map(listed_of, told))
+        pairs = chain.from_iterable(map(listed, chain.from_iterable(self._listed_files)))
+        return self._pull.path_assignment.assign_all(map(listed_of, pairs))
 
     def _read_again(self) -> tuple[DistributedLists, ListSnapshot]:
         """Read the lists again with the present names of resources."""
@@ -221,9 +221,9 @@ class SharedBaseline(Baseline):
         if history is None:
             return []
         file = f"{self._workers.folder()}/changed"
-        told = merge(self._contradicted(history, listed), history.sorter, key=attrgetter("uri"))
+        entries = merge(self._contradicted(history, listed), history.sorter, key=attrgetter("uri"))
         # Resources that the Resource List decides need no row.
-        rows = (row for row in deduplicate(told, ignore_conflict) if row.change)
+        rows = (row for row in deduplicate(entries, ignore_conflict) if row.change)
         named = self._pull.selection.with_current_paths(self._without_undated_deletions(rows))
         written = self._workers.tables.write_listed(file, map(row_of, named))
         return [file] if written else []
@@ -321,11 +321,13 @@ class SharedBaseline(Baseline):
     def _write_listed_entries(self) -> None:
         """Store the links of entries: the lists first, then the later changes."""
         pull = self._pull
-        for files, anew in zip(self._listed_files, (True, False), strict=True):
+        for files, from_start in zip(self._listed_files, (True, False), strict=True):
             for file in files if pull.selection.has_entries else ():
                 rows = map(listed_of, self._workers.tables.read_listed(file))
                 generation = pull.generation
-                store_entry_links(pull.state, rows, generation=generation, now=pull.now, anew=anew)
+                store_entry_links(
+                    pull.state, rows, generation=generation, now=pull.now, anew=from_start
+                )
 
     def _planned(self, joined: JoinResult, *, sweeping: bool) -> SyncOutcome:
         pull = self._pull

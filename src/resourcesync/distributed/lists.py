@@ -132,31 +132,31 @@ class DistributedLists:
         )
         for outcome in self._workers.read(units):
             try:
-                told = self._decode_outcome(outcome)
+                result = self._decode_outcome(outcome)
             except (SourceError, DocumentError) as error:
                 if error.transient:
                     raise
                 unread.append(error)
                 refuse_part(self._pull.selection, names[outcome.name], error)
                 continue
-            file = self._workers.exchange.receive(told.file)
+            file = self._workers.exchange.receive(result.file)
             if file is None:
                 raise EngineError(
                     f"a worker read {names[outcome.name]}, and its rows are not there",
                     evidence=(("kept", "nothing was changed"),),
                     hint="see that all workers reach the same store, then run the same command",
                 )
-            self._workers.exchange.remove(told.file)
+            self._workers.exchange.remove(result.file)
             self.files.append(file)
-            self._refuse(told)
-            self._pull.selection.has_entries |= told.has_entries
-            yield names[outcome.name], told
+            self._refuse(result)
+            self._pull.selection.has_entries |= result.has_entries
+            yield names[outcome.name], result
 
     def _decode_outcome(self, outcome: UnitOutcome) -> ListRead:
         if outcome.failed is None:
-            told = msgspec.json.decode(outcome.details, type=ListRead)
-            self._workers.traffic.add(told.requests, told.received)
-            return told
+            result = msgspec.json.decode(outcome.details, type=ListRead)
+            self._workers.traffic.add(result.requests, result.received)
+            return result
         if outcome.details is not None:
             raise restore_error(msgspec.json.decode(outcome.details, type=ErrorReport))
         raise EngineError(
@@ -165,18 +165,18 @@ class DistributedLists:
             hint="see that the workers live, then run the same command",
         )
 
-    def _refuse(self, told: ListRead) -> None:
+    def _refuse(self, result: ListRead) -> None:
         refusals: Refusals = self._pull.selection.refusals
         before = refusals.count
-        for row in told.kept:
+        for row in result.kept:
             refusals.add(row.uri, row.code, row.reason)
-        unnamed = told.refused - len(told.kept)
+        unnamed = result.refused - len(result.kept)
         refusals.count = max(refusals.count, before) + unnamed
         refusals.new_count += unnamed
-        refusals.dropped += told.dropped
-        refusals.example = refusals.example or told.example
-        refusals.encoded += told.encoded
-        refusals.encoded_example = refusals.encoded_example or told.encoded_example
+        refusals.dropped += result.dropped
+        refusals.example = refusals.example or result.example
+        refusals.encoded += result.encoded
+        refusals.encoded_example = refusals.encoded_example or result.encoded_example
 
 
 def host_of(uri: str) -> str:
@@ -184,10 +184,10 @@ def host_of(uri: str) -> str:
     return urlsplit(uri).netloc.rpartition("@")[2].lower()
 
 
-def _fits(announced: Part, told: ListRead, index: Header) -> bool:
-    return fits_index(announced, _header(told), index)
+def _fits(announced: Part, result: ListRead, index: Header) -> bool:
+    return fits_index(announced, _header(result), index)
 
 
-def _header(told: ListRead) -> Header:
-    at = None if told.at is None else from_microseconds(told.at)
+def _header(result: ListRead) -> Header:
+    at = None if result.at is None else from_microseconds(result.at)
     return Header(capability=Capability.RESOURCE_LIST, at=at)

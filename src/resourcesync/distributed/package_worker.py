@@ -56,15 +56,15 @@ def _unpack(unit: PackageUnit, tools: WorkerTools) -> UnitOutcome:
     tools.exchange.send(f"{unit.name}{PAIRS}", work)
     tools.exchange.send(unit.name, done)
     requests, received = tools.traffic()
-    told = SliceOutcome(tally=package.tally, requests=requests, received=received)
-    return UnitOutcome(unit.name, count, wait=tools.wait(), details=msgspec.json.encode(told))
+    result = SliceOutcome(tally=package.tally, requests=requests, received=received)
+    return UnitOutcome(unit.name, count, wait=tools.wait(), details=msgspec.json.encode(result))
 
 
 def _pull(unit: PackageUnit, tools: WorkerTools) -> SyncSession:
     """Return a session whose mirror is as large as the package's members."""
     terms, state = unit.options, tools.memory()
     state.commit(StateTransaction(notes=encode_notes(generation=terms.generation - 1)))
-    equipment = Dependencies(
+    dependencies = Dependencies(
         folder=unit.name,
         fetcher=tools.fetcher,
         copies=FencedCopies(tools.copies, f"{unit.name}{PERMIT}", tools.exchange, is_begun=True),
@@ -81,7 +81,7 @@ def _pull(unit: PackageUnit, tools: WorkerTools) -> SyncSession:
         verify="lenient" if terms.lenient else "strict",
         own_algorithm=terms.own_algorithm,
     )
-    return SyncSession(equipment, options, unit.found, selection_of(terms, tools.mappers))
+    return SyncSession(dependencies, options, unit.found, selection_of(terms, tools.mappers))
 
 
 class _PackageFetch(DumpTransfer):
@@ -118,9 +118,9 @@ class _PackageFetch(DumpTransfer):
         """Record the needed rows of the manifest; the coordinator may have to suspect them."""
         manifest = reader.manifest()
         with new_manifest_sorter(self._open_temporary) as listing:
-            for held in read_manifest(manifest, 0, self._trust_of(offered, manifest.header)):
-                listing.add(held)
-            uris = dict.fromkeys(held.uri for held in listing)
+            for member in read_manifest(manifest, 0, self._trust_of(offered, manifest.header)):
+                listing.add(member)
+            uris = dict.fromkeys(member.uri for member in listing)
         ordered = list(uris)
         if ordered:
             rows = self._wanted_rows(ordered[0], ordered[-1])

@@ -211,10 +211,10 @@ class TurnQueue:
         """Give a unit its turn, if its host is free; ``left`` units are not queued yet."""
         share = HostShare()
         if unit.host:
-            others = len(lane.running)
-            parts = min(self._parts, others + left) if self._read_all else self._parts
+            running = len(lane.running)
+            parts = min(self._parts, running + left) if self._read_all else self._parts
             share = self._limits.share(parts)
-            full = others >= min(parts, lane.limit) or not self._fits(lane, share)
+            full = running >= min(parts, lane.limit) or not self._fits(lane, share)
             if full or now < lane.quiet_until:
                 return None
         self._given += 1

@@ -187,9 +187,9 @@ class SliceQueue:
 
     def decode_outcome(self, outcome: UnitOutcome) -> SliceOutcome:
         """Return the result of a unit; its network traffic is counted."""
-        told = msgspec.json.decode(outcome.details, type=SliceOutcome)
-        self._workers.traffic.add(told.requests, told.received)
-        return told
+        result = msgspec.json.decode(outcome.details, type=SliceOutcome)
+        self._workers.traffic.add(result.requests, result.received)
+        return result
 
     def fetch(
         self,

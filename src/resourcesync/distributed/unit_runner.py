@@ -139,8 +139,8 @@ class _UnitRun:
             self._repair_engine(error)
             return
         self._under_way[turn.number] = _RunningUnit(turn, promise, alone)
-        number, told = turn.number, self._finished
-        promise.add_done_callback(lambda _: told.put(number))
+        number, finished = turn.number, self._finished
+        promise.add_done_callback(lambda _: finished.put(number))
 
     def _wait(self) -> None:
         """Wait for the end of a unit or of a host's pause, at most a second."""

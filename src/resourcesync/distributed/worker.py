@@ -106,11 +106,11 @@ def read_list(unit: ListDocumentUnit, tools: WorkerTools) -> UnitOutcome:
 def _read_list(unit: ListDocumentUnit, tools: WorkerTools) -> UnitOutcome:
     selection = selection_of(unit.options, tools.mappers)
     documents = DocumentFetcher(tools.fetcher, tools.scratch)
-    spool: ExternalSorter[ListedEntry] = ExternalSorter(
+    sorter: ExternalSorter[ListedEntry] = ExternalSorter(
         key=attrgetter("uri"), dump=_dump, load=_load, spill=tools.scratch
     )
-    with closing(spool):
-        snapshot = ResourceListReader(documents, selection).read(unit.uri, spool)
+    with closing(sorter):
+        snapshot = ResourceListReader(documents, selection).read(unit.uri, sorter)
         assert snapshot is not None, "an unconditional reading always returns a snapshot"
         if not snapshot.documents:
             raise UnexpectedDocumentError(
@@ -120,10 +120,10 @@ def _read_list(unit: ListDocumentUnit, tools: WorkerTools) -> UnitOutcome:
             )
         name = f"{unit.name}-{new_run_id()}"
         file = tools.file(name)
-        rows = tools.tables.write_listed(file, map(row_of, spool))
+        rows = tools.tables.write_listed(file, map(row_of, sorter))
     tools.exchange.send(name, file)
     requests, received = tools.traffic()
-    told = ListRead(
+    result = ListRead(
         file=name,
         at=snapshot.at,
         entries=snapshot.entries,
@@ -140,7 +140,7 @@ def _read_list(unit: ListDocumentUnit, tools: WorkerTools) -> UnitOutcome:
         requests=requests,
         received=received,
     )
-    return UnitOutcome(unit.name, rows, wait=tools.wait(), details=msgspec.json.encode(told))
+    return UnitOutcome(unit.name, rows, wait=tools.wait(), details=msgspec.json.encode(result))
 
 
 # --- slices ---
@@ -166,10 +166,10 @@ def _fetch_slice(unit: SliceUnit, tools: WorkerTools) -> UnitOutcome:
         raise run_over_error(unit.work)
     rows = list(tools.tables.read_work(work))
     slice_ = _SliceMirror(unit, tools, rows)
-    told = slice_.carry_out()
+    result = slice_.carry_out()
     done, words = tools.file(unit.name), tools.file(f"{unit.name}{REPORT_SUFFIX}")
     count = tools.tables.write_done(done, slice_.done())
-    encoded = msgspec.json.encode(told)
+    encoded = msgspec.json.encode(result)
     write_file(words, encoded)
     tools.exchange.send(f"{unit.name}{REPORT_SUFFIX}", words)
     tools.exchange.send(unit.name, done)
@@ -313,8 +313,8 @@ def failed_outcome(name: str, error: ResourceSyncError, tools: WorkerTools) -> U
     """Return the outcome of a unit that had an error."""
     fault = report_error(error)
     wait = fault.wait if fault.wait is not None else tools.wait()
-    told = msgspec.json.encode(fault)
-    return UnitOutcome(name, 0, wait=wait, failed=(error.code, error.message), details=told)
+    report = msgspec.json.encode(fault)
+    return UnitOutcome(name, 0, wait=wait, failed=(error.code, error.message), details=report)
 
 
 def write_file(file: str, data: bytes) -> None:

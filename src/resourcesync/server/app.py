@@ -307,8 +307,8 @@ class Application:
         path = without_authority(request.raw_path).removeprefix(b"/").decode("latin-1")
         query = request.query.decode("latin-1")
         # Pages add a query to files that have none, so that caches see different versions.
-        asked = (f"{path}?{query}" if query else path, path, path or "index.html")
-        found = next(filter(None, map(file_at, asked)), None)
+        candidates = (f"{path}?{query}" if query else path, path, path or "index.html")
+        found = next(filter(None, map(file_at, candidates)), None)
         if found is None:
             return None
         return replace(self._locate_resource(_names_of(found)), is_known=True)

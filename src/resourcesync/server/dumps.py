@@ -240,13 +240,13 @@ class DumpApplication:
 
 def _coalesce(pieces: Iterable[bytes]) -> Iterator[bytes]:
     """Yield fewer and longer pieces: each costs a thread switch."""
-    held: list[bytes] = []
+    buffered: list[bytes] = []
     size = 0
     for piece in pieces:
-        held.append(piece)
+        buffered.append(piece)
         size += len(piece)
         if size >= _PIECE:
-            yield b"".join(held)
-            held, size = [], 0
-    if held:
-        yield b"".join(held)
+            yield b"".join(buffered)
+            buffered, size = [], 0
+    if buffered:
+        yield b"".join(buffered)

@@ -170,13 +170,13 @@ async def _send_plain(
     if sum([piece.length for piece in pieces if isinstance(piece, ByteRange)]) > _INLINE_BYTES:
         await _stream(exchange, reply, opened, condition)
         return True
-    taken = [
+    chunks = [
         piece if isinstance(piece, bytes) else opened.read(piece.start, piece.length)
         for piece in pieces
     ]
-    if not all(map(is_complete, pieces, taken)) or not _is_same(opened.stat(), condition):
+    if not all(map(is_complete, pieces, chunks)) or not _is_same(opened.stat(), condition):
         return False
-    await exchange.send(with_body(reply, taken[0] if len(taken) == 1 else b"".join(taken)))
+    await exchange.send(with_body(reply, chunks[0] if len(taken) == 1 else b"".join(taken)))
     return True
 
 

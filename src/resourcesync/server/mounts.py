@@ -193,11 +193,11 @@ class _Lifespan:
     async def _receive_startup(self) -> Message | None:
         """Return the application's answer to its start; ``None`` when it has no lifespan."""
         assert self._task is not None
-        heard = asyncio.create_task(self._from_application.get())
-        await asyncio.wait((heard, self._task), return_when=asyncio.FIRST_COMPLETED)
-        if heard.done():
-            return heard.result()
-        heard.cancel()
+        answer = asyncio.create_task(self._from_application.get())
+        await asyncio.wait((answer, self._task), return_when=asyncio.FIRST_COMPLETED)
+        if answer.done():
+            return answer.result()
+        answer.cancel()
         error = self._failure()
         if isinstance(error, ResourceSyncError):
             raise error

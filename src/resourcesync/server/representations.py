@@ -34,11 +34,11 @@ class InMemoryRepresentation:
         reply = build_reply(request, len(self.body), self.validators, self.headers)
         if not reply.pieces:
             return reply
-        taken = [
+        slices = [
             piece if isinstance(piece, bytes) else self.body[piece.start : piece.stop]
             for piece in reply.pieces
         ]
-        return with_body(reply, taken[0] if len(taken) == 1 else b"".join(taken))
+        return with_body(reply, slices[0] if len(slices) == 1 else b"".join(slices))
 
 
 def file_validators(condition: FileState, now: int) -> ResponseValidators:

@@ -119,11 +119,11 @@ class SimulatedCopies:
         done = list[str | StorageError]()
         for copy_move in batch:
             self._injector.step(copy_move.to)
-            held = self._copies.pop(copy_move.path, None)
-            if held is not None:
+            copy = self._copies.pop(copy_move.path, None)
+            if copy is not None:
                 self._on_change(copy_move.path, "")
-                self._copies[copy_move.to] = held
-                self._on_change(copy_move.to, _sha256(held[2]))
+                self._copies[copy_move.to] = copy
+                self._on_change(copy_move.to, _sha256(copy[2]))
             done.append(copy_move.signature)
         return done
 
@@ -134,8 +134,8 @@ class SimulatedCopies:
 
     def signature(self, path: str) -> str | None:
         """Return the signature of the copy at ``path``, or ``None`` when there is none."""
-        held = self._copies.get(path)
-        return None if held is None else held[0]
+        copy = self._copies.get(path)
+        return None if copy is None else copy[0]
 
     def digest(self, path: str, algorithms: Sequence[str]) -> tuple[int, tuple[Digest, ...]] | None:
         """Return the length and digests of a copy, or ``None`` when there is none.
@@ -143,13 +143,13 @@ class SimulatedCopies:
         Raises:
             StorageError: A requested digest was not computed when the copy was staged.
         """
-        held = self._copies.get(path)
-        if held is None:
+        copy = self._copies.get(path)
+        if copy is None:
             return None
-        known = {digest.algorithm: digest for digest in held[2]}
+        known = {digest.algorithm: digest for digest in copy[2]}
         if not known.keys() >= set(algorithms):
             raise StorageError(f"{path}: only {', '.join(known)} is known of it")
-        return held[1], tuple(known[algorithm] for algorithm in algorithms)
+        return copy[1], tuple(known[algorithm] for algorithm in algorithms)
 
     def trashed(self) -> Iterator[str]:
         """Yield nothing: removed copies are not stored."""
@@ -174,10 +174,10 @@ class SimulatedCopies:
         return str(self._number)
 
     def _remove(self, removal: CopyRemoval) -> str | StorageError:
-        held = self._copies.get(removal.path)
-        if held is None:
+        copy = self._copies.get(removal.path)
+        if copy is None:
             return ""
-        if held[0] != removal.signature:
+        if copy[0] != removal.signature:
             return StorageError(f"{removal.path} is another one by now")
         del self._copies[removal.path]
         self._trash += 1

@@ -325,11 +325,13 @@ class LiveSource:
             return LiveAnswer(media_type=PAGE, body=self._page(path).encode())
         place, _, name = path.partition("/")
         number = int(name) if name.isascii() and name.isdigit() and len(name) < 16 else 0  # noqa: PLR2004
-        held = self._resources.get(number) if place == _RESOURCES else None
-        if held is None:
+        resource = self._resources.get(number) if place == _RESOURCES else None
+        if resource is None:
             return LiveAnswer(status=404, media_type=PLAIN, body=b"There is nothing here.\n")
-        body = _payload(number, held.length)
-        return LiveAnswer(media_type="text/plain", body=body, etag=_tag(body), lastmod=held.lastmod)
+        body = _payload(number, resource.length)
+        return LiveAnswer(
+            media_type="text/plain", body=body, etag=_tag(body), lastmod=resource.lastmod
+        )
 
     # --- changes ---
 
@@ -369,12 +371,12 @@ class LiveSource:
     # --- documents and pages ---
 
     def _resource(self, number: int) -> Resource:
-        held = self._resources[number]
+        resource = self._resources[number]
         return Resource(
             uri=self._uri(f"{_RESOURCES}/{number}"),
-            lastmod=held.lastmod,
-            length=held.length,
-            digests=(Digest("md5", _md5(_payload(number, held.length))),),
+            lastmod=resource.lastmod,
+            length=resource.length,
+            digests=(Digest("md5", _md5(_payload(number, resource.length))),),
             media_type="text/plain",
         )
 

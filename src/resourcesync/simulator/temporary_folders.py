@@ -60,11 +60,11 @@ def make_folders(within: TemporaryFolders | None = None) -> Iterator[TemporaryFo
         yield found
 
 
-def _make_folder(held: ExitStack, prefix: str, place: Path | None) -> Path:
+def _make_folder(locks: ExitStack, prefix: str, place: Path | None) -> Path:
     """Return a new folder; it is locked, so that no other process removes it."""
-    folder = Path(held.enter_context(tempfile.TemporaryDirectory(prefix=prefix, dir=place)))
+    folder = Path(locks.enter_context(tempfile.TemporaryDirectory(prefix=prefix, dir=place)))
     lock = _open_folder(folder)
-    held.callback(os.close, lock)
+    locks.callback(os.close, lock)
     with suppress(OSError):  # without locks nothing is ever removed
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     return folder

@@ -41,13 +41,13 @@ def with_archive_link(shelf: DocumentWriter, header: Header) -> Header:
 
 
 def resource_list_parts(
-    shelf: DocumentWriter, plan: PublicationPlan, there: Container[int]
+    shelf: DocumentWriter, plan: PublicationPlan, available: Container[int]
 ) -> Sequence[Part]:
     """Return the archived Resource Lists of the plan as entries of their archive, oldest first."""
     return [
         Part(uri=shelf.naming.uri(superseded_list.name), at=from_microseconds(superseded_list.at))
         for superseded_list in plan.superseded
-        if superseded_list.name and superseded_list.at in there
+        if superseded_list.name and superseded_list.at in available
     ]
 
 

@@ -78,9 +78,9 @@ def close_at(plan: PublicationPlan, moment: int, taken: Iterable[str]) -> Public
         taken: Names that are in use already.
     """
     name = naming.dated_change_list(from_microseconds(moment))
-    others = (name.replace(".xml", f"-{number}.xml") for number in count(2))
+    alternatives = (name.replace(".xml", f"-{number}.xml") for number in count(2))
     in_use = {*taken, *(span.name for span in plan.closed)}
-    free = next(name for name in chain((name,), others) if name not in in_use)
+    free = next(name for name in chain((name,), alternatives) if name not in in_use)
     done = replace(plan.open, reached=moment, name=free)
     return replace(plan, closed=(*plan.closed, done), open=_after(done, moment))
 

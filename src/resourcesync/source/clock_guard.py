@@ -86,14 +86,14 @@ def turn_back(catalogue: CatalogueStore, now: datetime) -> None:
     from resourcesync.source.dump_record import read_dumps, write_dumps  # noqa: PLC0415 - rare
 
     moment, dumps = to_microseconds(now), read_dumps(catalogue)
-    kept = replace(
+    record = replace(
         dumps,
         resources=tuple(resource for resource in dumps.resources if resource.since <= moment),
         changes=tuple(change for change in dumps.changes if change.until <= moment),
         former=tuple(dump for dump in dumps.former if dump.since <= moment),
     )
-    if kept != dumps:
-        write_dumps(catalogue, kept)
+    if record != dumps:
+        write_dumps(catalogue, record)
     write_offers(catalogue, ())  # the next dump offers its own, with the new lists
     forget_plan(catalogue)
     catalogue.rewind(now)  # last: until then the next run is refused as well

@@ -158,5 +158,5 @@ def package_entry(names: SourceNaming, packed: PublishedPackage, header: Header)
 def dump_key(header: Header, packages: Sequence[PublishedPackage]) -> str:
     """Return the key of a dump's content, which does not depend on its ``completed``."""
     names = [(package.name, package.digest) for package in packages]
-    told = (header.capability, header.at, header.from_, names, *header.links)
-    return hashlib.sha256(repr(told).encode()).hexdigest()
+    content = (header.capability, header.at, header.from_, names, *header.links)
+    return hashlib.sha256(repr(content).encode()).hexdigest()

@@ -211,18 +211,18 @@ class DumpPublisher:
         )
         self._record_renewed()
         ends = (*record.changes, *new)
-        kept = tuple(end for end in ends if end.until >= oldest or end is ends[-1])
-        since = kept[0].since if kept else reached.until
+        retained = tuple(end for end in ends if end.until >= oldest or end is ends[-1])
+        since = retained[0].since if retained else reached.until
         header = Header(capability=Capability.CHANGE_DUMP, from_=from_microseconds(since))
         former = record.former
         if self._archive:
-            gone = [change for change in record.changes if change not in kept]
+            gone = [change for change in record.changes if change not in retained]
             closed = (
                 archives.close_change_dump(shelf, some, self._now()) for some in self._groups(gone)
             )
             former = (*former, *closed)
-        self._list(shelf, naming.CHANGE_DUMP, header, kept, former)
-        return replace(record, changes=kept, former=former, number=reached.number + len(new))
+        self._list(shelf, naming.CHANGE_DUMP, header, retained, former)
+        return replace(record, changes=retained, former=former, number=reached.number + len(new))
 
     def _record_renewed(self) -> None:
         """Record the resources that differ in a package from the catalogue.
@@ -317,15 +317,15 @@ class DumpPublisher:
         }
         due = [name for name, since in orphans.items() if now - since > _GRACE]
         documents = {name: known for name, known in shelf.known.items() if name in wanted}
-        kept = {name: since for name, since in orphans.items() if name not in due}
-        record = replace(after, documents=documents, orphans=kept)
+        remaining = {name: since for name, since in orphans.items() if name not in due}
+        record = replace(after, documents=documents, orphans=remaining)
         if record != before:
             write_dumps(self._catalogue, record)
-        others = [
+        unreferenced = [
             offer for offer in read_offers(self._catalogue) if offer.capability not in _OFFERED
         ]
-        if (*others, *offers) != read_offers(self._catalogue):
-            write_offers(self._catalogue, (*others, *offers))
+        if (*unreferenced, *offers) != read_offers(self._catalogue):
+            write_offers(self._catalogue, (*unreferenced, *offers))
         for name in due:
             _log.info("removing %s, which is no longer listed anywhere", name)
             self._documents.delete(name)

@@ -389,10 +389,10 @@ def _resource_header(shelf: DocumentWriter, at: int, *links: Link) -> Header:
 
 
 def _changes(
-    told: Iterable[tuple[Kinds, ResourceRun]], rows: ChangeRows, start: int
+    runs: Iterable[tuple[Kinds, ResourceRun]], rows: ChangeRows, start: int
 ) -> Iterator[Change]:
     moment = time_of(rows, start)
-    for kinds, run in told:
+    for kinds, run in runs:
         for kind, resource in zip(kinds, run, strict=True):
             change = ChangeKind(kind)
             if change is ChangeKind.DELETED:

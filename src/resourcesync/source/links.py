@@ -271,10 +271,10 @@ def republished_links(
         all_hops: True to list each hop, as before 1.0.
     """
     hops = [_via_link(link, length, digests) for link in upstream.links if link.rel == Relation.VIA]
-    told = EntryLink(Relation.VIA, upstream.uri, "", upstream.hash, length, upstream.modified)
-    hops.append(_via_link(told, length, digests))
-    others = (_republished_link(link, own) for link in upstream.links if link.rel != Relation.VIA)
-    return (*(hops if all_hops else hops[:1]), *(link for link in others if link is not None))
+    via = EntryLink(Relation.VIA, upstream.uri, "", upstream.hash, length, upstream.modified)
+    hops.append(_via_link(via, length, digests))
+    links = (_republished_link(link, own) for link in upstream.links if link.rel != Relation.VIA)
+    return (*(hops if all_hops else hops[:1]), *(link for link in links if link is not None))
 
 
 def _via_link(link: EntryLink, length: int, digests: tuple[Digest, ...]) -> Link:

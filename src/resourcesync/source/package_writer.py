@@ -93,7 +93,7 @@ class Packager:
                 any more; nothing was written.
             StorageError: It could not be written or read; the public dump is unchanged.
         """
-        asked = entries
+        requested = entries
         text = text or writer.body(entries, header)
         for _ in range(_TRIES):
             try:
@@ -104,7 +104,11 @@ class Packager:
                 if not any(map(content_of, entries)):  # the same as a disk that is not mounted
                     raise _all_gone_error(names.package) from None
             else:
-                return packed if entries is asked else self._note_renewed(packed, asked, entries)
+                return (
+                    packed
+                    if entries is requested
+                    else self._note_renewed(packed, requested, entries)
+                )
         raise OriginalChangedError(
             f"something in {names.package} changed each time it was packed",
             evidence=(("kept", "what was published before"),),
@@ -148,12 +152,12 @@ class Packager:
     def _note_renewed(
         self,
         packed: PublishedPackage,
-        asked: Sequence[ManifestEntry],
+        requested: Sequence[ManifestEntry],
         entries: Sequence[ManifestEntry],
     ) -> PublishedPackage:
         """Record the resources that differ from the request; such a package is replaced soon."""
         found = {entry.uri: content_of(entry) for entry in entries}
-        for entry in asked:
+        for entry in requested:
             was, now = content_of(entry), found.get(entry.uri)
             if was is None or (isinstance(now, Resource) and now.digests == was.digests):
                 continue

@@ -435,10 +435,10 @@ def supersede(
             (superseded_list for superseded_list in superseded if superseded_list.at == public),
             None,
         )
-        held = replace(known or SupersededList(at=public, since=0), since=former.since)
+        public_list = replace(known or SupersededList(at=public, since=0), since=former.since)
         superseded = (
             *(superseded_list for superseded_list in superseded if superseded_list is not known),
-            held,
+            public_list,
         )
     elif at != plan.at:
         superseded = (*superseded, former)

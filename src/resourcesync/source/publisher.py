@@ -376,14 +376,14 @@ class ListPublisher:
     def _archive(self, plan: PublicationPlan, shelf: DocumentWriter) -> dict[Capability, str]:
         """Write the archive of Resource Lists, if there is one."""
         archive = Capability.RESOURCE_LIST_ARCHIVE
-        there = {
+        available = {
             superseded_list.at
             for superseded_list in plan.superseded
             if superseded_list.name and archives.archive_resource_list(shelf, superseded_list)
         }
-        if not there and not (self._policy.archive and naming.ARCHIVES[archive] in shelf.known):
+        if not available and not (self._policy.archive and naming.ARCHIVES[archive] in shelf.known):
             return {}
-        archives.write_archive(shelf, archive, archives.resource_list_parts(shelf, plan, there))
+        archives.write_archive(shelf, archive, archives.resource_list_parts(shelf, plan, available))
         return {archive: naming.ARCHIVES[archive]}
 
     def _conclude(self, before: PublicationRecord | None, after: PublicationRecord) -> None:

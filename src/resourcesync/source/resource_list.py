@@ -127,26 +127,26 @@ class PageRebase:
         # The first page's range begins before all others, whatever its first URI is.
         starts = ("", *(page.known.start for page in old[1:]))
         ends = (*starts[1:], None)
-        kept = _NOTHING  # these may yet become one page with the next
-        anew: str | None = None  # the start of a range to be rendered again
+        waiting = _NOTHING  # these may yet become one page with the next
+        unrendered: str | None = None  # the start of a range to be rendered again
         for page, start, end in zip(old, starts, ends, strict=True):
             found = self._spliced(page, end)
-            if found is None or not self._are_small(kept, found):
-                yield from self._cut(kept)
-                kept = _NOTHING
+            if found is None or not self._are_small(waiting, found):
+                yield from self._cut(waiting)
+                waiting = _NOTHING
             if found is None:
-                anew = start if anew is None else anew
+                unrendered = start if unrendered is None else unrendered
                 continue
-            if anew is not None:
-                yield from self._formatted(anew, start)
-                anew = None
-            kept += found
-            if end is not None and not self._are_small(kept, _NOTHING):
-                yield from self._cut(kept)
-                kept = _NOTHING
-        yield from self._cut(kept, is_last=anew is None)
-        if anew is not None:
-            yield from self._formatted(anew, None)
+            if unrendered is not None:
+                yield from self._formatted(unrendered, start)
+                unrendered = None
+            waiting += found
+            if end is not None and not self._are_small(waiting, _NOTHING):
+                yield from self._cut(waiting)
+                waiting = _NOTHING
+        yield from self._cut(waiting, is_last=unrendered is None)
+        if unrendered is not None:
+            yield from self._formatted(unrendered, None)
 
     def _spliced(self, page: Page, end: str | None) -> EntrySlices | None:
         """Return a page's present entries; ``None`` if they must be rendered again."""

@@ -178,8 +178,8 @@ class Dashboard:
                     await _pause(gone, stopping)
                     count, silent = self._views.ended()[0], silent + 1
                     if count != known or silent >= _HEARTBEATS:
-                        said = b":\n\n" if count == known else b"data: %d\n\n" % count
-                        await exchange.send_chunk(said, more=True)
+                        line = b":\n\n" if count == known else b"data: %d\n\n" % count
+                        await exchange.send_chunk(line, more=True)
                         known, silent = count, 0
                 await exchange.send_chunk(b"", more=False)
         finally:

@@ -50,14 +50,14 @@ _COUNTS: Final = (
 
 def resource_page(name: str, resource: ExplainedResource, now: datetime) -> str:
     """Return the page that explains one resource of a mirror."""
-    said = fact_table((label, command(text)) for label, text in resource.lines)
+    facts = fact_table((label, command(text)) for label, text in resource.lines)
     rows = [
         row(_HISTORY_HEADS, [formatting.moment(change.time), change.kind])
         for change in resource.history
     ]
     past = card(table(_HISTORY_HEADS, rows), title="Changes here") if rows else None
     return page(
-        resource.uri, _up(name), tag("h1", resource.uri), card(said), past, now=now, here="Mirrors"
+        resource.uri, _up(name), tag("h1", resource.uri), card(facts), past, now=now, here="Mirrors"
     )
 
 

@@ -75,21 +75,21 @@ def _status_pill(standing: SubscriptionStatus) -> Markup:
 
 def _subscription_rows(report: SubscriptionReport, now: datetime) -> Iterator[Markup]:
     yield row(_PUSH_HEADS, list(_subscription_cells(report, now)))
-    said = [f"at the hub {report.hub}."]
+    sentences = [f"at the hub {report.hub}."]
     if report.reason:
-        said.append(f"{report.reason}.".replace("?.", "?"))
+        sentences.append(f"{report.reason}.".replace("?.", "?"))
     if report.refused:
         faults = [
             f"{formatting.count(number)} {_FAULTS[fault]}"
             for fault, number in report.refusals
             if fault in _FAULTS
         ]
-        said.append(f"refused: {', '.join(faults)}.")
+        sentences.append(f"refused: {', '.join(faults)}.")
     if report.late:
-        said.append(
+        sentences.append(
             f"{formatting.count(report.late)} came to a former callback, as after a renewal."
         )
-    drawn = [tag("span", sentence(note), " ") for note in said]
+    drawn = [tag("span", sentence(note), " ") for note in sentences]
     yield tag("tr", tag("td", drawn, colspan=len(_PUSH_HEADS)), class_="note")
 
 
@@ -175,8 +175,8 @@ def _rows(summary: MirrorSummary, now: datetime, heads: Sequence[str]) -> Iterat
         yield row(heads, [*_cells(summary, now), *shown])
     notes = summary.notes or ((summary.error,) if summary.error else ())
     if notes:
-        said = [tag("span", sentence(note), " ") for note in _first_notes(notes)]
-        yield tag("tr", tag("td", said, colspan=len(heads)), class_="note")
+        sentences = [tag("span", sentence(note), " ") for note in _first_notes(notes)]
+        yield tag("tr", tag("td", sentences, colspan=len(heads)), class_="note")
 
 
 def _first_notes(notes: Sequence[str]) -> Sequence[str]:

@@ -83,13 +83,13 @@ def explore_page(document_tree: DocumentTree, menu: Sequence[tuple[str, str]] = 
         if document_tree.found
         else None
     )
-    said = f"{document_tree.summary}. " if document_tree.summary else ""
+    summary = f"{document_tree.summary}. " if document_tree.summary else ""
     read = f"Read {formatting.moment(document_tree.read_at)}."
     return page(
         f"Explore {document_tree.name or document_tree.address}",
         head,
         tag("p", document_tree.address, class_="muted") if document_tree.name else None,
-        tag("p", said + read, class_="muted"),
+        tag("p", summary + read, class_="muted"),
         advice(document_tree.notes, is_bad=not document_tree.found),
         tree,
         now=document_tree.read_at,
@@ -129,11 +129,11 @@ def _tree_item(tree_item: TreeItem, base: str) -> Piece:
     if tree_item.is_total:
         return tag("p", " · ".join(tree_item.labels), class_="muted")
     kind = tag("span", first, class_="state bad") if tree_item.is_bad else tag("strong", first)
-    told = fact_table((name[:1].upper() + name[1:], value) for name, value in tree_item.details)
+    details = fact_table((name[:1].upper() + name[1:], value) for name, value in tree_item.details)
     return (
         tag("p", kind, " ", _document_link(tree_item.uri, base)),
         tag("p", " · ".join(rest), class_="muted") if rest else None,
-        tag("details", tag("summary", "All that is known"), told) if tree_item.details else None,
+        tag("details", tag("summary", "All that is known"), details) if tree_item.details else None,
     )
 
 

@@ -247,10 +247,10 @@ def _legend(detail: MirrorDetail) -> Markup:
         ("key wait", "not here yet"),
         ("key fail", "a pull that could not go on"),
     ]
-    drawn = [tag("span", tag("i", class_=look), name) for look, name in keys]
+    legend = [tag("span", tag("i", class_=look), name) for look, name in keys]
     cut = " Older changes are left out: there are too many." if detail.is_cut else ""
     hint = "Each line joins a change to the pull that brought it; the flatter it is, the later."
-    return tag("p", drawn, tag("span", hint + cut, class_="muted"), class_="legend")
+    return tag("p", legend, tag("span", hint + cut, class_="muted"), class_="legend")
 
 
 def _table(detail: MirrorDetail) -> Markup:
