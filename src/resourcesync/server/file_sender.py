@@ -176,7 +176,7 @@ async def _send_plain(
     ]
     if not all(map(is_complete, pieces, chunks)) or not _is_same(opened.stat(), condition):
         return False
-    await exchange.send(with_body(reply, chunks[0] if len(taken) == 1 else b"".join(taken)))
+    await exchange.send(with_body(reply, chunks[0] if len(chunks) == 1 else b"".join(chunks)))
     return True
 
 
