@@ -339,7 +339,7 @@ class Mirror:
         Args:
             found: What `audit` returned, or some of its findings; ``None`` compares size and time
                 of each file first.
-            deleting: Whether copies that the Source does not list are deleted too.
+            deleting: True if copies that the Source does not list are deleted too.
             on_event: Told of what happens, on this thread.
             stop: Asked many times a second; ``True`` ends the run soon. What is complete is kept.
 
@@ -389,7 +389,7 @@ class Mirror:
             consumer: Whose place to start from; ``None`` has none.
             since: A change's ``number`` or an aware moment; only for ``consumer=None``, where
                 nothing given means all that is remembered.
-            touched: Whether to yield also what was fetched anew with the same bytes.
+            touched: True if to yield also what was fetched anew with the same bytes.
             restart: Begin anew with all that is here.
 
         Raises:

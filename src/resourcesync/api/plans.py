@@ -119,7 +119,7 @@ class Plan:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to do."""
+        """True if there is nothing to do."""
         return not (self.create or self.update or self.delete)
 
     def __iter__(self) -> Iterator[PlannedAction]:

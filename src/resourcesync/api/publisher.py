@@ -33,11 +33,11 @@ class Published:
         deleted: Resources that are gone.
         written: The documents that were written, in this order; none when nothing changed, and
             none in a dry run.
-        first: Whether nothing had been published from this folder before.
+        first: True if nothing had been published from this folder before.
         left: Files that could not be read, or changed while they were read, the first 100: they
             are published as before.
         omitted: Files that are there and cannot be published.
-        dry_run: Whether nothing was written on purpose.
+        dry_run: True if nothing was written on purpose.
     """
 
     url: str
@@ -182,7 +182,7 @@ class Catalogue:
 
         Args:
             resources: The resources, each once.
-            is_all: Whether known resources that are not among them are gone.
+            is_all: True if known resources that are not among them are gone.
 
         Raises:
             ConfigurationError: As `post` says.

@@ -41,7 +41,7 @@ def create_app(
             with are told of in any case.
         followers: The most clients at a time that follow the stream of changes,
             ``resourcesync/events``; 0 offers none.
-        dumps: Whether ``resourcesync/dump/resourcedump.xml`` offers a Resource Dump whose packages
+        dumps: True if ``resourcesync/dump/resourcedump.xml`` offers a Resource Dump whose packages
             are made when they are asked for.
 
     Raises:

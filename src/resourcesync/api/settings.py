@@ -52,7 +52,7 @@ class MirrorOptions(TypedDict, total=False):
         verify: ``strict`` never keeps bytes that are not what the list says.
         dumps: ``auto`` takes packages of the Source's dumps where that costs less than single
             requests; ``always`` wherever they help; ``never``.
-        accept_missing: Whether what the Source lists and does not give (404, 410, its robots.txt,
+        accept_missing: True if what the Source lists and does not give (404, 410, its robots.txt,
             a redirect to another site) is no failure, but counted as absent or skipped.
             Remembered with the mirror; without any word so it is for a plain sitemap.
         fail_fast: Stop at the first failure.

@@ -61,7 +61,7 @@ class Environment:
         debug: ``RESOURCESYNC_DEBUG``: show tracebacks.
         color: ``True`` when ``FORCE_COLOR`` asks for colours, ``False`` when ``NO_COLOR`` or
             ``TERM=dumb`` forbids them, ``None`` when the terminal decides.
-        live: Whether a terminal could redraw a line (``TERM`` is not ``dumb``).
+        live: True if a terminal could redraw a line (``TERM`` is not ``dumb``).
         json: Commands for which ``RESOURCESYNC_<COMMAND>_JSON`` is on, in lower case.
     """
 

@@ -39,8 +39,8 @@ class ConfigLocation(NamedTuple):
     Attributes:
         path: Its place.
         note: What speaks for it, or against it.
-        counts: Whether a file there counts.
-        is_named: Whether the operator named it: then it must be there, whoever owns it.
+        counts: True if a file there counts.
+        is_named: True if the operator named it: then it must be there, whoever owns it.
     """
 
     path: Path

@@ -210,8 +210,8 @@ class MirrorSchedule:
     Attributes:
         pull: When it is pulled.
         audit: When it is audited; ``None`` for never.
-        hands_on: Whether another program is told of its changes.
-        takes_hints: Whether its Source may call for a pull.
+        hands_on: True if another program is told of its changes.
+        takes_hints: True if its Source may call for a pull.
     """
 
     pull: Timetable
@@ -247,7 +247,7 @@ class JobOutcome:
     Attributes:
         verdict: As far as the timetable goes.
         retry_after: Seconds that the Source asks to be left alone; 0 for none.
-        changed: Whether the next program may have something to be told.
+        changed: True if the next program may have something to be told.
     """
 
     status: JobStatus
@@ -296,7 +296,7 @@ class _ScheduleRow:
         )
 
     def is_free(self, kind: JobKind) -> bool:
-        """Whether nothing stands in its way: one pull or audit at a time, one hand-over."""
+        """True if nothing stands in its way: one pull or audit at a time, one hand-over."""
         rivals = {kind} if kind is JobKind.HAND_OVER else {JobKind.PULL, JobKind.AUDIT}
         return not self.running & rivals
 
@@ -497,8 +497,8 @@ class Scheduler:
         """Return when, by the steady clock, something is due; ``inf`` when only ends matter.
 
         Args:
-            work: Whether pulls and audits count.
-            tell: Whether it counts that other programs are told of changes.
+            work: True if pulls and audits count.
+            tell: True if it counts that other programs are told of changes.
         """
         return min(
             (

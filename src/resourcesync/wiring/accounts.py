@@ -148,7 +148,7 @@ class FollowedAccount:
 
 
 def is_account_address(text: str) -> bool:
-    """Whether what is to be published is another system, and no folder."""
+    """True if what is to be published is another system, and no folder."""
     match = _ADDRESS.fullmatch(text)
     return match is not None and match[1] in plugins.names(plugins.ACCOUNTS)
 
@@ -255,7 +255,7 @@ class _AccountFollower:
     """An account, and the catalogue that follows it.
 
     Attributes:
-        is_over: Whether the account will never tell anything more.
+        is_over: True if the account will never tell anything more.
     """
 
     def __init__(
@@ -291,7 +291,7 @@ class _AccountFollower:
         """Bring the catalogue in step: by the changes where that is possible, else by reading all.
 
         Args:
-            allow_empty: Whether all may be gone.
+            allow_empty: True if all may be gone.
             most: Seconds after which the changes so far are enough, if there are still more.
 
         Returns:
@@ -361,7 +361,7 @@ class _AccountFollower:
         return self._catalogue.note(self._position_note) or ""
 
     def _is_due(self) -> bool:
-        """Whether it is time to read all again."""
+        """True if it is time to read all again."""
         if any(self._catalogue.note(name) != value for name, value in self._kept.items()):
             return True
         usual = FULL_READ_INTERVAL if self._position() else POLL_INTERVAL
@@ -504,8 +504,8 @@ def import_into_account(
         values: As for ``post_to_account``.
         lines: A file, or ``-`` for standard input.
         clock: Time.
-        is_all: Whether known resources that are not told are gone.
-        allow_empty: Whether all are gone when there is no line.
+        is_all: True if known resources that are not told are gone.
+        allow_empty: True if all are gone when there is no line.
 
     Raises:
         ConfigurationError: As ``post_to_account`` says; or there are no lines.

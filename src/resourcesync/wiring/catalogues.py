@@ -71,8 +71,8 @@ def import_lines(
         path: The catalogue.
         lines: A file, or ``-`` for standard input.
         clock: Time.
-        is_all: Whether known resources that are not told are gone.
-        allow_empty: Whether all are gone when there is no line; a program that failed writes none.
+        is_all: True if known resources that are not told are gone.
+        allow_empty: True if all are gone when there is no line; a program that failed writes none.
 
     Raises:
         DocumentError: A line says no resource. Nothing was recorded.

@@ -61,7 +61,7 @@ class ByteComparison:
 
     @property
     def is_equal(self) -> bool:
-        """Whether the mirror holds the tree and nothing else."""
+        """True if the mirror holds the tree and nothing else."""
         return self.equal == self.files and not self.surplus
 
 
@@ -165,7 +165,7 @@ class ResourceComparison:
 
     @property
     def is_equal(self) -> bool:
-        """Whether both tell of the same resources, as far as they tell."""
+        """True if both tell of the same resources, as far as they tell."""
         return not (self.different or self.only_a or self.only_b)
 
     def findings(self) -> Iterator[Difference]:

@@ -54,7 +54,7 @@ class CheckResult(NamedTuple):
 
     Attributes:
         check: What it is, a stable word.
-        level: Whether anything needs to be done.
+        level: True if anything needs to be done.
         text: What was found.
         next: What to do; empty when there is nothing.
     """
@@ -104,15 +104,15 @@ class FolderFacts:
 
     Attributes:
         folder: It.
-        is_mirror: Whether it is a mirror already.
+        is_mirror: True if it is a mirror already.
         refusal: Why nothing can be written there; empty when something can.
-        tells_case: Whether ``a`` and ``A`` are two files there; ``None``: could not be tried.
-        keeps_forms: Whether the two Unicode forms of one letter are two files there.
+        tells_case: True if ``a`` and ``A`` are two files there; ``None``: could not be tried.
+        keeps_forms: True if the two Unicode forms of one letter are two files there.
         room: Bytes that are free.
         inodes: Files that can still be made; ``None`` where that is not counted.
         holder: Who holds the mirror now; empty for nobody.
         damage: What is wrong with its memory; empty for nothing.
-        has_marker: Whether it is the folder that its memory tells of.
+        has_marker: True if it is the folder that its memory tells of.
         stale: Temporary files that no run will go on with.
         stale_bytes: Their bytes.
         parts: Beginnings of resources (`.part`) that the next pull goes on with.
@@ -147,12 +147,12 @@ class SourceFacts:
         origin: Whom was asked.
         proxy: The proxy that is used; then nothing was asked directly.
         failure: Why there was no answer; empty when there was one.
-        is_tls_failure: Whether that is for its certificate.
+        is_tls_failure: True if that is for its certificate.
         date: The answer's ``Date``, UTC.
         now: What our clock said then, UTC.
         tls: The version of TLS; empty without.
         expires: When its certificate ends, UTC.
-        robots_refuse: Whether robots.txt keeps us out of the address.
+        robots_refuse: True if robots.txt keeps us out of the address.
         crawl_delay: Seconds that it asks to wait between requests.
     """
 

@@ -20,7 +20,7 @@ _ENDINGS: Final = (".xml", ".gz", ".zip", ".tar", ".tgz", ".xz", ".txz")
 
 
 def is_web_address(target: str) -> bool:
-    """Whether a target is an address of the network, and no path of this machine."""
+    """True if a target is an address of the network, and no path of this machine."""
     return "://" in target
 
 

@@ -52,9 +52,9 @@ class ConversionOptions:
     Attributes:
         dialect: What to write.
         lastmod_compat: As `writing.write` has it.
-        strict: Whether a document that breaks a rule of 1.1, or has an entry that cannot be used,
+        strict: True if a document that breaks a rule of 1.1, or has an entry that cannot be used,
             is refused.
-        leave_out: Whether entries that cannot be used are left out.
+        leave_out: True if entries that cannot be used are left out.
     """
 
     dialect: Dialect

@@ -20,7 +20,7 @@ _NAME: Final = "publisher"
 
 
 def is_store(out: str) -> bool:
-    """Whether documents go to a store: its address is said, and no folder."""
+    """True if documents go to a store: its address is said, and no folder."""
     return "://" in out
 
 
@@ -81,7 +81,7 @@ def locked_documents(
         root: What ``out`` is relative to.
         out: As ``Settings.out`` says it.
         own: The folder of the catalogue.
-        dry_run: Whether nothing will be written.
+        dry_run: True if nothing will be written.
 
     Raises:
         LockedError: Somebody publishes there, or keeps a mirror there.

@@ -42,7 +42,7 @@ class Exported:
         source: The Source's address.
         as_of: The Source's time up to which the mirror is complete, UTC.
         missing: How many listed resources are not in it, since they are not here as listed.
-        is_begun: Whether the mirror's first pull never came to its end: it is a part of what the
+        is_begun: True if the mirror's first pull never came to its end: it is a part of what the
             Source lists, and how large a part is not known.
         damaged: How many copies are not what the mirror's memory says; then nothing was written.
         findings: The first of these.
@@ -264,7 +264,7 @@ class _ExportedCopies:
         self._report("finding", fields)
 
     def _has_changed(self, copy: Copy) -> bool:
-        """Whether the mirror remembers another copy by now than at the moment of this export."""
+        """True if the mirror remembers another copy by now than at the moment of this export."""
         with mirror_state.open_state(
             self._folder / OWN_FOLDER / STATE_FILE, read_only=True
         ) as state:

@@ -35,7 +35,7 @@ def open_messenger(
         clock: Time.
         jobs: Messages at a time.
         per_host: Messages at a time to one origin.
-        private: Whether addresses that are not public may be connected; each connection is held
+        private: True if addresses that are not public may be connected; each connection is held
             to it, whatever the name resolved to before.
         trusted: Origins that may have such addresses in any case: the operator named them.
     """
@@ -112,7 +112,7 @@ def open_hub(
         rules: What it allows.
         clock: Time.
         look: Gives what the Source says on a topic now.
-        private: Whether callbacks at addresses that are not public are allowed.
+        private: True if callbacks at addresses that are not public are allowed.
 
     Raises:
         StateError: The file is damaged, of another kind, or from a newer version.

@@ -219,7 +219,7 @@ def _resolve_reference(base: str, reference: str) -> str:
 
 
 def _is_folder(uri: str) -> bool:
-    """Whether an address is that of a site or a folder.
+    """True if an address is that of a site or a folder.
 
     What is served there is listed under a name of its own, such as ``index.html``, as often as not,
     and nobody can tell from outside: such a page is never said to be missing from the set.
@@ -228,6 +228,6 @@ def _is_folder(uri: str) -> bool:
 
 
 def _is_missing(error: SourceError | StorageError) -> bool:
-    """Whether a site simply has no such page; nobody promised that it has."""
+    """True if a site simply has no such page; nobody promised that it has."""
     is_late = isinstance(error, SourceUnavailableError)
     return isinstance(error, SourceError) and error.status in _CLIENT_ERRORS and not is_late

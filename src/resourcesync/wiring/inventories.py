@@ -172,7 +172,7 @@ def _merge_settings(source: TableSource, known: Settings, chosen: Mapping[str, o
 
 
 def _has_moved(settings: Settings, known: Settings) -> bool:
-    """Whether the documents are at other places than before, or were at none."""
+    """True if the documents are at other places than before, or were at none."""
     if not known.url or settings.out != known.out:
         return True
     return SourceNaming(base_uri=settings.url).base_uri != SourceNaming(base_uri=known.url).base_uri

@@ -161,7 +161,7 @@ def run_units(
 
 
 def _is_done(unit: ListUnit, store: DocumentStore) -> bool:
-    """Whether a unit was done and its documents are there; otherwise it is done again."""
+    """True if a unit was done and its documents are there; otherwise it is done again."""
     found = read_outcome(unit)
     if found is None:
         return False

@@ -84,7 +84,7 @@ def import_inventory_table(
         inventory: What is remembered.
         folder: Takes the files.
         now: The present moment, in microseconds.
-        asked: Whether all may be gone; where the lists start over, nothing is compared.
+        asked: True if all may be gone; where the lists start over, nothing is compared.
 
     Raises:
         ConfigurationError: Too many rows cannot be published, or most of what was known is gone.

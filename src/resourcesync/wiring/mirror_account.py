@@ -120,7 +120,7 @@ class MirrorAccount:
         state: Its memory, open for reading.
         base_uri: The address of the new Source, with a slash at its end.
         clock: Time.
-        all_hops: Whether each hop is told.
+        all_hops: True if each hop is told.
     """
 
     can_list_resources = True
@@ -301,7 +301,7 @@ class _EntryBuilder:
         return self._base + self._tail(uri, copy.path)
 
     def _contradicts(self, copy: Copy) -> bool:
-        """Whether the bytes are known not to be what the Source lists."""
+        """True if the bytes are known not to be what the Source lists."""
         if not self._has_contradicting:
             return False
         pending = self._state.pending_of(copy.uri)

@@ -72,7 +72,7 @@ def tables_of(own: Path) -> Tables:
 
 
 def has_copy_table(folder: Path) -> bool:
-    """Whether the copies of the mirror in a folder are a table."""
+    """True if the copies of the mirror in a folder are a table."""
     file = folder / OWN_FOLDER / "state.db"
     if not file.is_file():
         return False

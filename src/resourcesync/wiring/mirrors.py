@@ -120,7 +120,7 @@ def open_mirror_folder(
         place: The folder, or the mirror in a store.
         source: The address that is asked, where it was given.
         clock: Time.
-        is_expected: Whether a first pull that failed is remembered there.
+        is_expected: True if a first pull that failed is remembered there.
         report: Takes events.
 
     Raises:
@@ -212,7 +212,7 @@ class Network:
         bandwidth: Bytes per second, all together.
         timeout: Seconds without an answer, or of a body that hardly moves.
         retries: Further tries after a failure that may pass.
-        robots: Whether ``robots.txt`` is obeyed.
+        robots: True if ``robots.txt`` is obeyed.
         headers: Fields that are sent to the Source's own origin only.
         credentials: Secrets, each for its own origin.
         allow_origins: Origins that the Source may list resources of, besides its own.
@@ -328,12 +328,12 @@ _HOST: Final = re.compile(
 
 
 def is_mirror(folder: Path) -> bool:
-    """Whether a folder is a mirror: it knows where it came from."""
+    """True if a folder is a mirror: it knows where it came from."""
     return mirror_folder.is_mirror(folder)
 
 
 def knows_source(folder: Path) -> bool:
-    """Whether a folder is a mirror that knows its Source: its first pull found one.
+    """True if a folder is a mirror that knows its Source: its first pull found one.
 
     Raises:
         StateError: The memory is damaged or from a newer version.
@@ -366,7 +366,7 @@ def open_destination(
         network: How the Source is asked.
         report: Takes events.
         clock: Time.
-        is_expected: Whether a mirror is to be here, so that one whose first pull failed is kept:
+        is_expected: True if a mirror is to be here, so that one whose first pull failed is kept:
             its memory tells when and why.
 
     Raises:
@@ -423,7 +423,7 @@ def _local_dependencies(
 
 
 def _has_distinct_names(folder: Path, state: MirrorStateStore) -> bool:
-    """Whether a file system takes no two names for one; a mirror that has its names knows."""
+    """True if a file system takes no two names for one; a mirror that has its names knows."""
     if SyncState(state).identity is not None:
         return True
     found = probe_file_system(folder / OWN_FOLDER / "tmp")

@@ -105,7 +105,7 @@ def notify(
         settings: Which hubs, and how documents are written.
         clock: Time.
         folder: Where the key is.
-        sends: Whether to send now; without, only new hubs are taken note of.
+        sends: True if to send now; without, only new hubs are taken note of.
 
     Raises:
         StateError: The catalogue's note is damaged.
@@ -278,7 +278,7 @@ def read_key(folder: Path, *, makes: bool = False) -> bytes:
 
     Args:
         folder: The folder of the tree's catalogue.
-        makes: Whether to make one, which is its owner's alone.
+        makes: True if to make one, which is its owner's alone.
 
     Raises:
         StorageError: It cannot be read or made.

@@ -41,7 +41,7 @@ class OpenedOriginals(NamedTuple):
 
 
 def is_originals_address(text: str) -> bool:
-    """Whether what is to be published is named by the address of originals, and is no folder."""
+    """True if what is to be published is named by the address of originals, and is no folder."""
     scheme, colon, _ = text.partition("://")
     return bool(colon) and scheme in plugins.names(plugins.ORIGINALS)
 

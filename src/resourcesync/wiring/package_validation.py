@@ -32,7 +32,7 @@ _BLOCK: Final = 65_536
 
 
 def is_package_name(target: str) -> bool:
-    """Whether a file or an address is named as packages are."""
+    """True if a file or an address is named as packages are."""
     return target.partition("?")[0].lower().endswith(ENDINGS)
 
 

@@ -36,18 +36,18 @@ class Settings:
         change_lists: How changes are listed, a value of ``ChangeLists``.
         rotate, keep, rebase_every, archive: Ages in seconds, as in ``Policy``; 0 is never.
         dialect: The version that is written, such as ``1.1``.
-        sitemap: Whether a plain sitemap is written for search engines.
-        robots: Whether ``robots.txt`` is written.
+        sitemap: True if a plain sitemap is written for search engines.
+        robots: True if ``robots.txt`` is written.
         links: Rules for the links of resources, as ``link_rules.parse_rule`` reads them.
         max_package: The most bytes of content in one package of a dump; 0 is the default.
-        versions: Whether entries lead to versions that are kept.
+        versions: True if entries lead to versions that are kept.
         versions_in: The folder that keeps them, from the tree; empty for the usual one.
         versions_keep: Seconds that former versions stay at least.
         versions_least: So many former versions of each file stay at least.
         versions_max_bytes: The most bytes of all versions; 0 for any number.
-        patches: Whether patches are computed.
+        patches: True if patches are computed.
         hubs: Where the channels of notifications can be subscribed to; none without.
-        notify: Whether the hubs are told after each publication.
+        notify: True if the hubs are told after each publication.
     """
 
     url: str = ""

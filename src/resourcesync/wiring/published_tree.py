@@ -22,7 +22,7 @@ PUBLICATION: Final = Path(OWN_FOLDER) / "publication"
 
 
 def is_aggregated(folder: Path) -> bool:
-    """Whether to publish a folder is to publish a mirror, and not the files as they lie there.
+    """True if to publish a folder is to publish a mirror, and not the files as they lie there.
 
     A mirror that was published as a folder of files stays one.
 

@@ -201,7 +201,7 @@ class PublicationResult:
         scan: What was found in the tree.
         publication: What was written; nothing in a dry run.
         omissions: The first files that are there and cannot be published.
-        dry_run: Whether nothing was written on purpose.
+        dry_run: True if nothing was written on purpose.
         dumped: What was dumped, if that was asked for.
         kept: Which versions were kept now.
         notified: What hubs were told.
@@ -411,7 +411,7 @@ def publisher_of(
 
 
 def _is_reported(omission: Omission) -> bool:
-    """Whether an omission is news: that hidden files stay hidden is none."""
+    """True if an omission is news: that hidden files stay hidden is none."""
     name = omission.name.rstrip("/").rpartition("/")[2]
     return not name.startswith(".") and not name.endswith("~")
 

@@ -142,7 +142,7 @@ def open_own_hub(
         out: The folder that holds its documents.
         base: The address that it was published for.
         clock: Time.
-        private: Whether callbacks at addresses that are not public are allowed, and secrets over
+        private: True if callbacks at addresses that are not public are allowed, and secrets over
             plain HTTP: for closed networks.
 
     Raises:

@@ -202,7 +202,7 @@ class PushSubscriptions:
         return self._subscriber.reports()
 
     def has_discovered(self, name: str) -> bool:
-        """Whether the Source of a mirror told all channels that it offers."""
+        """True if the Source of a mirror told all channels that it offers."""
         return name in self._looked
 
     def __enter__(self) -> Self:

@@ -41,7 +41,7 @@ class SimulatorConfiguration:
 
 
 def is_configuration(path: Path) -> bool:
-    """Whether a file is called like a configuration of the resync-simulator."""
+    """True if a file is called like a configuration of the resync-simulator."""
     return path.suffix in {".yaml", ".yml"}
 
 

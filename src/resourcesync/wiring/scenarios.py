@@ -282,7 +282,7 @@ def parse_scenario(text: str, name: str) -> Table:
 
 
 def _is_deep(value: object) -> bool:
-    """Whether a value has more in it than can be gone through."""
+    """True if a value has more in it than can be gone through."""
     level = [value]
     for _ in range(_DEEPEST):
         level = [inner for item in level for inner in _nested_values(item)]

@@ -37,7 +37,7 @@ class SetMirror:
     Attributes:
         uri: The set.
         folder: Its mirror.
-        offered: Whether the Source still offers it, as far as it was asked.
+        offered: True if the Source still offers it, as far as it was asked.
     """
 
     uri: str
@@ -80,7 +80,7 @@ class SetPlan:
 
 
 def is_folder_of_sets(folder: Path) -> bool:
-    """Whether a folder holds a mirror for each set of a Source, be its memory damaged or not.
+    """True if a folder holds a mirror for each set of a Source, be its memory damaged or not.
 
     Raises:
         StorageError: It cannot be read.
@@ -122,7 +122,7 @@ class SetRequest:
     Attributes:
         source: The Source's address; ``None`` takes the remembered one.
         names: Sets, each by URI, name or number; empty takes those followed so far.
-        every: Whether all sets are wanted, those to come included.
+        every: True if all sets are wanted, those to come included.
     """
 
     source: str | None = None

@@ -52,13 +52,13 @@ class Home(NamedTuple):
 
 
 def is_store_address(text: str) -> bool:
-    """Whether a destination is the address of a store, and no folder."""
+    """True if a destination is the address of a store, and no folder."""
     match = _ADDRESS.fullmatch(text)
     return match is not None and ("://" in text or match[1] in plugins.names(plugins.STORES))
 
 
 def is_known(address: str) -> bool:
-    """Whether an address is that of a store, and no transport is for it or it has our copies."""
+    """True if an address is that of a store, and no transport is for it or it has our copies."""
     match = _ADDRESS.fullmatch(address)
     if match is None or match[1] not in plugins.names(plugins.STORES):
         return False

@@ -71,13 +71,13 @@ class DocumentWalk:
         documents: Gets them.
         store: Keeps the marks of their entries.
         sample: Chooses resources to fetch; ``None`` fetches none.
-        is_local: Whether they are on this machine.
+        is_local: True if they are on this machine.
         most_documents: How many are met at most.
         summaries: What was read of each, in order.
         seen: The addresses of all that were met.
         places: Where each was found.
-        is_cut: Whether there are more than are met.
-        is_forgetful: Whether more is listed than is kept, so that not all of it is compared.
+        is_cut: True if there are more than are met.
+        is_forgetful: True if more is listed than is kept, so that not all of it is compared.
     """
 
     documents: DocumentProvider
@@ -230,7 +230,7 @@ class ValidationOptions:
     Attributes:
         profile: By which text.
         rules: The ids of the rules that count.
-        live: Whether all documents of a Source are judged, and not only the one at its address.
+        live: True if all documents of a Source are judged, and not only the one at its address.
         sample: How many resources are fetched; ``None`` for none.
         again: After how many seconds Change Lists are read again and compared; ``None`` for never.
         most_documents: How many documents of one target are read at most.
@@ -247,7 +247,7 @@ class ValidationOptions:
 
     @property
     def is_whole_source(self) -> bool:
-        """Whether all documents of a Source are read, for one reason or another."""
+        """True if all documents of a Source are read, for one reason or another."""
         return self.live or self.sample is not None or self.again is not None
 
 
@@ -283,7 +283,7 @@ class CutShort:
     Attributes:
         uri: The Source.
         documents: How many were read.
-        all_read: Whether these are all, and only what they list was not compared in full.
+        all_read: True if these are all, and only what they list was not compared in full.
     """
 
     uri: str
@@ -306,7 +306,7 @@ class Unopened:
     Attributes:
         uri: The target.
         packages: How many.
-        is_local: Whether they would have to be on this machine, and are not.
+        is_local: True if they would have to be on this machine, and are not.
     """
 
     uri: str

@@ -40,12 +40,12 @@ class VersionOptions:
     """How versions are kept.
 
     Attributes:
-        is_public: Whether entries lead to them.
+        is_public: True if entries lead to them.
         folder: Where they are kept, from the tree; empty is ``FOLDER``.
         keep: So long at least, in seconds.
         least: So many former versions of each file at least.
         most: The most bytes of all; 0 for any number.
-        patches: Whether patches are computed.
+        patches: True if patches are computed.
     """
 
     is_public: bool = False
@@ -125,7 +125,7 @@ class TreeVersions:
         """Drop what nobody is led to any more, once the lists are written.
 
         Args:
-            packed: Whether all changes went into packages now.
+            packed: True if all changes went into packages now.
 
         Raises:
             StorageError: Something cannot be removed; the next run does it.
@@ -135,7 +135,7 @@ class TreeVersions:
 def is_retention_enabled(
     asked: VersionOptions, names: SourceNaming, catalogue: CatalogueStore
 ) -> bool:
-    """Whether what a tree was is kept: on demand, and where a Change Dump is offered.
+    """True if what a tree was is kept: on demand, and where a Change Dump is offered.
 
     What changes is kept then until it is packed: else a file that changes twice before that would
     leave a gap.

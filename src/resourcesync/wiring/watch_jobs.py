@@ -33,7 +33,7 @@ class AuditOptions:
     Attributes:
         method: What is compared.
         share: Of the copies, more than 0 and at most 1.
-        oldest_first: Whether those come first that were proven longest ago.
+        oldest_first: True if those come first that were proven longest ago.
     """
 
     method: Literal["lists", "stat", "hash", "remote"] = "hash"
