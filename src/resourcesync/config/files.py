@@ -121,8 +121,8 @@ def config_locations(named: Path | None = None, *, system: Path = SYSTEM) -> lis
 
     Args:
         named: The file that the operator named; then there is no other place. The variable
-                ``RESOURCESYNC_CONFIG`` names one too.
-            system: The place for the whole machine.
+            ``RESOURCESYNC_CONFIG`` names one too.
+        system: The place for the whole machine.
     """
     if named is not None:
         # The command line uses the variable as the option's default.

@@ -1,9 +1,7 @@
-"""Compare a mirror with the tree it mirrors, byte for byte, by neither side's own account.
+"""Comparisons: of a mirror with the tree it mirrors, byte for byte, and of any two inventories.
 
-The tree is walked, not read from its catalogue or its lists, and every byte is compared, not its
-hash. Only the names are asked: how a file's path is spelled as a URI, and where a URI belongs.
-
-Compare any two accounts of resources: Sources, lists, mirrors. Nothing is written.
+The byte comparison walks the tree and reads every byte; it uses no catalogue, list or hash. Only
+the names come from elsewhere: the URI of a path, and the path of a URI. Nothing is written.
 """
 
 import filecmp
@@ -43,13 +41,13 @@ from resourcesync.wiring.mirrors import Network, is_mirror
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ByteComparison:
-    """What a comparison found.
+    """The result of a comparison.
 
     Attributes:
         files: Files of the tree.
         bytes: Their bytes.
-        equal: How many of them are in the mirror with the same bytes.
-        surplus: Files of the mirror that stand for no file of the tree.
+        equal: Number of them that are in the mirror with the same bytes.
+        surplus: Files of the mirror without a file of the tree.
         differences: The first that are not equal, or surplus.
     """
 
@@ -66,24 +64,24 @@ class ByteComparison:
 
 
 def compare_bytes(tree: Path, mirror: Path, base: str, *, shown: int = 20) -> ByteComparison:
-    """Compare what of a tree is published with what a mirror holds.
+    """Compare the published files of a tree with the content of a mirror.
 
     Args:
         tree: The published tree.
         mirror: The mirror; nobody may pull it meanwhile.
         base: The address that the tree was published for, with ``/`` at its end.
-        shown: How many differences are kept.
+        shown: Most differences to record.
 
     Raises:
-        ConfigurationError: The folder is no mirror.
-        StateError: The mirror's memory is damaged.
+        ConfigurationError: The folder is not a mirror.
+        StateError: The mirror's state is damaged.
         OSError: A file cannot be read.
     """
     with mirror_state.open_state(mirror / OWN_FOLDER / STATE_FILE, read_only=True) as state:
         mapping = SyncState(state).mapping(plugins.mapper)
     if mapping is None:
         raise ConfigurationError(
-            f"{mirror} is no mirror", hint="make it one: resourcesync pull https://HOST/ DIR"
+            f"{mirror} is not a mirror", hint="make it one: resourcesync pull https://HOST/ DIR"
         )
     files = size = 0
     wanted: set[str] = set()
@@ -123,7 +121,7 @@ def _files(root: Path, skipped: set[str]) -> Iterator[str]:
 
 
 class Sign(StrEnum):
-    """What a comparison says of one resource; the value is the symbol that is printed."""
+    """The result for one resource; the value is the symbol that is printed."""
 
     ONLY_B = "+"
     ONLY_A = "-"
@@ -133,7 +131,7 @@ class Sign(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One resource that there is something to say of."""
+    """One resource with a remark."""
 
     sign: Sign
     uri: str
@@ -142,14 +140,14 @@ class Difference:
 
 @dataclass(slots=True, kw_only=True)
 class ResourceComparison:
-    """The two accounts, read whole, and what the comparison has counted so far.
+    """The two inventories, read whole, and the counts of the comparison so far.
 
     Attributes:
-        a: What was read of the first.
-        b: What was read of the second.
-        same: Resources that both tell of alike, those not proven included.
-        unproven: How many of those have no hash in common.
-        different: Resources that they tell of differently.
+        a: Summary of the first.
+        b: Summary of the second.
+        same: Resources with the same entry in each, those not proven included.
+        unproven: Number of those that have no hash in common.
+        different: Resources with different entries.
         only_a: Resources of the first only.
         only_b: Resources of the second only.
     """
@@ -165,11 +163,11 @@ class ResourceComparison:
 
     @property
     def is_equal(self) -> bool:
-        """True if both tell of the same resources, as far as they tell."""
+        """True if each lists the same resources, as far as the entries can be compared."""
         return not (self.different or self.only_a or self.only_b)
 
     def findings(self) -> Iterator[Difference]:
-        """Compare; yield all but what is the same, in URI order.
+        """Compare; yield all but unchanged resources, in URI order.
 
         Raises:
             StorageError: A temporary file failed.
@@ -209,16 +207,16 @@ def _is_never_same(row: ListingRow, other: ListingRow) -> bool:
 def open_comparison(
     a: str, b: str, *, network: Network, clock: Clock
 ) -> Iterator[ResourceComparison]:
-    """Read two accounts; memory does not grow with their size.
+    """Read two inventories; memory does not grow with their size.
 
     Args:
         a: An address, a path of documents, or a mirror's folder.
         b: The same.
-        network: How Sources are asked.
+        network: Settings for requests to Sources.
         clock: Time.
 
     Raises:
-        SourceError: A document could not be had.
+        SourceError: A document cannot be fetched.
         DocumentError: A document cannot be used.
         StorageError: A file or a mirror cannot be read.
         ConfigurationError: There is nothing of that name, or a setting cannot work.
@@ -256,7 +254,7 @@ def _read_target(
 
 
 def _normalised(uri: str) -> str:
-    """Return the form that all spellings of a URI share, as mirrors keep it."""
+    """Return the form that all spellings of a URI share, as mirrors store it."""
     try:
         return normalise(uri)
     except OutOfScopeError:
@@ -273,6 +271,6 @@ def _read_mirror(folder: Path, spool: ExternalSorter[ListingRow]) -> ListingSumm
 
 
 def _entry_of_copy(copy: Copy) -> ListingRow:
-    if copy.length < 0:  # nothing is known of it: a run was killed while its file was changed
+    if copy.length < 0:  # unknown: a run was killed while its file was changed
         return ListingRow(copy.uri)
     return ListingRow(copy.uri, copy.digests, copy.length, copy.lastmod)
