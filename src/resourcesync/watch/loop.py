@@ -82,7 +82,7 @@ class NextPull:
 
     Attributes:
         time: Seconds since 1970, UTC; ``None`` when it is not known.
-        why: Reason of that time.
+        reason: Reason of that time.
         failures: Number of failures in a row.
     """
 
@@ -96,10 +96,10 @@ class FinishedJob:
     """A finished job.
 
     Attributes:
-        errand: The job.
-        ended: Its outcome.
+        job: The job.
+        outcome: Its outcome.
         report: The result that the work returned.
-        next: Seconds since 1970, UTC, of the next run; ``inf`` when it is not known.
+        next_attempt: Seconds since 1970, UTC, of the next run; ``inf`` when it is not known.
         failures: Number of failures in a row, this one included.
         seconds: Seconds that it took.
     """

@@ -191,7 +191,7 @@ class PlannedPull(NamedTuple):
 
     Attributes:
         due: Its time, by the steady clock; ``inf`` when it is not known.
-        why: Reason of that time.
+        reason: Reason of that time.
         failures: Number of failures in a row.
     """
 
@@ -207,8 +207,8 @@ class MirrorSchedule:
     Attributes:
         pull: Timetable of pulls.
         audit: Timetable of audits; ``None`` for none.
-        hands_on: True if another program gets its changes.
-        takes_hints: True if its Source may call for a pull.
+        hands_over: True if another program gets its changes.
+        accepts_hints: True if its Source may call for a pull.
     """
 
     pull: Timetable
@@ -242,7 +242,7 @@ class JobOutcome:
     """The outcome of a job.
 
     Attributes:
-        verdict: The status.
+        status: Its kind, which decides on the next try.
         retry_after: Seconds that the Source asks to wait; 0 for none.
         changed: True if there may be changes to hand over to the next program.
     """
