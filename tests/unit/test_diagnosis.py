@@ -84,7 +84,7 @@ def test_what_is_wrong_with_a_machine_is_said_with_what_to_do(
 
     assert (found.check, found.level) == (check, level)
     assert told in found.text
-    assert found.next_attempt
+    assert found.next_step
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_what_is_wrong_with_a_mirror_is_said_with_what_to_do(
     (found,) = bad(check_folder(replace(PLACE, **change)))
 
     assert (found.check, found.level) == (check, level)
-    assert found.next_attempt
+    assert found.next_step
 
 
 def test_a_folder_that_is_no_mirror_has_no_memory_to_judge() -> None:
