@@ -30,10 +30,10 @@ class PlannedAction:
     Attributes:
         action: ``create`` and ``update`` fetch it; ``delete`` moves the copy to the trash; ``keep``
             leaves a copy that the Source no longer lists, or that no longer matches the filters.
-            uri: The resource.
-            path: Its place in the mirror.
-            length: Bytes according to the lists; for the others, bytes of the local copy.
-            reason: Reason of a ``delete`` or ``keep``; empty for the others.
+        uri: The resource.
+        path: Its place in the mirror.
+        length: Bytes according to the lists; for the others, bytes of the local copy.
+        reason: Reason of a ``delete`` or ``keep``; empty for the others.
     """
 
     action: Literal["create", "update", "delete", "keep"]

@@ -113,7 +113,7 @@ class Publisher:
                 work, a foreign file is in the place of a document, or the folder is
                 empty.
             StorageError: The folder cannot be read, or a document cannot be written; of these,
-                LockedError: another run is publishing this folder.
+            LockedError: another run is publishing this folder.
         """
         if step not in list(PublicationStep):
             raise ConfigurationError(
@@ -221,7 +221,7 @@ class Catalogue:
             ConfigurationError: There is no such catalogue, ``url`` or ``out`` is not known, or an
                 option cannot work.
             StorageError: It cannot be read, or a document cannot be written; of these,
-                LockedError: another run is publishing it.
+            LockedError: another run is publishing it.
         """
         chosen = publisher_settings(options)
         out = Path(str(chosen.pop("out"))) if "out" in chosen else None

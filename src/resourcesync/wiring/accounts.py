@@ -446,7 +446,7 @@ class _AccountFollower:
     def _empty_account_error(self) -> ConfigurationError:
         return ConfigurationError(
             f"{self._followed.address} lists no resource",
-            evidence=(("kept", "the earlier records"),),
+            evidence=(("kept", "what was recorded before"),),
             hint="if it is really empty: --allow-empty",
             code="empty-account",
         )

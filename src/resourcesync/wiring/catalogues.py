@@ -271,7 +271,7 @@ def _require_any(told: Iterator[Resource], lines: str, *, allow_empty: bool) -> 
     if not allow_empty:
         raise ConfigurationError(
             f"{lines} has no resource",
-            evidence=(("kept", "the earlier records"),),
+            evidence=(("kept", "what was recorded before"),),
             hint="if it is really empty: --allow-empty",
         )
     return told
@@ -307,7 +307,7 @@ def check_resource(resource: Resource) -> Resource:
     except OutOfScopeError as error:
         raise ConfigurationError(
             f"{resource.uri!r} cannot be published: {error.message}",
-            evidence=(("kept", "the earlier records"),),
+            evidence=(("kept", "what was recorded before"),),
             hint="give absolute http or https URIs, percent-encoded",
         ) from error
     if resource.length is not None and not 0 <= resource.length <= _MAX_LENGTH:

@@ -105,7 +105,7 @@ def check_robots(out: Path, url: str) -> None:
 
     Raises:
         ConfigurationError: One of these.
-            StorageError: The existing file cannot be read.
+        StorageError: The existing file cannot be read.
     """
     if urlsplit(url).path.strip("/"):
         raise ConfigurationError(

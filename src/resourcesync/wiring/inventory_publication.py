@@ -188,7 +188,7 @@ def _run_units(units: Sequence[ListUnit], engine: str, clock: Clock) -> None:
             f"{len(failed):,} of {len(units):,} lists were not written",
             evidence=(
                 ("first", f"{name}: {why}"),
-                ("kept", "the lists that were written, and the earlier publication"),
+                ("kept", "the lists that were written, and what was published before"),
             ),
             hint=_RETRY_HINT,
         )

@@ -133,7 +133,7 @@ def _fault(resource: Resource) -> str:
 def _modified_error() -> StorageError:
     return StorageError(
         "the table was written while it was read",
-        evidence=(("kept", "the earlier publication"),),
+        evidence=(("kept", "what was published before"),),
         hint="run the same command once it is complete",
     )
 
@@ -141,7 +141,7 @@ def _modified_error() -> StorageError:
 def _empty_table_error() -> ConfigurationError:
     return ConfigurationError(
         "the table has no resource",
-        evidence=(("kept", "the earlier publication"),),
+        evidence=(("kept", "what was published before"),),
         hint="if it is really empty: --allow-empty",
         code="empty-account",
     )
@@ -150,7 +150,7 @@ def _empty_table_error() -> ConfigurationError:
 def _too_many_gone_error(gone: int, known: int) -> ConfigurationError:
     return ConfigurationError(
         f"{gone:,} of {known:,} resources are gone at once",
-        evidence=(("kept", "the earlier publication"),),
+        evidence=(("kept", "what was published before"),),
         hint="if they are really gone: --allow-empty",
         code="many-gone",
     )
