@@ -112,8 +112,8 @@ class Publisher:
             ConfigurationError: There is no such folder, no address is known, an option cannot
                 work, a foreign file is in the place of a document, or the folder is
                 empty.
-            StorageError: The folder cannot be read, or a document cannot be written; of these,
-            LockedError: another run is publishing this folder.
+            StorageError: The folder cannot be read, or a document cannot be written.
+            LockedError: Another run is publishing this folder.
         """
         if step not in list(PublicationStep):
             raise ConfigurationError(
@@ -220,8 +220,8 @@ class Catalogue:
         Raises:
             ConfigurationError: There is no such catalogue, ``url`` or ``out`` is not known, or an
                 option cannot work.
-            StorageError: It cannot be read, or a document cannot be written; of these,
-            LockedError: another run is publishing it.
+            StorageError: It cannot be read, or a document cannot be written.
+            LockedError: Another run is publishing it.
         """
         chosen = publisher_settings(options)
         out = Path(str(chosen.pop("out"))) if "out" in chosen else None

@@ -131,7 +131,7 @@ class Settings:
 
     @property
     def entries(self) -> tuple[object, ...]:
-        """The settings that affect entries of unchanged files: after a change all are read again."""
+        """Settings that affect entries of unchanged files: after a change all are read again."""
         return (self.algorithms, self.links, self.versions)
 
 
