@@ -156,7 +156,7 @@ def open_own_hub(
     topics = {names.uri(name): name for name in naming.CHANNELS.values()}
     documents = FolderDocuments(out)
 
-    def look(topic: str) -> bytes | None:
+    def read_topic(topic: str) -> bytes | None:
         stream = documents.open(topics[topic])
         if stream is None:
             return None
@@ -171,7 +171,7 @@ def open_own_hub(
         key=notifications.read_key(folder, makes=True),
         plain_secrets=private,
     )
-    hub = hubs.open_hub(folder / HUB_STORE, rules, clock, look=look, private=private)
+    hub = hubs.open_hub(folder / HUB_STORE, rules, clock, look=read_topic, private=private)
     return OwnHub(path="/" + address.removeprefix(base).strip("/"), hub=hub)
 
 

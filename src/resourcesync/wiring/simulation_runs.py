@@ -384,10 +384,10 @@ def _run_one(task: PlannedSimulation, path: Path | None, within: TemporaryFolder
         with _log(path) as log:
             _line(log, {"event": "run.begin", **head, "version": __version__})
 
-            def tell(at: float, event: str, fields: Mapping[str, object]) -> None:
+            def log_event(at: float, event: str, fields: Mapping[str, object]) -> None:
                 _line(log, {"event": event, "at": round(at, 6), **fields})
 
-            measured = simulate(scenario, destination, tell, within)
+            measured = simulate(scenario, destination, log_event, within)
             figures = {name: getattr(measured, name) for name in FIGURES}
             _line(log, {"event": "run.end", **head, **figures})
     return SimulationRun(

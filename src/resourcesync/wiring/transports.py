@@ -73,11 +73,11 @@ def open_fetcher(
             return
         from resourcesync.adapters.transport_router import Transports  # noqa: PLC0415 - rarely
 
-        def open_other(other: str) -> Fetcher:
+        def open_plugin_fetcher(other: str) -> Fetcher:
             return _open_plugin(other, settings, clock)
 
-        with closing(Transports(http, open_other, settings.body_limits)) as fetcher:
-            open_other(scheme)  # what is wrong with it is told before anything is done
+        with closing(Transports(http, open_plugin_fetcher, settings.body_limits)) as fetcher:
+            open_plugin_fetcher(scheme)  # so that its errors are raised first
             yield fetcher, lambda: _add_traffic(by_http(), fetcher.traffic)
 
 

@@ -1,4 +1,4 @@
-"""Validation of documents, packages and whole Sources; nothing is written, and memory is bounded."""
+"""Validation of documents, packages and whole Sources: nothing is written, memory is bounded."""
 
 from collections import deque
 from collections.abc import Generator, Iterator
