@@ -67,9 +67,9 @@ def read_changes(
             before = _start(opened, since)
         else:
             before = None if restart else opened.consumers.cursor(consumer)
-        anew = "restart=True" if consumer else "without since"
+        restart_hint = "restart=True" if consumer else "without since"
         reader = ChangeLogReader(
-            state=opened.state, cursor=before, include_touched=touched, restart_hint=anew
+            state=opened.state, cursor=before, include_touched=touched, restart_hint=restart_hint
         )
         for row in reader.read_new():
             yield _change(folder, row)
@@ -307,18 +307,18 @@ class Mirror:
 
         def hear(event: Event) -> None:
             if event.kind == "finding":
-                kept.add(event.fields)
+                findings.add(event.fields)
             if on_event is not None:
                 on_event(event)
 
         # The findings are stored while the mirror is locked, so that two audits cannot mix theirs.
         with (
             self._open_for_call(hear, stop) as destination,
-            mirrors.audit_files(self.folder).write_findings() as kept,
+            mirrors.audit_files(self.folder).write_findings() as findings,
         ):
             report = destination.audit(method=method, offline=offline, rolling=rolling)
             if not report.in_sync or report.foreign:
-                kept.set_name(report.run, self._calls.now().strftime("%Y%m%d%H%M%S"))
+                findings.set_name(report.run, self._calls.now().strftime("%Y%m%d%H%M%S"))
             return report
 
     def repair(

@@ -191,9 +191,9 @@ def _action(decision: Decision) -> tuple[PlannedAction | None, ListedEntry | Non
             return made, None
         case Retain(copy, listed):
             reason = "no longer matches the filters" if listed else "no longer listed"
-            kept = PlannedAction(
+            listed_copy = PlannedAction(
                 action="keep", uri=copy.uri, path=copy.path, length=copy.length, reason=reason
             )
-            return kept, None
+            return listed_copy, None
         case unreachable:
             assert_never(unreachable)

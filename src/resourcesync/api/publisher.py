@@ -119,11 +119,11 @@ class Publisher:
             raise ConfigurationError(
                 f"step={step!r} is unknown", hint=f"one of {', '.join(PublicationStep)}"
             )
-        asked = publishing.PublishRequest(
+        request = publishing.PublishRequest(
             step=PublicationStep(step), dry_run=dry_run, allow_empty=allow_empty
         )
         done = publishing.publish_tree(
-            self.folder, self._chosen, clock=machine.system_clock(), asked=asked
+            self.folder, self._chosen, clock=machine.system_clock(), asked=request
         )
         return publication_summary(done)
 
@@ -171,8 +171,8 @@ class Catalogue:
             StorageError: It could not be recorded; nothing was.
         """
         with catalogues.open_catalogue(self.file) as catalogue:
-            told = (_check_change(change) for change in changes)
-            return catalogue.post(told, machine.system_clock().now())
+            posted = (_check_change(change) for change in changes)
+            return catalogue.post(posted, machine.system_clock().now())
 
     def fill(self, resources: Iterable[Resource], *, is_all: bool = True) -> Posted:
         """Record the resources as they are, in any order, all or nothing.

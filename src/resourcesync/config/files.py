@@ -132,8 +132,8 @@ def config_locations(named: Path | None = None, *, system: Path = SYSTEM) -> lis
         return [ConfigLocation(Path(by_variable), f"named by {VARIABLE}", is_named=True)]
     import platformdirs  # noqa: PLC0415 - not needed when the file is named
 
-    here = Path.cwd()
-    inside = [path for path in (here, *here.parents) if os.path.lexists(path / _OWN_FOLDER)]
+    current = Path.cwd()
+    inside = [path for path in (current, *current.parents) if os.path.lexists(path / _OWN_FOLDER)]
     note = f"{inside[0]} is a mirror or a published tree" if inside else "the current folder"
     user = platformdirs.user_config_path("resourcesync", appauthor=False, roaming=True)
     return [

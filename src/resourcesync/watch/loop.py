@@ -186,11 +186,11 @@ class WatchLoop:
         self._collect()
         for errand in self._rota.begin(now, *self._free_places()):
             self._begin(errand)
-        work, tell = self._free_places()
+        work, hand_overs = self._free_places()
         for mirror in self._rota.preempt(now, work):
             _logger.info("the pull of %s stops for others, and goes on later", mirror)
             self._cut.add(MirrorJob(mirror=mirror, kind=JobKind.PULL))
-        due = self._rota.next_moment(work=work > 0, tell=tell > 0) - now.steady
+        due = self._rota.next_moment(work=work > 0, tell=hand_overs > 0) - now.steady
         self.wake_up.wait(max(0.0, min(due, longest)))
         self._collect()
 

@@ -326,28 +326,28 @@ class Scheduler:
             now: The present moment.
         """
         rows = {}
-        for name, wish in wanted.items():
+        for name, schedule in wanted.items():
             row = self._rows.get(name)
             if row is None:
-                row = self._new(wish, past.get(name, _NO_HISTORY), now)
+                row = self._new(schedule, past.get(name, _NO_HISTORY), now)
                 row.running = self._left.pop(name, row.running)
-            elif row.schedule != wish:
-                row = self._changed(row, wish, now)
+            elif row.schedule != schedule:
+                row = self._changed(row, schedule, now)
             rows[name] = row
         for name, row in self._rows.items():
             if name not in rows and row.running:
                 self._left[name] = row.running
         self._rows = rows
 
-    def _new(self, wish: MirrorSchedule, past: MirrorHistory, now: Now) -> _ScheduleRow:
+    def _new(self, schedule: MirrorSchedule, past: MirrorHistory, now: Now) -> _ScheduleRow:
         """Return a row; audits and hand-overs begin with the first pull, if there was none."""
-        due = {JobKind.PULL: self._first(wish.pull, past.pulled, now)}
-        if wish.audit is not None:
+        due = {JobKind.PULL: self._first(schedule.pull, past.pulled, now)}
+        if schedule.audit is not None:
             is_known = past.audited is not None
-            due[JobKind.AUDIT] = self._first(wish.audit, past.audited, now) if is_known else inf
-        if wish.hands_over:
+            due[JobKind.AUDIT] = self._first(schedule.audit, past.audited, now) if is_known else inf
+        if schedule.hands_over:
             due[JobKind.HAND_OVER] = inf if past.pulled is None else now.steady
-        return _ScheduleRow(schedule=wish, history=past, due=due)
+        return _ScheduleRow(schedule=schedule, history=past, due=due)
 
     def _first(self, timetable: Timetable, last: float | None, now: Now) -> float:
         """Return the first time that something is due; what is overdue is due at once."""
@@ -356,16 +356,18 @@ class Scheduler:
         gone = max(now.wall - last, 0.0)
         return timetable.next_attempt(Now(now.wall - gone, now.steady - gone), now, self._dice)
 
-    def _changed(self, row: _ScheduleRow, wish: MirrorSchedule, now: Now) -> _ScheduleRow:
-        fresh = self._new(wish, row.history, now)
+    def _changed(self, row: _ScheduleRow, schedule: MirrorSchedule, now: Now) -> _ScheduleRow:
+        fresh = self._new(schedule, row.history, now)
         for kind in fresh.due:
-            table = wish.audit if kind is JobKind.AUDIT else wish.pull
+            table = schedule.audit if kind is JobKind.AUDIT else schedule.pull
             last = row.began.get(kind)
             if kind is JobKind.HAND_OVER or row.failures.get(kind):
                 fresh.due[kind] = row.due.get(kind, now.steady)
             elif last is not None and table is not None:
                 fresh.due[kind] = table.next_attempt(last, now, self._dice)
-        return replace(row, schedule=wish, due=fresh.due, hinted=row.hinted and wish.accepts_hints)
+        return replace(
+            row, schedule=schedule, due=fresh.due, hinted=row.hinted and schedule.accepts_hints
+        )
 
     def recompute(self, now: Now) -> None:
         """Compute all times again, after the wall clock was set."""
@@ -550,29 +552,29 @@ class Scheduler:
         if JobKind.HAND_OVER in row.due and not is_paused:
             row.due[JobKind.HAND_OVER] = now.steady
 
-    def _record_pull_end(self, row: _ScheduleRow, how: JobOutcome, now: Now) -> None:
+    def _record_pull_end(self, row: _ScheduleRow, outcome: JobOutcome, now: Now) -> None:
         """Record the reason of the next pull; a mirror's first audit follows its first pull."""
-        row.hints_from = now.steady + max(_HINT_PAUSES[how.status], how.retry_after)
-        row.retry_from = now.steady + how.retry_after
+        row.hints_from = now.steady + max(_HINT_PAUSES[outcome.status], outcome.retry_after)
+        row.retry_from = now.steady + outcome.retry_after
         row.reason = (
             PullReason.RETRY_AFTER
             if row.due[JobKind.PULL] == row.retry_from
-            else _REASONS[how.status]
+            else _REASONS[outcome.status]
         )
         row.failed = now.wall
         row.is_stopping = False
-        row.preemptions = row.preemptions + 1 if how.status is JobStatus.PREEMPTED else 0
+        row.preemptions = row.preemptions + 1 if outcome.status is JobStatus.PREEMPTED else 0
         is_first = JobKind.AUDIT not in row.began and row.due.get(JobKind.AUDIT) == inf
-        if is_first and how.status is JobStatus.DONE:
+        if is_first and outcome.status is JobStatus.DONE:
             row.due[JobKind.AUDIT] = now.steady
 
-    def _next_due(self, row: _ScheduleRow, kind: JobKind, how: JobOutcome, now: Now) -> float:
+    def _next_due(self, row: _ScheduleRow, kind: JobKind, outcome: JobOutcome, now: Now) -> float:
         table = row.schedule.audit if kind is JobKind.AUDIT else row.schedule.pull
-        if how.status is JobStatus.LOCKED:
+        if outcome.status is JobStatus.LOCKED:
             return now.steady + LOCKED_PAUSE
-        if how.status is JobStatus.PREEMPTED:
+        if outcome.status is JobStatus.PREEMPTED:
             return now.steady
-        if how.status is JobStatus.FAILED:
+        if outcome.status is JobStatus.FAILED:
             is_told = kind is JobKind.HAND_OVER
             every = table.seconds if isinstance(table, Every) and not is_told else inf
             longest = _LONGEST_HAND_OVER_PAUSE if is_told else LONGEST_PAUSE

@@ -77,12 +77,12 @@ def _read_value_file(key: str, place: str) -> str:
 
 def encode_values(values: Mapping[str, str]) -> str:
     """Return values as text to store: a secret only by its place."""
-    kept = {
+    stored = {
         key: value
         for key, value in values.items()
         if not _SECRET.search(key) or value.startswith(("env:", "file:"))
     }
-    return msgspec.json.encode(kept, order="sorted").decode()
+    return msgspec.json.encode(stored, order="sorted").decode()
 
 
 def initial_notes(url: str, values: Mapping[str, str]) -> dict[str, str]:

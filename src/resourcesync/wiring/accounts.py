@@ -72,11 +72,11 @@ class PublishableFilter:
             told: The entries.
             known: Returns the former entry, which stays in place of one that cannot be used.
         """
-        while some := list(islice(told, _BATCH)):
-            if not _fault(some):
-                yield from some
+        while batch := list(islice(told, _BATCH)):
+            if not _fault(batch):
+                yield from batch
                 continue
-            for item in some:
+            for item in batch:
                 fault = _fault([item])
                 if not fault:
                     yield item
@@ -216,15 +216,15 @@ def _open_follower(
     if asked.dry_run:
         raise ConfigurationError("another system is recorded while it is read: there is no dry run")
     path = followed.out / publishing.CATALOGUE
-    with ExitStack() as held:
-        catalogue = held.enter_context(catalogues.open_catalogue(path)) if path.is_file() else None
+    with ExitStack() as stack:
+        catalogue = stack.enter_context(catalogues.open_catalogue(path)) if path.is_file() else None
         known_url, known_values = ("", {}) if catalogue is None else read_values(catalogue)
         url = str(chosen.get("url") or known_url)
         if not url:
-            again = f"resourcesync publish {followed.address} --url https://HOST/"
+            command = f"resourcesync publish {followed.address} --url https://HOST/"
             raise ConfigurationError(
                 "the address of the resources is not known yet",
-                hint=f"{again} --out {followed.out}",
+                hint=f"{command} --out {followed.out}",
             )
         publishing.check_address(url)
         followed = replace(followed, values=followed.values or known_values)
@@ -238,9 +238,9 @@ def _open_follower(
             fetcher=partial(open_fetcher, network=followed.network, clock=clock),
             allow_empty=asked.allow_empty,
         )
-        account = held.enter_context(open_account(options))
+        account = stack.enter_context(open_account(options))
         if catalogue is None:
-            catalogue = held.enter_context(catalogues.open_catalogue(path))
+            catalogue = stack.enter_context(catalogues.open_catalogue(path))
         if not known_url:  # stored even if the first run fails
             catalogue.write_notes(initial_notes(url, followed.values))
         chosen = {**chosen, "url": url}
@@ -350,8 +350,8 @@ class _AccountFollower:
             done.scan, **{field.name: getattr(counts, field.name) for field in fields(Posted)}
         )
         omitted, omissions = self._sayable.pop_omissions()
-        told = [LeftFile(code=code, reason=reason) for code, reason in self._told]
-        left, self._warnings = (*found.left, *self._warnings, *told), []
+        notified = [LeftFile(code=code, reason=reason) for code, reason in self._told]
+        left, self._warnings = (*found.left, *self._warnings, *notified), []
         return replace(done, scan=replace(found, omitted=omitted, left=left), omissions=omissions)
 
     def _position(self) -> str:
@@ -394,24 +394,24 @@ class _AccountFollower:
         )
         self._told = ()
         with closing_changes(self._account.changes(position, wait)) as lots:
-            for told in lots:
-                if told.changes or told.position != position:
-                    done = _add_counts(done, self._record(told, allow_empty=allow_empty))
-                    position = told.position
-                for omission in told.omissions:
+            for batch in lots:
+                if batch.changes or batch.position != position:
+                    done = _add_counts(done, self._record(batch, allow_empty=allow_empty))
+                    position = batch.position
+                for omission in batch.omissions:
                     self._sayable.omit(omission)
-                self.is_over, self._told = told.is_last, told.warnings
+                self.is_over, self._told = batch.is_last, batch.warnings
                 if self._clock.monotonic() >= until:
                     break
         return done
 
-    def _record(self, told: ChangeBatch, *, allow_empty: bool) -> Posted:
+    def _record(self, batch: ChangeBatch, *, allow_empty: bool) -> Posted:
         done = self._catalogue.post(
-            self._sayable.select(iter(told.changes)),
+            self._sayable.select(iter(batch.changes)),
             self._clock.now(),
-            notes={self._position_note: told.position, **self._kept},
+            notes={self._position_note: batch.position, **self._kept},
             keeps_times=True,
-            loss=None if allow_empty or not told.changes else self._loss(),
+            loss=None if allow_empty or not batch.changes else self._loss(),
         )
         if self._left is not None:
             self._left += done.created - done.deleted
@@ -435,10 +435,12 @@ class _AccountFollower:
         if self._catalogue.note(key) != value:
             self._catalogue.write_notes({key: value})
 
-    def _require_any(self, told: Iterator[Resource], *, allow_empty: bool) -> Iterable[Resource]:
-        first = next(told, None)
+    def _require_any(
+        self, resources: Iterator[Resource], *, allow_empty: bool
+    ) -> Iterable[Resource]:
+        first = next(resources, None)
         if first is not None:
-            return chain((first,), told)
+            return chain((first,), resources)
         if allow_empty:
             return ()
         raise self._empty_account_error()
@@ -513,7 +515,7 @@ def import_into_account(
     """
     is_enough = allow_empty or not is_all
     with (
-        catalogues.read_resource_lines(lines, allow_empty=is_enough) as told,
+        catalogues.read_resource_lines(lines, allow_empty=is_enough) as resources,
         _writable(address, values, clock) as account,
         tempfile.TemporaryDirectory(prefix="resourcesync-") as folder,
     ):
@@ -521,7 +523,7 @@ def import_into_account(
         path = Path(folder, "catalogue.db")
         with PostedCatalogue(path) as catalogue:
             catalogue.fill(account.resources(), clock.now())
-            catalogue.fill(told, clock.now(), is_all=is_all)
+            catalogue.fill(resources, clock.now(), is_all=is_all)
         with closing(FileCatalogue(path, clock)) as known, known.snapshot() as snapshot:
             differing = map(_change, snapshot.edits())
             return _total(map(account.post, _change_batches(differing)))
@@ -562,9 +564,9 @@ def _change(edit: tuple[str, Resource | None]) -> Change:
 
 
 def _change_batches(changes: Iterable[Change]) -> Iterator[list[Change]]:
-    rest = iter(changes)
-    while some := list(islice(rest, catalogues.BATCH)):
-        yield some
+    remaining = iter(changes)
+    while batch := list(islice(remaining, catalogues.BATCH)):
+        yield batch
 
 
 def _total(done: Iterable[Posted]) -> Posted:

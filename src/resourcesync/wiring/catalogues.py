@@ -82,8 +82,10 @@ def import_lines(
     """
     now = clock.now()
     with _open_lines(lines) as stream, open_catalogue(path) as catalogue:
-        told = _require_any(_resources(stream, lines), lines, allow_empty=allow_empty or not is_all)
-        return catalogue.fill(told, now, is_all=is_all)
+        resources = _require_any(
+            _resources(stream, lines), lines, allow_empty=allow_empty or not is_all
+        )
+        return catalogue.fill(resources, now, is_all=is_all)
 
 
 def post_lines(path: Path, lines: str, *, clock: Clock) -> Iterator[Posted]:
@@ -184,9 +186,9 @@ def publish(
     _check_exists(path)
     for name in {"url", "described_by"} & {name for name, value in chosen.items() if value}:
         publishing.check_address(str(chosen[name]))
-    with ExitStack() as held:
-        held.enter_context(hinting_at_bad_rows(path))
-        catalogue = held.enter_context(closing(FileCatalogue(path, clock)))
+    with ExitStack() as stack:
+        stack.enter_context(hinting_at_bad_rows(path))
+        catalogue = stack.enter_context(closing(FileCatalogue(path, clock)))
         if catalogue.note(publishing.NOTE) is not None:
             raise ConfigurationError(
                 f"{path} is the catalogue of a folder", hint="resourcesync publish FOLDER"
@@ -194,7 +196,7 @@ def publish(
         known = publishing.read_settings(catalogue, SETTINGS_NOTE)
         settings = _merge_settings(path, out, known, chosen)
         root = path.parent
-        store = held.enter_context(
+        store = stack.enter_context(
             document_stores.locked_documents(root, settings.out, root, dry_run=asked.dry_run)
         )
         publishing.refuse_foreign(catalogue, store, settings, known)
@@ -202,21 +204,21 @@ def publish(
         step = check_clock(catalogue, clock.now(), asked.step)
         with catalogue.snapshot() as snapshot:
             found = ScanReport(files=snapshot.count())
-        done, told = Publication(), None
+        done, notified = Publication(), None
         if not asked.dry_run:
             catalogue.write_notes({SETTINGS_NOTE: msgspec.json.encode(settings).decode()})
             done = publisher.publish(step)
             if settings.hubs:
                 from resourcesync.wiring import notifications  # noqa: PLC0415 - few have hubs
 
-                told = notifications.notify_after(catalogue, store, settings, clock, path)
+                notified = notifications.notify_after(catalogue, store, settings, clock, path)
         return PublicationResult(
             settings=settings,
             scan=found,
             foreign_origins=_foreign_origins(catalogue, settings.url) if done.first else (),
             publication=done,
             dry_run=asked.dry_run,
-            notified=told,
+            notified=notified,
         )
 
 
@@ -225,12 +227,12 @@ def _foreign_origins(catalogue: FileCatalogue, url: str) -> tuple[str, ...]:
     home, found, start = origin(url), list[str](), ""
     with catalogue.snapshot() as snapshot:
         while len(found) < _SHOWN_ORIGINS:
-            there = next(snapshot.resources(start), None)
-            if there is None:
+            resource = next(snapshot.resources(start), None)
+            if resource is None:
                 break
-            of = origin(there.uri)
+            of = origin(resource.uri)
             found += [of] if of not in (home, *found) else []
-            start = f"{'/'.join(there.uri.split('/', 3)[:3])}0"  # "0" comes after "/"
+            start = f"{'/'.join(resource.uri.split('/', 3)[:3])}0"  # "0" comes after "/"
     return tuple(found)
 
 
@@ -255,40 +257,42 @@ def publish_lines(
     if asked.dry_run:
         raise ConfigurationError("lines are recorded as they are read: there is no dry run")
     if not (chosen.get("url") or path.exists()):
-        again = f"resourcesync publish {LINES_SCHEME}{lines} --url https://HOST/ --out {out}"
-        raise ConfigurationError("the address of the resources is not known yet", hint=again)
+        command = f"resourcesync publish {LINES_SCHEME}{lines} --url https://HOST/ --out {out}"
+        raise ConfigurationError("the address of the resources is not known yet", hint=command)
     now = clock.now()
     with _open_lines(lines) as stream, open_catalogue(path) as catalogue:
-        told = _require_any(_resources(stream, lines), lines, allow_empty=asked.allow_empty)
-        catalogue.fill(told, now)
+        resources = _require_any(_resources(stream, lines), lines, allow_empty=asked.allow_empty)
+        catalogue.fill(resources, now)
     return publish(path, out, chosen, clock=clock, asked=asked)
 
 
-def _require_any(told: Iterator[Resource], lines: str, *, allow_empty: bool) -> Iterator[Resource]:
-    first = next(told, None)
+def _require_any(
+    resources: Iterator[Resource], lines: str, *, allow_empty: bool
+) -> Iterator[Resource]:
+    first = next(resources, None)
     if first is not None:
-        return chain((first,), told)
+        return chain((first,), resources)
     if not allow_empty:
         raise ConfigurationError(
             f"{lines} has no resource",
             evidence=(("kept", "what was recorded before"),),
             hint="if it is really empty: --allow-empty",
         )
-    return told
+    return resources
 
 
 def _merge_settings(
     path: Path, out: Path | str | None, known: Settings, chosen: Mapping[str, object]
 ) -> Settings:
-    again = f"resourcesync publish {SCHEME}{path} --url https://HOST/ --out FOLDER"
+    command = f"resourcesync publish {SCHEME}{path} --url https://HOST/ --out FOLDER"
     if not (chosen.get("url") or known.url):
-        raise ConfigurationError("the address of the resources is not known yet", hint=again)
+        raise ConfigurationError("the address of the resources is not known yet", hint=command)
     if out is None and not known.url:
-        raise ConfigurationError("the folder for the documents is not known yet", hint=again)
-    unfit = sorted(_FOLDER_SETTINGS & chosen.keys())
-    if unfit:
+        raise ConfigurationError("the folder for the documents is not known yet", hint=command)
+    unsupported = sorted(_FOLDER_SETTINGS & chosen.keys())
+    if unsupported:
         raise ConfigurationError(
-            f"{unfit[0]} is for folders: a catalogue already has the entries of its resources"
+            f"{unsupported[0]} is for folders: a catalogue already has the entries of its resources"
         )
     settings = dict(chosen)
     if out is not None:

@@ -84,17 +84,17 @@ def compare_bytes(tree: Path, mirror: Path, base: str, *, shown: int = 20) -> By
             f"{mirror} is not a mirror", hint="make it one: resourcesync pull https://HOST/ DIR"
         )
     files = size = 0
-    wanted: set[str] = set()
+    expected: set[str] = set()
     differences: list[str] = []
     for path in _files(tree, {"resourcesync"}):
         place = mapping.path(base + "/".join(map(to_segment, path.split("/"))))
-        wanted.add(place)
+        expected.add(place)
         files += 1
         size += (tree / path).stat().st_size
         copy = mirror / place
         if not copy.is_file() or not filecmp.cmp(tree / path, copy, shallow=False):
             differences.append(path)
-    surplus = [path for path in _files(mirror, set()) if path not in wanted]
+    surplus = [path for path in _files(mirror, set()) if path not in expected]
     filecmp.clear_cache()
     return ByteComparison(
         files=files,
@@ -172,7 +172,7 @@ class ResourceComparison:
         Raises:
             StorageError: A temporary file failed.
         """
-        left, right = (latest_rows(spool) for spool in self._sorters)
+        left, right = (latest_rows(sorter) for sorter in self._sorters)
         for difference in compare(left, right, same=_is_never_same):
             match difference:
                 case Created(told):
@@ -221,11 +221,11 @@ def open_comparison(
         StorageError: A file or a mirror cannot be read.
         ConfigurationError: There is nothing of that name, or a setting cannot work.
     """
-    with ExitStack() as held:
-        spools = tuple(held.enter_context(_new_sorter()) for _ in range(2))
+    with ExitStack() as stack:
+        spools = tuple(stack.enter_context(_new_sorter()) for _ in range(2))
         tellings = [
-            _read_target(target, spool, network, clock)
-            for target, spool in zip((a, b), spools, strict=True)
+            _read_target(target, sorter, network, clock)
+            for target, sorter in zip((a, b), spools, strict=True)
         ]
         yield ResourceComparison(a=tellings[0], b=tellings[1], _sorters=spools)
 
@@ -240,14 +240,14 @@ def _new_sorter() -> ExternalSorter[ListingRow]:
 
 
 def _read_target(
-    target: str, spool: ExternalSorter[ListingRow], network: Network, clock: Clock
+    target: str, sorter: ExternalSorter[ListingRow], network: Network, clock: Clock
 ) -> ListingSummary:
     if not is_web_address(target) and is_mirror(Path(target)):
-        return _read_mirror(Path(target), spool)
+        return _read_mirror(Path(target), sorter)
 
-    def add(told: ListingRow) -> None:
-        plain = _normalised(told.uri)
-        spool.add(told if plain == told.uri else told._replace(uri=plain))
+    def add(row: ListingRow) -> None:
+        plain = _normalised(row.uri)
+        sorter.add(row if plain == row.uri else row._replace(uri=plain))
 
     with open_documents(target, network, clock) as (documents, first):
         return ListingReader(documents, add, network.allow_origins).read(first)
@@ -261,12 +261,12 @@ def _normalised(uri: str) -> str:
         return uri
 
 
-def _read_mirror(folder: Path, spool: ExternalSorter[ListingRow]) -> ListingSummary:
+def _read_mirror(folder: Path, sorter: ExternalSorter[ListingRow]) -> ListingSummary:
     telling = ListingSummary(documents=[str(folder)])
     with mirror_state.open_snapshot(folder / OWN_FOLDER / mirror_folder.STATE_FILE) as state:
         for copy in state.copies():
             telling.entries += 1
-            spool.add(_entry_of_copy(copy))
+            sorter.add(_entry_of_copy(copy))
     return telling
 
 

@@ -90,7 +90,7 @@ def convert(
         if len(refused) < MOST_REFUSED:
             refused.append(entry)
 
-    with _open_source(source) as stream, tempfile.TemporaryFile() as held:
+    with _open_source(source) as stream, tempfile.TemporaryFile() as converted:
         document = read_any(
             stream,
             uri=source,
@@ -103,19 +103,19 @@ def convert(
         )
         try:
             for chunk in conversion.chunks():
-                held.write(chunk)
+                converted.write(chunk)
             if document.refused and not (manner.leave_out and conversion.entries):
                 raise _unusable(source, refused, document.refused, conversion.entries)
-            held.seek(0)
+            converted.seek(0)
             if target is not None:
-                _replace(target, held)
+                _replace(target, converted)
         except OSError as error:
             raise StorageError(
                 f"the document cannot be converted here: {error.strerror}",
                 hint="make room or mend permissions, then run the same command",
             ) from error
         if target is None:
-            shutil.copyfileobj(held, sys.stdout.buffer)
+            shutil.copyfileobj(converted, sys.stdout.buffer)
             sys.stdout.buffer.flush()
         return Converted(
             conversion=conversion,
@@ -172,12 +172,12 @@ def _open_source(source: str) -> Iterator[BinaryIO]:
         yield stream
 
 
-def _replace(target: Path, held: BinaryIO) -> None:
+def _replace(target: Path, converted: BinaryIO) -> None:
     """Replace the file by a whole document."""
     descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     try:
         with os.fdopen(descriptor, "wb") as stream:
-            shutil.copyfileobj(held, stream)
+            shutil.copyfileobj(converted, stream)
             stream.flush()
             os.fsync(stream.fileno())
             os.fchmod(stream.fileno(), _mode(target))

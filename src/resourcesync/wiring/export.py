@@ -121,8 +121,11 @@ def _check_place(folder: Path, out: Path) -> None:
 @contextmanager
 def _open_copies(folder: Path, report: Reporter, clock: Clock) -> Iterator["_ExportedCopies"]:
     state_file = folder / OWN_FOLDER / STATE_FILE
-    with mirror_state.open_snapshot(state_file) as state, stores.open_copy_reader(folder) as look:
-        yield _ExportedCopies(folder, state, look, report, clock)
+    with (
+        mirror_state.open_snapshot(state_file) as state,
+        stores.open_copy_reader(folder) as inspector,
+    ):
+        yield _ExportedCopies(folder, state, inspector, report, clock)
 
 
 class _DamagedError(Exception):
@@ -136,7 +139,7 @@ class _ExportedCopies:
         self,
         folder: Path,
         state: SqliteMirrorState,
-        look: FolderCopyInspector | StoreCopyInspector,
+        inspector: FolderCopyInspector | StoreCopyInspector,
         report: Reporter,
         clock: Clock,
     ) -> None:
@@ -144,7 +147,7 @@ class _ExportedCopies:
         identity, found = memory.identity, memory.discovered
         self._folder = folder
         self._state = state
-        self._look = look
+        self._look = inspector
         self._report = report
         self._findings: list[AuditFinding] = []
         self._damaged = self._taken = self._bytes = 0

@@ -123,11 +123,11 @@ class InboundLinks:
             listed = None
             if target is not None and not _is_folder(way.uri):
                 listed = self._set_of(target)
-            held = cast("Collection[str] | None", listed)  # only `in` is used
+            members = cast("Collection[str] | None", listed)  # only `in` is used
             if way.is_header:
-                yield from judge_header_link(way.uri, target, listed=held)
+                yield from judge_header_link(way.uri, target, listed=members)
             else:
-                yield from judge_page_link(way.uri, target, in_head=way.in_head, listed=held)
+                yield from judge_page_link(way.uri, target, in_head=way.in_head, listed=members)
         self._ways.clear()
         self._sets.clear()
 

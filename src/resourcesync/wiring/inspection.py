@@ -86,12 +86,12 @@ def _descriptors() -> int | None:
 def inspect_folder(folder: Path, clock: Clock) -> FolderFacts:
     """Inspect a mirror's folder, or the nearest existing folder above its future place."""
     if not os.path.lexists(folder):
-        there = next(parent for parent in folder.absolute().parents if os.path.lexists(parent))
-        found_there = probe_file_system(there)
+        nearest = next(parent for parent in folder.absolute().parents if os.path.lexists(parent))
+        found_there = probe_file_system(nearest)
         return FolderFacts(
             folder=str(folder),
             is_mirror=False,
-            made_in=str(there),
+            made_in=str(nearest),
             refusal=found_there.refusal,
             is_case_sensitive=found_there.distinguishes_case,
             preserves_unicode_forms=found_there.preserves_unicode_forms,

@@ -96,16 +96,18 @@ def publish_table(
     _files(source.address)
     own = source.root / FOLDER.parent
     folder = InventoryFolder(source.root / FOLDER)
-    with ExitStack() as held:
+    with ExitStack() as stack:
         remembered = folder.read()
         if remembered is None:
             _merge_settings(source, Settings(), chosen)  # before a folder is made
         folder.make()
-        held.enter_context(closing(PublishLock(own / _LOCK, clock)))
+        stack.enter_context(closing(PublishLock(own / _LOCK, clock)))
         inventory = _decode_inventory(folder.read())
         known = decode_settings(inventory.settings or None)
         settings = _merge_settings(source, known, chosen)
-        store = held.enter_context(document_stores.locked_documents(source.root, settings.out, own))
+        store = stack.enter_context(
+            document_stores.locked_documents(source.root, settings.out, own)
+        )
         if _has_moved(settings, known):
             refuse_foreign(store)
             inventory = _reset_inventory(inventory)
@@ -121,10 +123,12 @@ def publish_table(
 
 
 def _check(source: TableSource, chosen: Mapping[str, object], asked: PublishRequest) -> None:
-    unfit = sorted(name for name in chosen if name not in _SUPPORTED_SETTINGS and chosen[name])
-    if unfit:
+    unsupported = sorted(
+        name for name in chosen if name not in _SUPPORTED_SETTINGS and chosen[name]
+    )
+    if unsupported:
         raise ConfigurationError(
-            f"{unfit[0]} is not for tables",
+            f"{unsupported[0]} is not for tables",
             evidence=(("fit", ", ".join(sorted(_SUPPORTED_SETTINGS))),),
             hint="publish a catalogue instead, which supports this: ndjson:FILE",
         )
@@ -155,9 +159,9 @@ def _check_values(values: Mapping[str, str]) -> None:
 def _merge_settings(source: TableSource, known: Settings, chosen: Mapping[str, object]) -> Settings:
     if known.originals and known.originals != source.address:
         _log.info("the table was %s before", known.originals)
-    again = f"resourcesync publish {source.address} --url https://HOST/ --out {source.out}"
+    command = f"resourcesync publish {source.address} --url https://HOST/ --out {source.out}"
     if not (chosen.get("url") or known.url):
-        raise ConfigurationError("the address of the resources is not known yet", hint=again)
+        raise ConfigurationError("the address of the resources is not known yet", hint=command)
     values = tuple(sorted(source.values.items())) or known.originals_with
     return publishing.merge_settings(
         source.root,
@@ -244,10 +248,10 @@ def _files(address: str) -> list[Path]:
 
 def _parts(folder: Path) -> list[Path]:
     try:
-        told = msgspec.json.decode((folder / _COPIES).read_bytes(), type=_CopyManifest)
+        manifest = msgspec.json.decode((folder / _COPIES).read_bytes(), type=_CopyManifest)
     except (OSError, msgspec.MsgspecError) as error:
         raise StorageError(f"cannot read {folder / _COPIES}: {error}") from error
-    return [folder / Path(str(part["name"])).name for part in told.parts]
+    return [folder / Path(str(part["name"])).name for part in manifest.parts]
 
 
 def _is_hidden(path: Path) -> bool:
@@ -257,8 +261,8 @@ def _is_hidden(path: Path) -> bool:
 def _signature(files: Sequence[Path], values: Mapping[str, str]) -> str:
     """Return a signature of the content of files, and of the columns that are read."""
     try:
-        found = [(str(file), (looked := file.stat()).st_size, looked.st_mtime_ns) for file in files]
+        found = [(str(file), (status := file.stat()).st_size, status.st_mtime_ns) for file in files]
     except OSError as error:
         raise StorageError(f"cannot read {error.filename}: {error.strerror}") from error
-    told = json.dumps([found, sorted(values.items())])
-    return hashlib.sha256(told.encode()).hexdigest()
+    signature = json.dumps([found, sorted(values.items())])
+    return hashlib.sha256(signature.encode()).hexdigest()

@@ -94,23 +94,23 @@ def write_lists(unit: ListUnit, share: HostShare) -> UnitOutcome:
     """
     del share  # no requests are sent
     if read_outcome(unit) is None:
-        shelf = DocumentWriter(
+        writer = DocumentWriter(
             document_stores.shared_documents_at(unit.place),
             SourceNaming(base_uri=unit.base_uri),
             {},
         )
-        sheets = _write_sheets(unit, shelf)
+        sheets = _write_sheets(unit, writer)
         write_file(Path(unit.outcome), msgspec.json.encode(sheets))
     return UnitOutcome(name=unit.name, rows=unit.stop - unit.start)
 
 
-def _write_sheets(unit: ListUnit, shelf: DocumentWriter) -> list[RowDocument]:
+def _write_sheets(unit: ListUnit, writer: DocumentWriter) -> list[RowDocument]:
     path = Path(unit.file)
     if unit.changes is None:
         rows = read_resources(path, unit.start, unit.stop)
-        return write_pages(shelf, rows, path.name, unit.start, at=unit.at, limits=unit.limits)
+        return write_pages(writer, rows, path.name, unit.start, at=unit.at, limits=unit.limits)
     told = read_changes(path, unit.start, unit.stop)
-    return write_changes(shelf, told, unit.changes, unit.start, limits=unit.limits)
+    return write_changes(writer, told, unit.changes, unit.start, limits=unit.limits)
 
 
 def read_outcome(unit: ListUnit) -> list[RowDocument] | None:
@@ -373,15 +373,15 @@ class TablePublication:
     def _conclude(self, after: Inventory, base_uri: str, described_by: str) -> None:
         """Write the documents above the lists, store the state, and remove obsolete files."""
         store, now = self._place.store, to_microseconds(self._clock.now())
-        shelf = DocumentWriter(store, SourceNaming(base_uri=base_uri), after.documents)
-        heads = write_heads(shelf, after, described_by)
-        self._written += shelf.written
+        writer = DocumentWriter(store, SourceNaming(base_uri=base_uri), after.documents)
+        heads = write_heads(writer, after, described_by)
+        self._written += writer.written
         listed = {document.name for document in (*after.pages, *after.lists)}
-        known = {**self._inventory.documents, **shelf.known}
+        known = {**self._inventory.documents, **writer.known}
         found = garbage.find_orphans(store, listed | heads, known, after.orphans, now)
         after = replace(
             after,
-            heads={name: shelf.known[name] for name in sorted(heads)},
+            heads={name: writer.known[name] for name in sorted(heads)},
             orphans=garbage.remove_orphans(store, found, now),
         )
         if after != self._stored:
@@ -453,9 +453,9 @@ class TablePublication:
         When that is impossible because the table is gone, a new Resource List is written.
         """
         inventory = self._inventory
-        shelf = DocumentWriter(self._place.store, self._naming, inventory.documents)
+        writer = DocumentWriter(self._place.store, self._naming, inventory.documents)
         sheets = (*inventory.pages, *inventory.lists)
-        harmed = [sheet for sheet in sheets if not shelf.is_unharmed(sheet.name)]
+        harmed = [sheet for sheet in sheets if not writer.is_unharmed(sheet.name)]
         rows = {change.file: change for change in inventory.changes}
         ours = {inventory.table, *rows}
         units = [
@@ -468,7 +468,7 @@ class TablePublication:
         lost = {document.name for document in harmed} - mended.keys()
         if any(document.name in lost for document in inventory.lists):
             raise _table_lost_error()
-        known = {**shelf.known, **mended}
+        known = {**writer.known, **mended}
         self._inventory = replace(
             inventory,
             pages=()
@@ -497,15 +497,15 @@ class TablePublication:
             outcome=str(folder.outcome(_REPAIR, name).absolute()),
         )
 
-    def _report(self, taken: ImportCounts, *, is_first: bool) -> PublicationResult:
+    def _report(self, counts: ImportCounts, *, is_first: bool) -> PublicationResult:
         created, updated, deleted, _ = self._counts
-        omissions = [Omission(name=uri[:300], reason=fault) for uri, fault in taken.faults]
-        if taken.repeated:
-            told = f"{taken.repeated:,} rows have a URI of another row: the newest row counts"
-            omissions.append(Omission(name="the table", reason=told))
+        omissions = [Omission(name=uri[:300], reason=fault) for uri, fault in counts.faults]
+        if counts.repeated:
+            message = f"{counts.repeated:,} rows have a URI of another row: the newest row counts"
+            omissions.append(Omission(name="the table", reason=message))
         return PublicationResult(
             settings=self._settings,
-            scan=ScanReport(files=self._inventory.rows, omitted=taken.refused + taken.repeated),
+            scan=ScanReport(files=self._inventory.rows, omitted=counts.refused + counts.repeated),
             publication=Publication(
                 written=tuple(self._written),
                 created=created,

@@ -100,17 +100,17 @@ def import_inventory_table(
     into = folder.rows(_table_of(stamp))
     last = folder.rows(inventory.table) if inventory.table and not is_anew else None
     with open_duckdb(folder.spill, table.memory) as connection:
-        taken = import_table(connection, table.source, last, into, fault=_fault)
+        imported = import_table(connection, table.source, last, into, fault=_fault)
         if table.read_signature() != table.signature:
             raise _modified_error()
-        if not taken.rows and not asked.allow_empty:
+        if not imported.rows and not asked.allow_empty:
             raise _empty_table_error()
         if last is None:
-            return TableUpdate(stamp=stamp, table=into.name, imported=taken)
+            return TableUpdate(stamp=stamp, table=into.name, imported=imported)
         found = compare_tables(connection, last, into, folder.rows(_changes_of(stamp)))
     if not asked.allow_empty and found.deleted > max(_FEW_GONE, inventory.rows // 2):
         raise _too_many_gone_error(found.deleted, inventory.rows)
-    return TableUpdate(stamp=stamp, table=into.name, imported=taken, differences=found)
+    return TableUpdate(stamp=stamp, table=into.name, imported=imported, differences=found)
 
 
 def _table_of(stamp: int) -> str:

@@ -84,9 +84,9 @@ def open_account(options: AccountOptions) -> Iterator["MirrorAccount"]:
     unknown = sorted(options.values.keys() - {"hops"})
     which = options.values.get("hops", "original")
     if unknown or which not in ("original", "all"):
-        told = unknown[0] if unknown else f"hops={which}"
+        option = unknown[0] if unknown else f"hops={which}"
         raise ConfigurationError(
-            f"--with {told}: a mirror has no such setting", hint="hops=original or hops=all"
+            f"--with {option}: a mirror has no such setting", hint="hops=original or hops=all"
         )
     folder = folder_of(options.address)
     if not is_mirror(folder):
@@ -148,9 +148,9 @@ class MirrorAccount:
             StateError: The state is damaged.
         """
         with mirror_state.open_snapshot(self._path) as state:
-            teller = _EntryBuilder(state, self._base, all_hops=self._all_hops)
+            builder = _EntryBuilder(state, self._base, all_hops=self._all_hops)
             for copy in state.copies():
-                resource = teller.resource(copy)
+                resource = builder.resource(copy)
                 if resource is not None:
                     yield resource
 
@@ -192,19 +192,19 @@ class MirrorAccount:
 
     def _latest_changes(self, rows: Sequence[LoggedChange]) -> list[Change]:
         """Return the last change of each copy, as it is now."""
-        teller = _EntryBuilder(self._state, self._base, all_hops=self._all_hops)
+        builder = _EntryBuilder(self._state, self._base, all_hops=self._all_hops)
         last: dict[str, LoggedChange] = {}
         for row in rows:
             if row.kind == MirrorChangeKind.TOUCHED and not self._has_new_links(row):
                 continue
             last.pop(row.uri, None)
             last[row.uri] = row
-        told = [teller.change(row) for row in last.values()]
+        changes = [builder.change(row) for row in last.values()]
         appeared = [row.uri for row in rows if row.kind in _APPEARED]
         if appeared and self._state.has_entries():
             linking = [name for name in self._state.entries_linking(appeared) if name not in last]
-            told += [teller.updated(uri, rows[-1].time) for uri in linking]
-        return [change for change in told if change is not None]
+            changes += [builder.updated(uri, rows[-1].time) for uri in linking]
+        return [change for change in changes if change is not None]
 
     def _has_new_links(self, row: LoggedChange) -> bool:
         return self._state.entry_changed(row.uri) == row.seq

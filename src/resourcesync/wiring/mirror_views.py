@@ -230,8 +230,8 @@ def _probe_file(folder: Path, known: Explanation) -> None:
         return
     root = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        with closing(FolderCopyInspector(root)) as look:
-            signature = look.signature(known.path)
+        with closing(FolderCopyInspector(root)) as inspector:
+            signature = inspector.signature(known.path)
     finally:
         os.close(root)
     known.is_present = signature is not None

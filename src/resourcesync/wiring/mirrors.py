@@ -96,8 +96,10 @@ def open_strategy(
     address = source or ("" if known is None else known.source)
     site = work_units.Site(source=address, store=stores.store_of(home.folder), network=network)
     own = home.folder / OWN_FOLDER
-    with table_mirror.open_table_strategy(state, own, site, home.workers, clock, report) as ways:
-        yield ways
+    with table_mirror.open_table_strategy(
+        state, own, site, home.workers, clock, report
+    ) as strategy:
+        yield strategy
 
 
 _CATALOGUE = "catalogue.db"
@@ -247,7 +249,7 @@ class Network:
         home = origin_of(source) if source else ""
         origins = (home, *map(origin_of, self.allow_origins))
         trusted = frozenset(origin for origin in origins if origin.startswith(_HTTP))
-        has_secret = any(told.fields for told in self.credentials if not told.origin)
+        has_secret = any(fields.fields for fields in self.credentials if not fields.origin)
         if home and home not in trusted and (self.headers or has_secret):
             raise ConfigurationError(
                 f"header fields are for http and https; the Source is {home}",
@@ -287,10 +289,10 @@ class Network:
     def _fields(self, home: str) -> dict[str, tuple[tuple[str, str], ...]]:
         """Return the header fields for each origin; two secrets for one field are a mistake."""
         fields: dict[str, tuple[tuple[str, str], ...]] = {}
-        for told in (Credentials(fields=self.headers), *self.credentials):
-            to = origin_of(told.origin) if told.origin else home
-            if to and told.fields:
-                fields[to] = (*fields.get(to, ()), *told.fields)
+        for credentials in (Credentials(fields=self.headers), *self.credentials):
+            to = origin_of(credentials.origin) if credentials.origin else home
+            if to and credentials.fields:
+                fields[to] = (*fields.get(to, ()), *credentials.fields)
         for to, pairs in fields.items():
             names = [name.lower() for name, _ in pairs]
             if names.count("authorization") > 1:
@@ -385,7 +387,7 @@ def open_destination(
                 fetcher,
                 traffic,
             ),
-            open_strategy(mirror, home, source, network, timed, report) as ways,
+            open_strategy(mirror, home, source, network, timed, report) as strategy,
         ):
             yield Destination(
                 Dependencies(
@@ -396,14 +398,14 @@ def open_destination(
                     clock=timed,
                     report=report,
                     purge=copies.purge,
-                    traffic=traffic if ways is None else ways.with_workers(traffic),
+                    traffic=traffic if strategy is None else strategy.with_workers(traffic),
                     **_local_dependencies(home.folder, mirror, local, in_folder=copies is local),
                     is_case_sensitive=copies is not local
                     or _has_distinct_names(home.folder, state),
                     patches=plugins.patch_formats(),
                     mappers=plugins.mapper,
                     is_expected=is_expected,
-                    strategy=ways,
+                    strategy=strategy,
                 )
             )
 

@@ -124,12 +124,12 @@ def notify(
     notices = list(outbox.notices(known))
     if not notices:
         return Notified()
-    told = _send(notices, clock, read_key(folder))
+    outcomes = _send(notices, clock, read_key(folder))
     for hub in settings.hubs:
-        if not any(outcome.problem for outcome in told if outcome.notice.hub == hub):
+        if not any(outcome.problem for outcome in outcomes if outcome.notice.hub == hub):
             known[hub] = outbox.present
     _write_positions(catalogue, known)
-    return Notified(sent=tuple(told), changes=outbox.changes, documents=outbox.documents)
+    return Notified(sent=tuple(outcomes), changes=outbox.changes, documents=outbox.documents)
 
 
 def notify_after(

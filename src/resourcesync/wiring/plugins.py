@@ -244,8 +244,10 @@ def _plugins_in(group: str) -> list[Plugin]:
     from importlib.metadata import entry_points  # noqa: PLC0415 - reads much, and rarely needed
 
     ours = _BUILT_IN[group]
-    others = [_plugin(point) for point in entry_points(group=group) if point.name not in ours]
-    return [*(_built_in_plugin(group, name) for name in ours), *others]
+    entry_point_plugins = [
+        _plugin(point) for point in entry_points(group=group) if point.name not in ours
+    ]
+    return [*(_built_in_plugin(group, name) for name in ours), *entry_point_plugins]
 
 
 def _built_in_plugin(group: str, name: str) -> Plugin:

@@ -253,18 +253,20 @@ def publish_tree(
         raise ConfigurationError(f"{root} is not a folder", hint="name the folder to publish")
     asked = asked or PublishRequest()
     _check(root, chosen)
-    with ExitStack() as held:
-        catalogue = held.enter_context(_catalogue(root, clock, dry_run=asked.dry_run))
+    with ExitStack() as stack:
+        catalogue = stack.enter_context(_catalogue(root, clock, dry_run=asked.dry_run))
         known = read_settings(catalogue, NOTE)
         settings = merge_settings(root, known, chosen)
         originals.check_originals(settings, known)
         if settings.robots:
             _check_robots(root, settings)
         own = (root / CATALOGUE).parent
-        store = held.enter_context(locked_documents(root, settings.out, own, dry_run=asked.dry_run))
+        store = stack.enter_context(
+            locked_documents(root, settings.out, own, dry_run=asked.dry_run)
+        )
         refuse_foreign(catalogue, store, settings, known)
         reread = catalogue.note(_REREAD)
-        found = held.enter_context(originals.open_originals(root, settings, clock, reread))
+        found = stack.enter_context(originals.open_originals(root, settings, clock, reread))
         tree = _TreePublication(root, settings, catalogue, store, found, clock)
         return tree.publish(asked, anew=settings.entries != known.entries)
 
@@ -313,7 +315,7 @@ class _TreePublication:
             allow_empty=asked.allow_empty,
             settle=self._past.flush,
         )
-        done, dumped, told = Publication(), None, None
+        done, dumped, notified = Publication(), None, None
         if not asked.dry_run:
             note = msgspec.json.encode(self._settings).decode()
             self._catalogue.write_notes({NOTE: note, _REREAD: self._reread})
@@ -322,7 +324,7 @@ class _TreePublication:
             finally:  # the lists are published even if something could not be packed
                 done = self._publisher.publish(step, anew=anew, now=now)
             self._past.conclude(packed=asked.dumps is not None and asked.dumps.changes)
-            told = self._notify()
+            notified = self._notify()
         omissions = filter(_is_reported, self._originals.omissions())
         return PublicationResult(
             settings=self._settings,
@@ -332,7 +334,7 @@ class _TreePublication:
             dry_run=asked.dry_run,
             dumped=dumped,
             retained=self._past.counts,
-            notified=told,
+            notified=notified,
         )
 
     def _dump(self, asked: "DumpRequest | None") -> "DumpOutcome | None":

@@ -94,10 +94,10 @@ class PushState:
             )
 
         base = callback if callback.endswith("/") else f"{callback}/"
-        with ExitStack() as held:
+        with ExitStack() as stack:
             self.folder.mkdir(parents=True, exist_ok=True)
-            held.enter_context(_exclusive_lock(self.path.with_suffix(".lock")))
-            store = held.enter_context(closing(FileFollowers(self.path)))
+            stack.enter_context(_exclusive_lock(self.path.with_suffix(".lock")))
+            store = stack.enter_context(closing(FileFollowers(self.path)))
             store.take_over(self.folder / _SHARED, is_ours)
             yield store
 

@@ -91,11 +91,11 @@ class Sample:
             last = _later(seen, changes.pop(seen.listed.uri, None))
             if last is not None:
                 found.append(last)
-        rest = [seen.listed for seen in changes.values()]
+        remaining = [seen.listed for seen in changes.values()]
         if self._size.count is None:
-            return found + [listed for listed in rest if self._is_drawn()]
-        both = found + rest
-        return self._random.sample(both, min(self._size.count, len(both)))
+            return found + [listed for listed in remaining if self._is_drawn()]
+        merged = found + remaining
+        return self._random.sample(merged, min(self._size.count, len(merged)))
 
 
 def _later(resource: _SampledEntry, change: _SampledEntry | None) -> ListedResource | None:

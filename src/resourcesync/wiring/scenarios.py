@@ -447,9 +447,9 @@ def _scaled(origin: OriginSettings, scale: float) -> OriginSettings:
     )
 
 
-def _scale_count(many: int, scale: float) -> int:
+def _scale_count(count: int, scale: float) -> int:
     """Return the scaled number of things; none only of none."""
-    return max(1, round(many * scale)) if many > 0 else many
+    return max(1, round(count * scale)) if count > 0 else count
 
 
 def _plain(value: str) -> object:

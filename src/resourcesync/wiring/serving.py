@@ -88,16 +88,16 @@ def timegate_links(url: str, is_published: Callable[[str], bool], links: LinksOf
     names = VersionNames(naming=naming)
 
     def more(path: str) -> Sequence[str]:
-        others = links(path)
+        fields = links(path)
         is_none = (
             path.startswith(_NON_RESOURCES)
             or path == document_stores.ROBOTS_FILE
             or is_sitemap(path)
         )
         if is_none or not is_published(path):
-            return others
+            return fields
         gate = names.timegate(_uri_of(naming, path))
-        return (*others, f'<{gate}>; rel="timegate"')
+        return (*fields, f'<{gate}>; rel="timegate"')
 
     return more
 

@@ -177,27 +177,27 @@ def plan_sets(folder: Path, wish: SetRequest, *, network: Network, clock: Clock)
     )
 
 
-def _address(folder: Path, known: FollowedSets | None, wish: SetRequest) -> str:
+def _address(folder: Path, known: FollowedSets | None, request: SetRequest) -> str:
     if known is None and knows_source(folder):
         raise ConfigurationError(
             f"{folder} is a mirror of one set",
             evidence=(("kept", "nothing was changed"),),
             hint="pull several sets into another folder",
         )
-    if known is None and wish.source is None:
+    if known is None and request.source is None:
         raise not_a_mirror_error(folder)
-    if known is not None and wish.source not in (None, known.source):
+    if known is not None and request.source not in (None, known.source):
         raise ConfigurationError(
             f"{folder} is a mirror of another Source",
-            evidence=(("here", known.source), ("asked", wish.source or "")),
+            evidence=(("here", known.source), ("asked", request.source or "")),
             hint="pull into another folder",
         )
-    return known.source if known is not None else wish.source or ""
+    return known.source if known is not None else request.source or ""
 
 
-def _is_discovery_due(known: FollowedSets, wish: SetRequest, *, every: bool, now: int) -> bool:
+def _is_discovery_due(known: FollowedSets, request: SetRequest, *, every: bool, now: int) -> bool:
     begins = every and not known.every
-    return bool(wish.names) or begins or (every and not 0 <= now - known.looked < _DAY)
+    return bool(request.names) or begins or (every and not 0 <= now - known.looked < _DAY)
 
 
 def _fetch_sets(address: str, network: Network, clock: Clock) -> tuple[OfferedSet, ...]:
@@ -208,12 +208,12 @@ def _fetch_sets(address: str, network: Network, clock: Clock) -> tuple[OfferedSe
 
 
 def _select_sets(
-    offered: Sequence[OfferedSet], folder: Path, address: str, wish: SetRequest
+    offered: Sequence[OfferedSet], folder: Path, address: str, request: SetRequest
 ) -> tuple[str, ...]:
     """Return the sets that are requested by name, or all of them."""
-    if not wish.names:
+    if not request.names:
         return tuple(offered_set.uri for offered_set in offered)
-    choices = (SetChoice(requested=name, folder=str(folder)) for name in wish.names)
+    choices = (SetChoice(requested=name, folder=str(folder)) for name in request.names)
     return tuple(dict.fromkeys(choose(offered, choice, address).uri for choice in choices))
 
 
@@ -233,16 +233,16 @@ def _with_folders(
         for followed_set in known
         if followed_set.uri in still or is_mirror(folder / followed_set.folder)
     }
-    taken = {followed_set.folder.lower() for followed_set in sets.values()}
+    used = {followed_set.folder.lower() for followed_set in sets.values()}
     names = dict(zip((offered_set.uri for offered_set in offered), names_of(offered), strict=True))
     for uri in chosen:
         if uri in sets:
             continue
         name, number = names[uri], 1
-        while name.lower() in taken:
+        while name.lower() in used:
             number += 1
             name = f"{names[uri]}-{number}"
-        taken.add(name.lower())
+        used.add(name.lower())
         sets[uri] = FollowedSet(uri=uri, folder=name)
     if len(sets) > MAX_SETS:
         raise ConfigurationError(

@@ -49,7 +49,7 @@ def results_folder(out: Path) -> Iterator[Path]:
         StorageError: It cannot be made or written.
     """
     work = out / _UNFINISHED
-    held = _lock_folder(out, work)
+    descriptor = _lock_folder(out, work)
     try:
         _check_target(out)  # again: another run may have finished meanwhile
         _clear(work)
@@ -57,7 +57,7 @@ def results_folder(out: Path) -> Iterator[Path]:
         _move_results(work, out)
     finally:
         shutil.rmtree(work, ignore_errors=True)
-        os.close(held)
+        os.close(descriptor)
 
 
 def _lock_folder(out: Path, work: Path) -> int:
@@ -66,19 +66,19 @@ def _lock_folder(out: Path, work: Path) -> int:
         out.mkdir(parents=True, exist_ok=True)
         _check_target(out)
         work.mkdir(exist_ok=True)
-        held = os.open(work, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        descriptor = os.open(work, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except OSError as error:
         raise _folder_error(out, error) from error
     try:
-        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
-        os.close(held)
+        os.close(descriptor)
         raise LockedError(
             f"another run is writing into {out}", hint="wait for it to end, or name another folder"
         ) from error
     except OSError:  # a file system without locks on folders, such as NFS
         pass
-    return held
+    return descriptor
 
 
 def _check_target(out: Path) -> None:
@@ -217,10 +217,10 @@ def plan_runs(
             "destinations cannot be swept as a whole",
             hint="sweep a key of them, such as destination.every; or give each of them a table",
         )
-    many = math.prod(map(len, swept.values())) * repeat
-    if many > _MOST_RUNS:
+    count = math.prod(map(len, swept.values())) * repeat
+    if count > _MOST_RUNS:
         raise ConfigurationError(
-            f"these are {many:,} runs; at most {_MOST_RUNS:,} are possible",
+            f"these are {count:,} runs; at most {_MOST_RUNS:,} are possible",
             hint="sweep fewer values, or use fewer seeds",
         )
     return list(_tasks(dict(written), swept, repeat, seed))
@@ -244,9 +244,9 @@ def simulate_runs(
         None if events is None else events / f"{place:06d}.ndjson" for place in range(len(tasks))
     ]
     workers = min(len(tasks), jobs or processors())
-    with ExitStack() as held:
+    with ExitStack() as stack:
         with _deferred_signals(signal.SIGTERM):
-            within = held.enter_context(make_folders())
+            within = stack.enter_context(make_folders())
         if workers <= 1:
             for task, log in zip(tasks, logs, strict=True):
                 yield _run_one(task, log, within)
@@ -369,9 +369,9 @@ def _with_seed(scenario: Scenario, seed: int) -> Scenario:
     destinations = tuple(
         replace(destination, phase=luck.random()) for destination in scenario.destinations
     )
-    told = replace(scenario, seed=seed, destinations=destinations)
-    bounds.check(told)
-    return told
+    seeded = replace(scenario, seed=seed, destinations=destinations)
+    bounds.check(seeded)
+    return seeded
 
 
 def _run_one(task: PlannedSimulation, path: Path | None, within: TemporaryFolders) -> SimulationRun:

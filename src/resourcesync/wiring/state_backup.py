@@ -96,8 +96,8 @@ def _is_backed_up(state: MirrorStateStore, change: int, now: int) -> bool:
 
 def _put(store: Store, stream: BinaryIO, length: int, digest: Digest) -> None:
     with guard_store("storing the mirror's state there"):
-        there = store.stat(BACKUP_KEY)
-        replaces = None if there is None else there.version
+        stored = store.stat(BACKUP_KEY)
+        replaces = None if stored is None else stored.version
         if store.put(BACKUP_KEY, ObjectContent(stream, length, (digest,)), replaces) is None:
             raise LockedError(
                 "another machine stored a mirror's state in the store",
@@ -123,12 +123,12 @@ def restore(store: Store, folder: Path) -> bool:
     if is_mirror(folder):
         return False
     own = folder / OWN_FOLDER
-    with ExitStack() as held, guard_store("reading the mirror's state there"):
-        there, stream = store.stat(BACKUP_KEY), store.open(BACKUP_KEY)
+    with ExitStack() as stack, guard_store("reading the mirror's state there"):
+        stored, stream = store.stat(BACKUP_KEY), store.open(BACKUP_KEY)
         if stream is None:
             return False
-        held.enter_context(stream)
-        most = _MIN_LIMIT + _MOST_GROWTH * (0 if there is None else there.length)
+        stack.enter_context(stream)
+        most = _MIN_LIMIT + _MOST_GROWTH * (0 if stored is None else stored.length)
         make_folder(own, 0o700)
         place = own / f"restored-{secrets.token_hex(8)}"
         try:

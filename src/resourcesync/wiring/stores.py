@@ -247,8 +247,8 @@ def open_copy_reader(folder: Path) -> Iterator["FolderCopyInspector | StoreCopyI
         return
     root = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        with closing(FolderCopyInspector(root)) as look:
-            yield look
+        with closing(FolderCopyInspector(root)) as inspector:
+            yield inspector
     finally:
         os.close(root)
 

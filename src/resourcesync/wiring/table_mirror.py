@@ -108,9 +108,9 @@ class TableInStore:
         )
         if self._state.parts or before:
             self._write_manifest(self._state.parts)
-        kept = {*self._state.drop_old_parts(before), *state_backup.parts_named(self._state)}
+        retained = {*self._state.drop_old_parts(before), *state_backup.parts_named(self._state)}
         for name in list(self._parts.names("")):
-            if name not in kept | before | {_LIST}:
+            if name not in retained | before | {_LIST}:
                 self._parts.remove(name)
 
     def dissolve(self, keep: Callable[[], None]) -> None:
@@ -138,9 +138,9 @@ class TableInStore:
             file.unlink(missing_ok=True)
 
     def _write_manifest(self, parts: Sequence[TablePart]) -> None:
-        told = {"format": "parquet", "parts": [part._asdict() for part in parts]}
+        manifest = {"format": "parquet", "parts": [part._asdict() for part in parts]}
         with tempfile.NamedTemporaryFile(dir=self._own / "tmp", suffix=".json") as file:
-            file.write(json.dumps(told, ensure_ascii=False, indent=1).encode())
+            file.write(json.dumps(manifest, ensure_ascii=False, indent=1).encode())
             file.flush()
             self._parts.send(_LIST, file.name)
 
@@ -197,10 +197,10 @@ def open_table_strategy(
     table = TableInStore(state, store, own)
     table.fetch_parts()
     table.fold()
-    with ExitStack() as held:
-        folder = held.enter_context(tempfile.TemporaryDirectory(dir=own / "tmp"))
-        hands = _LazyEngine(workers, site, clock, held, report)
-        crew = WorkerContext(
+    with ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory(dir=own / "tmp"))
+        hands = _LazyEngine(workers, site, clock, stack, report)
+        context = WorkerContext(
             read=lambda some: hands.run_units(work_units.read_list, some),
             fetch=lambda some: hands.run_units(work_units.fetch_slice, some),
             unpack=lambda some: hands.run_units(work_units.unpack_package, some),
@@ -212,8 +212,8 @@ def open_table_strategy(
             site=site,
             slice_rows=workers.slice_rows,
         )
-        SliceQueue(crew, clock, report).recover()
-        yield TableSyncStrategy(crew)
+        SliceQueue(context, clock, report).recover()
+        yield TableSyncStrategy(context)
         table.fold()  # after a failure, the next opening merges the changes
 
 

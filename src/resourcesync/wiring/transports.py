@@ -60,8 +60,8 @@ def open_fetcher(
     settings = settings_of(address)
     dice = Random()  # noqa: S311 - jitter
 
-    def shortened(origin: str, asked: float) -> None:
-        report("warning", _crawl_delay_warning(origin, asked))
+    def shortened(origin: str, delay: float) -> None:
+        report("warning", _crawl_delay_warning(origin, delay))
 
     with closing(CurlFetcher(settings, clock, dice, known_rules, shortened)) as http:
 
@@ -81,14 +81,14 @@ def open_fetcher(
             yield fetcher, lambda: _add_traffic(by_http(), fetcher.traffic)
 
 
-def _crawl_delay_warning(origin: str, asked: float) -> dict[str, object]:
+def _crawl_delay_warning(origin: str, delay: float) -> dict[str, object]:
     fields: dict[str, object] = {
         "code": "crawl-delay",
-        "message": f"robots.txt of {origin} asks for {asked:g} s between two requests;"
+        "message": f"robots.txt of {origin} asks for {delay:g} s between two requests;"
         f" the delay is limited to {LONGEST_DELAY:g} s",
     }
-    if asked <= _LONGEST_NAMED:
-        per_hour = floor(3_600_000_000 / asked) / 1_000_000
+    if delay <= _LONGEST_NAMED:
+        per_hour = floor(3_600_000_000 / delay) / 1_000_000
         fields["hint"] = f"to wait as long as it asks: --rate {per_hour:.6g}/h"
     return fields
 
@@ -166,10 +166,10 @@ class StoredRobotsRules:
             text = "\0" * (_MAX_RULES_LENGTH + 1)
         if len(text) <= _MAX_RULES_LENGTH:
             known[origin] = to_microseconds(self._clock.now()), text
-        kept = dict(list(known.items())[-_MAX_ORIGINS:])
+        rules = dict(list(known.items())[-_MAX_ORIGINS:])
         try:
             self._state.commit(
-                StateTransaction(notes={_ROBOTS_NOTE: msgspec.json.encode(kept).decode()})
+                StateTransaction(notes={_ROBOTS_NOTE: msgspec.json.encode(rules).decode()})
             )
         except ResourceSyncError as error:  # a full disk also stops the downloads
             _logger.warning("cannot store the robots.txt rules: %s", error)

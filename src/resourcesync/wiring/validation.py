@@ -402,18 +402,18 @@ class Validator:
         if not is_web_address(target) and (recorded := recorded_message(Path(target))):
             yield from self._judge_recorded(target, recorded)
             return
-        with ExitStack() as held:
+        with ExitStack() as stack:
             fetcher: Fetcher | None = None
             documents: DocumentProvider
             if is_web_address(target):
                 opened = open_fetcher(target, self._network, self._clock)
-                fetcher = held.enter_context(opened)
+                fetcher = stack.enter_context(opened)
                 documents, first = network_documents(fetcher), target
             else:
                 opening = open_documents(target, self._network, self._clock)
-                documents, first = held.enter_context(opening)
+                documents, first = stack.enter_context(opening)
             store = MarkStore(TemporaryFile)
-            held.callback(store.close)
+            stack.callback(store.close)
             random = Random()  # noqa: S311 - a sample, no secret
             sample = Sample(judgement.sample, random) if judgement.sample and fetcher else None
             walk = DocumentWalk(
@@ -487,8 +487,8 @@ class Validator:
         On this machine they are all opened, over the network as many as the sample allows.
         """
         manifests: list[DocumentSummary] = []
-        wanted, unopened = walk.packages(self._judgement.sample)
-        for listed in wanted:
+        size, unopened = walk.packages(self._judgement.sample)
+        for listed in size:
             try:
                 manifest = yield from self._judge_package(walk, listed.uri, listed)
             except (SourceError, StorageError) as error:
@@ -522,9 +522,9 @@ class Validator:
             yield walk.with_local_path(finding)
         if walk.is_cut or walk.has_dropped_targets:
             yield CutShort(target, len(walk.summaries), all_read=not walk.is_cut)
-        others = linked_documents(walk.summaries[0])
-        if others and not whole and not walk.is_local:
-            yield StandaloneDocument(target, len(others))
+        linked = linked_documents(walk.summaries[0])
+        if linked and not whole and not walk.is_local:
+            yield StandaloneDocument(target, len(linked))
 
     def _first_uri(self, documents: DocumentProvider, address: str) -> str:
         """Return the address of the first document, even if it is broken."""

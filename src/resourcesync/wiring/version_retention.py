@@ -224,8 +224,8 @@ class StoredTreeVersions(TreeVersions):
     def _earliest_needed(self, now: int) -> int:
         """Return the earliest time of versions that lists, archived or not, or dumps still need."""
         plan, dumps = read_plan(self._catalogue), read_dumps(self._catalogue)
-        told = [now]
+        moments = [now]
         if plan is not None:
-            told += [plan.start, *(span.start for span in plan.retired)]
-            told += [superseded_list.at for superseded_list in plan.superseded]
-        return min(*told, *(change.until for change in dumps.changes[-1:]))
+            moments += [plan.start, *(span.start for span in plan.retired)]
+            moments += [superseded_list.at for superseded_list in plan.superseded]
+        return min(*moments, *(change.until for change in dumps.changes[-1:]))

@@ -126,13 +126,13 @@ def audit_mirror(
 
     def report(event: str, fields: Mapping[str, object]) -> None:
         if event == "finding":
-            kept.add(fields)
+            findings.add(fields)
 
     opened = mirrors.open_destination(folder, network=network, report=report, clock=clock)
-    with opened as destination, mirrors.audit_files(folder).write_findings() as kept:
+    with opened as destination, mirrors.audit_files(folder).write_findings() as findings:
         found = destination.audit(method=how.method, rolling=how.rolling, kept=0)
         if not found.in_sync or found.foreign or found.unlisted:
-            kept.set_name(found.run, clock.now().strftime("%Y%m%d%H%M%S"))
+            findings.set_name(found.run, clock.now().strftime("%Y%m%d%H%M%S"))
     return found
 
 
@@ -167,8 +167,8 @@ class ChangeForwarder:
         """
         with mirrors.open_changes(folder) as opened:
             before = opened.consumers.cursor(self._consumer)
-            anew = f"--consumer {self._consumer} --restart"
-            reader = ChangeLogReader(state=opened.state, cursor=before, restart_hint=anew)
+            restart_hint = f"--consumer {self._consumer} --restart"
+            reader = ChangeLogReader(state=opened.state, cursor=before, restart_hint=restart_hint)
             count = 0
 
             def counted(change: LoggedChange) -> bytes:

@@ -88,11 +88,11 @@ def try_round_trip(topic: str, body: bytes, clock: Clock) -> RoundTrip:
 
         hinted.clear()
         began = clock.monotonic()
-        [told] = publisher.send_notices(
+        [outcome] = publisher.send_notices(
             messenger, [Notice(hub=rules.address, topic=topic, body=body)], key
         )
         accepted = clock.monotonic() - began
-        if told.problem or told.is_plain:
+        if outcome.problem or outcome.is_plain:
             raise SourceUnavailableError("the hub did not accept the notification", uri=topic)
         _wait_for(hinted, "the notification was not delivered")
         delivered = clock.monotonic() - began

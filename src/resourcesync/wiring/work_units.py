@@ -85,11 +85,11 @@ def _tools(terms: UnitOptions, share: HostShare) -> Iterator[worker.WorkerTools]
     """Open the tools of a unit; partial downloads are in a folder that is removed with it."""
     site: Site = terms.site
     clock = machine.system_clock()
-    asked = replace(site.network, rate=share.rate, jobs=share.jobs or site.network.jobs)
+    requested = replace(site.network, rate=share.rate, jobs=share.jobs or site.network.jobs)
     with (
         tempfile.TemporaryDirectory(prefix="resourcesync-unit-") as folder,
         open_staging(Path(folder)) as staging,
-        transports.open_fetcher(site.source, asked.settings, clock, NoKnownRules()) as opened,
+        transports.open_fetcher(site.source, requested.settings, clock, NoKnownRules()) as opened,
     ):
         fetcher, traffic = opened
         store = stores.open_store(site.store)
