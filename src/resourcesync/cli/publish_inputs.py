@@ -175,7 +175,7 @@ def check_folder(target: str, values: Mapping[str, Any]) -> None:
         if Path(target).is_file():
             raise ConfigurationError(f"{target} is a file", hint="name the folder to publish")
     except (OSError, ValueError):
-        raise ConfigurationError(f"{target[:200]!r} is no folder") from None
+        raise ConfigurationError(f"{target[:200]!r} is not a folder") from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -270,7 +270,7 @@ def _check_mirror(place: str, configuration: MirrorConfiguration, *, is_only: bo
     _check_folder(place)
     if not is_only and not os.path.lexists(place):
         hint = f"for an address, write https://{place}/"
-        raise click.UsageError(f"{place!r} is no mirror and no address of a Source: {hint}")
+        raise click.UsageError(f"{place!r} is neither a mirror nor the address of a Source: {hint}")
 
 
 def _is_source(places: Sequence[str]) -> bool:
@@ -285,7 +285,7 @@ def _is_source(places: Sequence[str]) -> bool:
 
 def _check_folder(place: str) -> None:
     if place.startswith(("http://", "https://")):
-        raise click.UsageError(f"{place!r} is no folder and no name of a mirror")
+        raise click.UsageError(f"{place!r} is neither a folder nor the name of a mirror")
     if configured_mirrors.is_file(place):
         raise click.UsageError(f"{place!r} is a file, not a mirror's folder")
 

@@ -45,7 +45,7 @@ class ListLocator:
         identity = self._sync_state.identity
         if identity is None and source is None:
             raise ConfigurationError(
-                f"{self._dependencies.folder} is no mirror yet, and no Source was named",
+                f"{self._dependencies.folder} is not a mirror yet, and no Source was given",
                 hint=f"resourcesync pull https://HOST/ {self._dependencies.folder}",
             )
         if identity is not None and source is not None and source != identity.source:
@@ -106,7 +106,7 @@ class ListLocator:
         equipment, identity = self._dependencies, self._sync_state.identity
         if identity is None:
             raise ConfigurationError(
-                f"{equipment.folder} is no mirror yet, so its Source cannot have moved",
+                f"{equipment.folder} is not a mirror yet, so its Source cannot have moved",
                 hint=f"resourcesync pull {address} {equipment.folder}",
             )
         documents = DocumentFetcher(equipment.fetcher, equipment.scratch)

@@ -83,7 +83,7 @@ def compare_bytes(tree: Path, mirror: Path, base: str, *, shown: int = 20) -> By
         mapping = SyncState(state).mapping(plugins.mapper)
     if mapping is None:
         raise ConfigurationError(
-            f"{mirror} is no mirror", hint="make it one: resourcesync pull https://HOST/ DIR"
+            f"{mirror} is not a mirror", hint="make it one: resourcesync pull https://HOST/ DIR"
         )
     files = size = 0
     wanted: set[str] = set()

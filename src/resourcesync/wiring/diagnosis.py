@@ -36,7 +36,7 @@ _KNOWN_PROBLEMS: Final[dict[str, tuple[tuple[Version, Level, str], ...]]] = {
         (
             (2, 6, 0),
             "warning",
-            "before 2.6.0 it is slow on hostile documents; sizes are limited, so that is all",
+            "before 2.6.0 it can be slow on malicious XML; size limits bound the effect",
         ),
     ),
     "Python": (((3, 11), "problem", "3.11 or newer is needed"),),
@@ -351,7 +351,7 @@ def check_source(reach: SourceFacts) -> Iterator[CheckResult]:
         )
         yield CheckResult("robots", "warning", text, "ask the Source for a dump, or for less delay")
     else:
-        yield CheckResult("robots", "ok", "robots.txt lets us in")
+        yield CheckResult("robots", "ok", "robots.txt allows access")
 
 
 def _check_tls(reach: SourceFacts) -> Iterator[CheckResult]:

@@ -540,14 +540,14 @@ def not_a_mirror_error(folder: Path) -> ResourceSyncError:
             hint="name one of them",
         )
     return ConfigurationError(
-        f"{folder} is no mirror",
+        f"{folder} is not a mirror",
         evidence=tried,
         hint=_hint_of(folder),
     )
 
 
 def _hint_of(folder: Path) -> str:
-    """Return what helps whoever named a folder that is no mirror, or forgot ``https://``."""
+    """Return the hint for a folder that is not a mirror, or an address without ``https://``."""
     host = _HOST.match(str(folder))
     if host is None or folder.exists():
         return f"make it one: resourcesync pull https://HOST/ {folder}"

@@ -255,7 +255,7 @@ def publish_tree(
         StorageError: The tree cannot be read, or a document cannot be written.
     """
     if not _is_folder(root):
-        raise ConfigurationError(f"{root} is no folder", hint="name the folder to publish")
+        raise ConfigurationError(f"{root} is not a folder", hint="name the folder to publish")
     asked = asked or PublishRequest()
     _check(root, chosen)
     with ExitStack() as held:
