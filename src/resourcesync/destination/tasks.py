@@ -128,7 +128,7 @@ def gone_rows(state: MirrorStateStore) -> Iterator[Pending]:
 def quarantine_warning(path: str, place: str) -> dict[str, object]:
     """Return the fields of the warning that a file was moved to quarantine."""
     where = f".resourcesync/quarantine/{place}"
-    message = f"{path} was changed locally: your version was moved to {where}"
+    message = f"{path} was changed locally: the local version was moved to {where}"
     return {"code": "set-aside", "message": message}
 
 

@@ -36,7 +36,7 @@ _KNOWN_PROBLEMS: Final[dict[str, tuple[tuple[Version, Level, str], ...]]] = {
         (
             (2, 6, 0),
             "warning",
-            "before 2.6.0 it can be slow on malicious XML; size limits bound the time",
+            "before 2.6.0 it can be slow on malicious XML; size limits bound the effect",
         ),
     ),
     "Python": (((3, 11), "problem", "3.11 or newer is needed"),),
@@ -348,7 +348,7 @@ def check_source(reach: SourceFacts) -> Iterator[CheckResult]:
         )
         yield CheckResult("robots", "warning", text, "ask the Source for a dump, or for less delay")
     else:
-        yield CheckResult("robots", "ok", "robots.txt allows this address")
+        yield CheckResult("robots", "ok", "robots.txt allows access")
 
 
 def _check_tls(reach: SourceFacts) -> Iterator[CheckResult]:

@@ -339,7 +339,7 @@ class FileTreeOriginals:
             finally:
                 os.close(folder)
         if not stat.S_ISREG(found.st_mode):
-            raise LinkNotFollowedError("a link to something that is not a file")
+            raise LinkNotFollowedError("a symbolic link to a folder (not followed)")
         return found
 
     def _resolve(self, root: int, names: tuple[str, ...]) -> tuple[str, ...]:

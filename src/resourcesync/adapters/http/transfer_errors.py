@@ -27,7 +27,7 @@ _TOO_LARGE = 100  # CURLE_TOO_LARGE, which PycURL does not name
 _UNAVAILABLE = {
     pycurl.E_COULDNT_RESOLVE_HOST: ("dns", "the host's name cannot be resolved now"),
     pycurl.E_COULDNT_RESOLVE_PROXY: ("dns", "the proxy's name cannot be resolved now"),
-    pycurl.E_COULDNT_CONNECT: ("connect", "the host cannot be connected"),
+    pycurl.E_COULDNT_CONNECT: ("connect", "cannot connect to the server"),
     pycurl.E_OPERATION_TIMEDOUT: ("timeout", "the connection was not made in time"),
     pycurl.E_PARTIAL_FILE: ("truncated", "the response was cut short"),
     pycurl.E_GOT_NOTHING: ("reset", "the connection was closed without an answer"),
@@ -38,8 +38,8 @@ _UNAVAILABLE = {
 }
 _LATER = "run the same command again later"
 _HINTS = {
-    "connect": "see that host and port are right and that the server runs, then run it again",
-    "dns": "see that the host is written well and that this machine has a network",
+    "connect": "check the host and port, and that the server runs; then run the command again",
+    "dns": "check the host name, and that this machine has a network",
 }
 _UNTRUSTED = (pycurl.E_SSL_CONNECT_ERROR, pycurl.E_PEER_FAILED_VERIFICATION, 77)
 """The last is CURLE_SSL_CACERT_BADFILE, which PycURL does not name."""
@@ -53,7 +53,7 @@ def status_error(head: ResponseHead, uri: str, retry_after: float | None) -> Sou
     status = head.status
     if status in _MISSING:
         return ResourceMissingError(
-            "the server does not have it", uri=uri, status=status, evidence=evidence
+            "not found on the server", uri=uri, status=status, evidence=evidence
         )
     if status in _REFUSED:
         return SourceRefusedError(

@@ -88,7 +88,7 @@ class OpenFolders:
         except OSError as error:
             if error.errno in _IN_THE_WAY:
                 raise StorageError(
-                    "something that is no folder is in the way of a copy",
+                    "something that is not a folder is in the way of a copy",
                     evidence=(("path", f"{above}/{name}".lstrip("/")), ("kept", "it is untouched")),
                     hint="move it away, then run the same command",
                     code="path-in-the-way",
