@@ -83,14 +83,14 @@ def pushed() -> dict[str, PushStatus]:
         f"{base}/changenotification.xml",
         SubscriptionStatus.VERIFIED,
         until=now + timedelta(days=9),
-        taken=41,
+        accepted=41,
         last=now - timedelta(minutes=3),
         refusals=((DeliveryFault.SIGNATURE, 2),),
     )
     bad = one(
         f"{base}/frameworknotification.xml",
         SubscriptionStatus.REFUSED,
-        why="the hub refuses it: 403",
+        reason="the hub refuses it: 403",
     )
     return {"theses": PushStatus(subscriptions=(good, bad)), "maps": PushStatus(is_known=True)}
 

@@ -284,7 +284,7 @@ def _write_evidence(
             "there are too many findings to tell the good copies from the others",
             hint="repair the mirror, then audit it again",
         )
-    identity = pull.memory.identity
+    identity = pull.sync_state.identity
     evidence = AuditEvidence(
         report=found,
         mirror=str(mirror),

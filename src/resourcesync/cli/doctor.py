@@ -48,7 +48,7 @@ def command(output: OutputOptions, target: str | None, **values: Any) -> Job:
                     "check": verdict.check,
                     "level": verdict.level,
                     "text": verdict.text,
-                    "next": verdict.next_attempt,
+                    "next": verdict.next_step,
                 },
             )
         return _outcome(verdicts)

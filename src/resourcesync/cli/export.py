@@ -106,11 +106,8 @@ def _outcome(done: "Exported", folder: Path, out: Path, since: datetime | None) 
     if not done.copies:
         text = f"{copies}: nothing was written"
         return CommandOutcome(closing=(TextLine(text, "Exported", QUIET),), fields=fields)
-    line = TextLine(
-        f"{copies} in {out}, {formatting.size(done.size)}{as_of}; all hashes verified",
-        "Exported",
-        QUIET,
-    )
+    text = f"{copies} in {out}, {formatting.size(done.size)}{as_of}; all hashes verified"
+    line = TextLine(text, "Exported", QUIET)
     more: tuple[TextLine, ...] = ()
     if done.is_begun:
         text = "a part only: the first pull was never completed, how much is missing is not known"

@@ -49,13 +49,13 @@ class JsonScreen:
 
     def report(self, event: str, fields: Mapping[str, object]) -> None:
         """Write an event; progress at most once a second, but always the last of it."""
-        if self._quiet or (event == "progress" and self._is_too_soon(fields)):
+        if self._quiet or (event == "progress" and self._suppress_progress(fields)):
             return
         if event == "warning":
             fields = {**fields, "evidence": _labelled(fields.get("evidence"))}
         self._write(event, fields)
 
-    def _is_too_soon(self, fields: Mapping[str, object]) -> bool:
+    def _suppress_progress(self, fields: Mapping[str, object]) -> bool:
         now = self._clock.monotonic()
         last = self._progress_at
         done = fields.get("done") == fields.get("total")

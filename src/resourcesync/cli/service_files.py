@@ -90,19 +90,21 @@ def _credentials(configuration: MirrorConfiguration) -> Iterable[str]:
                 yield value["credential"]
 
 
+def _systemd_command(here: ServiceInstallation) -> str:
+    arguments = here.command_arguments("watch", "--state", "/var/lib/resourcesync")
+    return " ".join(map(_systemd_quote, arguments))
+
+
 def systemd(here: ServiceInstallation) -> str:
     """Return a unit of systemd for ``watch``."""
     folders = "\n".join(f"ReadWritePaths={_systemd_quote(str(folder))}" for folder in here.folders)
     if here.log is not None:  # the service begins without it, too
         folders = f"{folders}\nReadWritePaths={_systemd_quote(f'-{here.log}')}".strip()
     secrets = "\n".join(
-        f"LoadCredential={credential}:{_CREDENTIALS}/{credential}"
-        for credential in here.credentials
+        f"LoadCredential={secret}:{_CREDENTIALS}/{secret}" for secret in here.credentials
     )
     own = "\n".join(filter(None, (folders, secrets)))
-    command = " ".join(
-        map(_systemd_quote, here.command_arguments("watch", "--state", "/var/lib/resourcesync"))
-    )
+    command = _systemd_command(here)
     return f"""\
 # /etc/systemd/system/resourcesync-watch.service
 # Make the folders of the mirrors first; {here.user} must be able to write them.

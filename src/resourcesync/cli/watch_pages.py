@@ -231,7 +231,7 @@ class WatchPages:
             folder = configuration.folder(name) if name in configuration.names else Path(name)
             watched_as = _watched_name(folder, watched)
             brief = self._brief(seen, folder, pushed.get(watched_as))
-            yield dataclasses.replace(brief, next_attempt=self._next(watched_as)), folder
+            yield dataclasses.replace(brief, next_pull=self._next(watched_as)), folder
 
     def _next(self, name: str) -> str:
         planned = self._planned(name)

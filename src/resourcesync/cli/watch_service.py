@@ -398,9 +398,7 @@ class _WatchService:
         if done.job.kind is JobKind.PULL:
             self._warn(mirror, report.warnings)
         kind = done.job.kind.value.replace(" ", "-")
-        fields = job_fields(
-            done, report, now, done.next_attempt if isfinite(done.next_attempt) else None
-        )
+        fields = job_fields(done, report, now, done.next_due if isfinite(done.next_due) else None)
         self._figures.count(kind, fields, done.seconds)
         if done.job.kind is JobKind.HAND_OVER and not (report.exit or report.fields.get("changes")):
             return  # there was nothing to tell, as after most pulls

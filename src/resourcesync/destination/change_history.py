@@ -443,8 +443,7 @@ class ChangeListScan:
             intact = is_intact(self._prefix, seen)
         if not intact:
             history.rewritten = history.rewritten or span.uri
-            document, changes = self._open(0)
-            known = 0
+            (document, changes), known = self._open(0), 0
         self._baseline_position = before
         self._collect_new(changes, seen, intact=intact)
         self._selection.refusals.count_dropped(document, before=known)
@@ -461,17 +460,16 @@ class ChangeListScan:
             history.checkpoint, until=span.until, last=last, now=now
         )
         history.dialect = document.dialect
-        is_news = history.change_count > changes_before
+        is_news, prefix = history.change_count > changes_before, self._prefix
         history.interrupted.end_list(is_news=is_news)
         if is_news:
-            prefix = self._prefix
             history.new_prefixes.append((span.from_ or 0, prefix.entries, prefix.hexdigest()))
         history.documents.append(
             document_record(self._fetched)._replace(
                 from_=span.from_ or 0,
                 until=span.until,
-                entries=self._prefix.entries,
-                prefix=self._prefix.hexdigest(),
+                entries=prefix.entries,
+                prefix=prefix.hexdigest(),
             )
         )
 

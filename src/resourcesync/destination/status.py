@@ -190,19 +190,17 @@ def build_report(
         dry_run: Whether nothing was changed on purpose.
     """
     state, memory = equipment.state, SyncState(equipment.state)
-    tally, swept = pulled.tally, pulled.deletions
+    tally, swept, fixity = pulled.tally, pulled.deletions, pulled.tally.fixity
     to_delete, local = count_pending(state, PendingTask.DELETE), len(swept.failures)
     held = _blocked_deletions(pulled, to_delete, dry_run=dry_run) - local
     failed = count_pending(state, PendingTask.FETCH) + local - sum(count_unavailable(state, memory))
     resources, waits = state.count(), to_delete and not pulled.are_deletions_done
-    requests, received = equipment.traffic()
+    (requests, received), refused = equipment.traffic(), memory.refused_count
     unfinished = memory.has_gap or tally.undecided or not pulled.is_complete
     return RunReport(
         run=run,
         mode=pulled.mode,
-        state=_state_after_run(
-            held=held, behind=bool(failed or memory.refused_count or unfinished or waits)
-        ),
+        state=_state_after_run(held=held, behind=bool(failed or refused or unfinished or waits)),
         dry_run=dry_run,
         spent=pulled.spent,
         resources=resources,
@@ -218,12 +216,10 @@ def build_report(
         held=held,
         held_of=swept.held_of if held else 0,
         unlisted=pulled.retained_count,
-        **_extra_counts(state),
-        verified=tally.fixity.get(Fixity.VERIFIED, 0),
-        weak=tally.fixity.get(Fixity.WEAK, 0),
-        unverified=tally.fixity.get(Fixity.UNVERIFIED, 0),
-        patched=tally.patched,
-        unpatched=tally.unpatched,
+        **_extra_counts(state, pulled),
+        verified=fixity.get(Fixity.VERIFIED, 0),
+        weak=fixity.get(Fixity.WEAK, 0),
+        unverified=fixity.get(Fixity.UNVERIFIED, 0),
         requests=requests,
         received=received,
         useful=tally.useful,
@@ -232,9 +228,11 @@ def build_report(
     )
 
 
-def _extra_counts(state: MirrorStateStore) -> dict[str, Any]:
+def _extra_counts(state: MirrorStateStore, pulled: SyncOutcome) -> dict[str, Any]:
     """Count what is here besides what is listed, wanted and as listed; say if lists lack some."""
     return {
+        "patched": pulled.tally.patched,
+        "unpatched": pulled.tally.unpatched,
         "gap": SyncState(state).has_gap,
         "moved_from": SyncState(state).moved_from,
         "filtered": state.pending_with_code(FILTERED),

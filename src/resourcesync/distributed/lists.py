@@ -73,14 +73,10 @@ class DistributedLists:
             EngineError: The workers cannot read.
         """
         equipment = self._pull.dependencies
-        documents = DocumentFetcher(
-            equipment.fetcher, equipment.scratch, uncached=known is None
-        )  # a copy of a cache may be from before the Source was set back
-        fetched = documents.get(
-            uri,
-            etag=known.etag if known else "",
-            last_modified=known.last_modified if known else "",
-        )
+        # A cached copy may be from before the Source was restored from an older state.
+        documents = DocumentFetcher(equipment.fetcher, equipment.scratch, uncached=known is None)
+        etag, last_modified = (known.etag, known.last_modified) if known else ("", "")
+        fetched = documents.get(uri, etag=etag, last_modified=last_modified)
         if fetched is None:
             return None
         with fetched:
@@ -94,10 +90,7 @@ class DistributedLists:
         found = list(self._read_parts(parts, unread))
         if not found and unread:
             raise unread[0]
-        sent = [
-            (list_read.head or ListVersion(uri=part), parts[part], None)
-            for part, list_read in found
-        ]
+        sent = [(read.head or ListVersion(uri=part), parts[part], None) for part, read in found]
         ats = [known_microseconds(header.at), *(list_read.at for _, list_read in found)]
         stated = [at for at in ats if at is not None]
         snapshot = ListSnapshot(

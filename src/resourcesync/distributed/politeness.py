@@ -125,7 +125,7 @@ class TurnQueue:
         """Whether no unit is left, neither to be given a turn nor under way."""
         return self._read_all and not self._waiting and not self._running
 
-    def next_attempt(self, now: float, slots: int) -> Turn | None:
+    def next_turn(self, now: float, slots: int) -> Turn | None:
         """Give a unit its turn, if there is room and one whose host may be asked now.
 
         Room is for one unit more than are done at a time, so that no worker waits for us.

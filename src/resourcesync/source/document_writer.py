@@ -122,9 +122,13 @@ class DocumentWriter:
     def has(self, name: str, key: str) -> bool:
         """Whether a document is there, with the content that ``key`` stands for, unharmed."""
         known = self.known.get(name)
-        return known is not None and known.key == self._dialect_key(key) and self.is_unharmed(name)
+        return (
+            known is not None
+            and known.key == self._dialect_key(key)
+            and self.confirm_unharmed(name)
+        )
 
-    def is_unharmed(self, name: str) -> bool:
+    def confirm_unharmed(self, name: str) -> bool:
         """Whether a document is there as it was written, whatever its content."""
         known = self.known.get(name)
         if known is None:
@@ -146,7 +150,7 @@ class DocumentWriter:
         """
         known = self.known.get(name)
         is_it = known is not None and known.body == self._dialect_key(body)
-        return known if is_it and self.is_unharmed(name) else None
+        return known if is_it and self.confirm_unharmed(name) else None
 
     def put_entries(
         self,

@@ -149,11 +149,7 @@ class ListPublisher:
         planned, record = read_plan(self._catalogue), read_record(self._catalogue)
         task = self._task(planned, record, step, now or self._clock.now(), anew=anew)
         first = record is None
-        if (
-            record is not None
-            and planned is not None
-            and not self._is_same_location(planned, record)
-        ):
+        if record and planned and not self._is_same_location(planned, record):
             record = None  # every document is to be written anew, at its new place
         counts: Counter[ChangeKind] = Counter()
         with self._catalogue.snapshot() as snapshot:

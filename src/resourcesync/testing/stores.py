@@ -375,10 +375,10 @@ class StoreSuite:
 
         with (
             expect_error(LockedError, "a holder of another name is kept out"),
-            other.hold_as("who comes later", "the second"),
+            other.lock_as("who comes later", "the second"),
         ):
             pass
-        with other.hold_as("who comes again", "the first"):
+        with other.lock_as("who comes again", "the first"):
             expect(_put(other, "a.txt", b"x"), "the holder works while it holds")
 
     # --- several calls at a time ---

@@ -107,7 +107,7 @@ class FinishedJob:
     job: MirrorJob
     outcome: JobOutcome
     report: object
-    next_attempt: float
+    next_due: float
     failures: int
     seconds: float
 
@@ -266,7 +266,7 @@ class WatchLoop:
                     job=errand,
                     outcome=ended,
                     report=report,
-                    next_attempt=following,
+                    next_due=following,
                     failures=failures,
                     seconds=now.steady - began,
                 )

@@ -48,7 +48,7 @@ class Jitter(Protocol):
 class Timetable(Protocol):
     """Says when something is due again."""
 
-    def next_attempt(self, last: Now, now: Now, dice: Jitter) -> float:
+    def next_due(self, last: Now, now: Now, dice: Jitter) -> float:
         """Return the moment, by the steady clock, from which it is due again.
 
         Args:
@@ -69,7 +69,7 @@ class Every:
 
     seconds: float
 
-    def next_attempt(self, last: Now, now: Now, dice: Jitter) -> float:
+    def next_due(self, last: Now, now: Now, dice: Jitter) -> float:
         """Return the moment; at once when it is long past (``Timetable``)."""
         spread = min(self.seconds * MAX_JITTER_SHARE, _MAX_JITTER_SECONDS)
         return max(last.steady + self.seconds, now.steady) + dice.uniform(0, spread)
@@ -98,7 +98,7 @@ class Cron:
         object.__setattr__(self, "_zone", _zone_of(zone) if zone else UTC)
         self._after(datetime(2026, 1, 1, tzinfo=UTC))
 
-    def next_attempt(self, last: Now, now: Now, dice: Jitter) -> float:
+    def next_due(self, last: Now, now: Now, dice: Jitter) -> float:
         """Return the moment (``Timetable``); what was missed while nobody watched is due now."""
         due = self._after(datetime.fromtimestamp(last.wall, UTC)).timestamp()
         following = self._after(datetime.fromtimestamp(now.wall, UTC)).timestamp()
@@ -357,7 +357,7 @@ class Scheduler:
         if last is None:
             return now.steady
         gone = max(now.wall - last, 0.0)
-        return timetable.next_attempt(Now(now.wall - gone, now.steady - gone), now, self._dice)
+        return timetable.next_due(Now(now.wall - gone, now.steady - gone), now, self._dice)
 
     def _changed(self, row: _ScheduleRow, wish: MirrorSchedule, now: Now) -> _ScheduleRow:
         fresh = self._new(wish, row.history, now)
@@ -367,7 +367,7 @@ class Scheduler:
             if kind is JobKind.HAND_OVER or row.failures.get(kind):
                 fresh.due[kind] = row.due.get(kind, now.steady)
             elif last is not None and table is not None:
-                fresh.due[kind] = table.next_attempt(last, now, self._dice)
+                fresh.due[kind] = table.next_due(last, now, self._dice)
         return replace(row, schedule=wish, due=fresh.due, hinted=row.hinted and wish.accepts_hints)
 
     def recompute(self, now: Now) -> None:
@@ -378,7 +378,7 @@ class Scheduler:
                 table = row.schedule.audit if kind is JobKind.AUDIT else row.schedule.pull
                 if last is not None and table is not None and kind is not JobKind.HAND_OVER:
                     since = now.steady - last.steady
-                    row.due[kind] = table.next_attempt(
+                    row.due[kind] = table.next_due(
                         Now(now.wall - since, last.steady), now, self._dice
                     )
 
@@ -583,9 +583,7 @@ class Scheduler:
             return now.steady + pause * self._dice.uniform(1.0 - _SPREAD, 1.0)
         if kind is JobKind.HAND_OVER:
             return row.due[kind]  # what came meanwhile
-        return (
-            inf if table is None else table.next_attempt(row.began.get(kind, now), now, self._dice)
-        )
+        return inf if table is None else table.next_due(row.began.get(kind, now), now, self._dice)
 
     def failures(self, mirror: str, kind: JobKind) -> int:
         """Return how many times in a row something failed."""

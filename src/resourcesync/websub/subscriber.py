@@ -443,7 +443,7 @@ class Subscriber:
             self.ledger.count_refused(follower, DeliveryFault.SIGNATURE)
             return _ACCEPTED
         self.ledger.count_accepted(follower)
-        every = _REPLAY_EVERY if self._is_replay(token, body) else None
+        every = _REPLAY_EVERY if self._record_delivery(token, body) else None
         self._hints.send(follower.name, every)
         return _ACCEPTED
 
@@ -453,7 +453,7 @@ class Subscriber:
         if follower is not None:
             self.ledger.count_refused(follower, fault)
 
-    def _is_replay(self, token: str, body: bytes) -> bool:
+    def _record_delivery(self, token: str, body: bytes) -> bool:
         """Whether a delivery is a replay, as far as the last thousand tell."""
         digest = sha256(token.encode() + b" " + body).digest()
         is_known = digest in self._bodies

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from itertools import chain, starmap
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 import msgspec
 
@@ -15,7 +15,7 @@ from resourcesync.destination.uris import normalise
 from resourcesync.documents import ndjson
 from resourcesync.errors import ConfigurationError, OutOfScopeError, StorageError
 from resourcesync.model.resources import Change, Resource
-from resourcesync.ports import Clock
+from resourcesync.ports import Clock, DocumentStore
 from resourcesync.ports.catalogue import Posted
 from resourcesync.source.clock_guard import check_clock
 from resourcesync.source.publisher import Publication
@@ -27,6 +27,9 @@ from resourcesync.wiring.publishing import (
     Settings,
     hinting_at_bad_rows,
 )
+
+if TYPE_CHECKING:
+    from resourcesync.wiring.notifications import Notified
 
 BATCH: Final = 10_000
 """Changes of one transaction."""
@@ -188,15 +191,13 @@ def publish(
         held.enter_context(hinting_at_bad_rows(path))
         catalogue = held.enter_context(closing(FileCatalogue(path, clock)))
         if catalogue.note(publishing.NOTE) is not None:
-            raise ConfigurationError(
-                f"{path} is the catalogue of a folder", hint="resourcesync publish FOLDER"
-            )
+            message = f"{path} is the catalogue of a folder"
+            raise ConfigurationError(message, hint="resourcesync publish FOLDER")
         known = publishing.read_settings(catalogue, SETTINGS_NOTE)
         settings = _merge_settings(path, out, known, chosen)
         root = path.parent
-        store = held.enter_context(
-            document_stores.locked_documents(root, settings.out, root, dry_run=asked.dry_run)
-        )
+        locked = document_stores.locked_documents(root, settings.out, root, dry_run=asked.dry_run)
+        store = held.enter_context(locked)
         publishing.refuse_foreign(catalogue, store, settings, known)
         publisher = publishing.publisher_of(catalogue, store, settings, clock)
         step = check_clock(catalogue, clock.now(), asked.step)
@@ -206,10 +207,7 @@ def publish(
         if not asked.dry_run:
             catalogue.write_notes({SETTINGS_NOTE: msgspec.json.encode(settings).decode()})
             done = publisher.publish(step)
-            if settings.hubs:
-                from resourcesync.wiring import notifications  # noqa: PLC0415 - few have hubs
-
-                told = notifications.notify_after(catalogue, store, settings, clock, path)
+            told = _notify(catalogue, store, settings, clock, path)
         return PublicationResult(
             settings=settings,
             scan=found,
@@ -218,6 +216,20 @@ def publish(
             dry_run=asked.dry_run,
             notified=told,
         )
+
+
+def _notify(
+    catalogue: FileCatalogue,
+    store: DocumentStore,
+    settings: Settings,
+    clock: Clock,
+    path: Path,
+) -> "Notified | None":
+    if not settings.hubs:
+        return None
+    from resourcesync.wiring import notifications  # noqa: PLC0415 - few have hubs
+
+    return notifications.notify_after(catalogue, store, settings, clock, path)
 
 
 def _foreign_origins(catalogue: FileCatalogue, url: str) -> tuple[str, ...]:

@@ -62,7 +62,7 @@ class CheckResult(NamedTuple):
     check: str
     level: Level
     text: str
-    next_attempt: str = ""
+    next_step: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

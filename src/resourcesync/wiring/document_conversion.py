@@ -92,12 +92,9 @@ def convert(
             refused.append(entry)
 
     with _open_source(source) as stream, tempfile.TemporaryFile() as held:
+        on_tolerated, strict = tolerated.append, manner.strict
         document = read_any(
-            stream,
-            uri=source,
-            on_refused=keep,
-            on_tolerated=tolerated.append,
-            strict=manner.strict,
+            stream, uri=source, on_refused=keep, on_tolerated=on_tolerated, strict=strict
         )
         conversion = Conversion(
             document, manner.dialect, now=clock.now(), lastmod_compat=manner.lastmod_compat

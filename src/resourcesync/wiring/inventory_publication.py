@@ -148,7 +148,7 @@ def run_units(
         EngineError: The engine cannot be used, or a unit was not done. Those that were are kept.
         StorageError: What they said cannot be read.
     """
-    left = [unit for unit in units if not _is_done(unit, store)]
+    left = [unit for unit in units if not _confirm_done(unit, store)]
     if left:
         _run_units(left, engine, clock)
     sheets: list[RowDocument] = []
@@ -160,7 +160,7 @@ def run_units(
     return sheets
 
 
-def _is_done(unit: ListUnit, store: DocumentStore) -> bool:
+def _confirm_done(unit: ListUnit, store: DocumentStore) -> bool:
     """Whether a unit was done and its documents are there; otherwise it is done again."""
     found = read_outcome(unit)
     if found is None:
@@ -457,7 +457,7 @@ class TablePublication:
         inventory = self._inventory
         shelf = DocumentWriter(self._place.store, self._naming, inventory.documents)
         sheets = (*inventory.pages, *inventory.lists)
-        harmed = [sheet for sheet in sheets if not shelf.is_unharmed(sheet.name)]
+        harmed = [sheet for sheet in sheets if not shelf.confirm_unharmed(sheet.name)]
         rows = {change.file: change for change in inventory.changes}
         ours = {inventory.table, *rows}
         units = [

@@ -76,6 +76,10 @@ def changes_by_day(folder: Path, now: datetime, days: int) -> tuple[int, ...]:
     return tuple(found.get(day, 0) for day in range(days))
 
 
+def _pending_cause(code: str, count: int, uri: str, reason: str, due: int) -> PendingCause:
+    return PendingCause(code=code, count=count, uri=uri, reason=reason, due=from_microseconds(due))
+
+
 def read_detail(
     folder: Path,
     brief: MirrorSummary,
@@ -120,12 +124,7 @@ def read_detail(
             lists=tuple(_lists(state)),
             awaited=tuple(_awaited(state, first)),
             notices=tuple(notice for notice in notices if since <= notice <= until),
-            causes=tuple(
-                PendingCause(
-                    code=code, count=count, uri=uri, reason=reason, due=from_microseconds(due)
-                )
-                for code, count, uri, reason, due in state.causes()
-            ),
+            causes=tuple(_pending_cause(*cause) for cause in state.causes()),
         )
 
 

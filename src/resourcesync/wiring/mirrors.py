@@ -400,8 +400,7 @@ def open_destination(
                     purge=copies.purge,
                     traffic=traffic if ways is None else ways.with_workers(traffic),
                     **_local_dependencies(home.folder, mirror, local, in_folder=copies is local),
-                    is_case_sensitive=copies is not local
-                    or _has_distinct_names(home.folder, state),
+                    is_case_sensitive=copies is not local or _is_distinct(home.folder, state),
                     patches=plugins.patch_formats(),
                     mappers=plugins.mapper,
                     is_expected=is_expected,
@@ -422,7 +421,7 @@ def _local_dependencies(
     }
 
 
-def _has_distinct_names(folder: Path, state: MirrorStateStore) -> bool:
+def _is_distinct(folder: Path, state: MirrorStateStore) -> bool:
     """Whether a file system takes no two names for one; a mirror that has its names knows."""
     if SyncState(state).identity is not None:
         return True
