@@ -462,17 +462,20 @@ class ChangeListScan:
             history.checkpoint, until=span.until, last=last, now=now
         )
         history.dialect = document.dialect
-        is_news = history.change_count > changes_before
+        self._record_list(is_news=history.change_count > changes_before)
+
+    def _record_list(self, *, is_news: bool) -> None:
+        """Record the list, now that it was read, and its prefix if it had something new."""
+        history, span, prefix = self._history, self._span, self._prefix
         history.interrupted.end_list(is_news=is_news)
         if is_news:
-            prefix = self._prefix
             history.new_prefixes.append((span.from_ or 0, prefix.entries, prefix.hexdigest()))
         history.documents.append(
             document_record(self._fetched)._replace(
                 from_=span.from_ or 0,
                 until=span.until,
-                entries=self._prefix.entries,
-                prefix=self._prefix.hexdigest(),
+                entries=prefix.entries,
+                prefix=prefix.hexdigest(),
             )
         )
 

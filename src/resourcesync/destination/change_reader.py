@@ -343,24 +343,31 @@ class ChangeListReader:
                     () if grows_unseen(document.header) else (index_record(head, history),)
                 )
                 return
-            span = span_of(uri, document.header)
-            record_rewritten_lists(history, [span], state)
-            history.reaches_back = chain([span], history.old_list_clock_checkpoint).reaches_back
-            index = document.header.link(Relation.INDEX)
-            if index is not None and not history.reaches_back and not climbed:
-                self._read_head(index, history, state, climbed=True)
-            elif history.archived_lists and not history.reaches_back:
-                self._read_chain(
-                    _merge_spans(history.archived_lists, [span], self._selection),
-                    self._get_list,
-                    history,
-                    state,
-                )
-            else:
-                self._read_list(head, span, history, state)
-                history.reaches_back = history.reaches_back or history.last_changes.are_found(
-                    span.from_
-                )
+            self._read_one_list(head, document, history, state, climbed=climbed)
+
+    def _read_one_list(
+        self,
+        head: FetchedDocument,
+        document: Document,
+        history: ChangeHistory,
+        state: MirrorStateStore | None,
+        *,
+        climbed: bool,
+    ) -> None:
+        """Read a Change List that is not an index, or its index if it does not reach back."""
+        span = span_of(head.uri, document.header)
+        record_rewritten_lists(history, [span], state)
+        history.reaches_back = chain([span], history.old_list_clock_checkpoint).reaches_back
+        index = document.header.link(Relation.INDEX)
+        if index is not None and not history.reaches_back and not climbed:
+            self._read_head(index, history, state, climbed=True)
+        elif history.archived_lists and not history.reaches_back:
+            spans = _merge_spans(history.archived_lists, [span], self._selection)
+            self._read_chain(spans, self._get_list, history, state)
+        else:
+            self._read_list(head, span, history, state)
+            is_found = history.last_changes.are_found(span.from_)
+            history.reaches_back = history.reaches_back or is_found
 
     def _get(
         self, uri: str, history: ChangeHistory, state: MirrorStateStore | None, opened: ExitStack

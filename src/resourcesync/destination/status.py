@@ -7,6 +7,7 @@ lists is left out, and nothing is counted as done that is not.
 from itertools import chain, islice
 from typing import Any, Final, NamedTuple
 
+from resourcesync.destination.commit import TransferTally
 from resourcesync.destination.options import Dependencies
 from resourcesync.destination.planner import (
     ABSENT_CODES,
@@ -206,9 +207,7 @@ def build_report(
         resources=resources,
         **count_listed(pulled, state, memory)._asdict(),
         same=resources - tally.created - tally.updated,
-        created=tally.created,
-        updated=tally.updated,
-        refetched=tally.refetched,
+        **_transfer_counts(tally),
         deleted=swept.deleted,
         unread=pulled.unread_parts,
         failed=failed,
@@ -217,17 +216,25 @@ def build_report(
         held_of=swept.held_of if held else 0,
         unlisted=pulled.retained_count,
         **_extra_counts(state),
-        verified=tally.fixity.get(Fixity.VERIFIED, 0),
-        weak=tally.fixity.get(Fixity.WEAK, 0),
-        unverified=tally.fixity.get(Fixity.UNVERIFIED, 0),
-        patched=tally.patched,
-        unpatched=tally.unpatched,
         requests=requests,
         received=received,
-        useful=tally.useful,
         as_of=memory.as_of,
         failures=_first_failures(pulled, state),
     )
+
+
+def _transfer_counts(tally: TransferTally) -> dict[str, Any]:
+    return {
+        "created": tally.created,
+        "updated": tally.updated,
+        "refetched": tally.refetched,
+        "verified": tally.fixity.get(Fixity.VERIFIED, 0),
+        "weak": tally.fixity.get(Fixity.WEAK, 0),
+        "unverified": tally.fixity.get(Fixity.UNVERIFIED, 0),
+        "patched": tally.patched,
+        "unpatched": tally.unpatched,
+        "useful": tally.useful,
+    }
 
 
 def _extra_counts(state: MirrorStateStore) -> dict[str, Any]:
