@@ -100,7 +100,7 @@ def test_a_changed_file_that_is_to_be_deleted_is_named_with_what_to_do(
         assert run(["pull", "museum"]) == 3
 
         out = said.readouterr().out
-        assert "! /objects/0001.txt   it is to be deleted, and was changed here" in out
+        assert "! /objects/0001.txt   to be deleted, but changed locally" in out
         assert "1 changed here and kept" in out
         assert "1 file to be deleted, changed here and kept: move or remove them," in out
         assert "run it again" not in out
@@ -126,7 +126,7 @@ def test_a_changed_file_that_is_to_be_deleted_is_explained_and_stays(
     status = said.readouterr().out
     assert run(["pull", "museum"]) == 3
 
-    assert "its file was changed here, and is kept" in told
+    assert "kept, since its file was changed locally" in told
     assert "move museum/objects/0001.txt away, or remove it; then resourcesync pull" in told
     assert "the next pull does it" not in status
     assert "1 file to be deleted, changed here and kept" in status
@@ -166,7 +166,7 @@ def test_a_page_that_leads_to_a_site_without_an_address_is_skipped_where_that_is
     source.answers[GONE] = Answer(status=302, headers={"Location": f"{site}/login"})
     assert run(["pull", f"{source.url}/sitemap.xml", "pages", "--retries", "0"]) == 0
     out = said.readouterr().out
-    assert f"~ {GONE}   skipped: it leads to another site, {site}: " in out
+    assert f"~ {GONE}   skipped: redirected to another site, {site}: " in out
     assert "1 skipped" in out
 
 

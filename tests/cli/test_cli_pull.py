@@ -447,7 +447,7 @@ def test_a_file_that_is_in_the_way_is_kept_and_told_of(source: TinySource, said:
     ]
     assert [path.read_text() for path in kept] == ["mine"]
     assert err == (
-        "warning[set-aside]: objects/0003.txt was not what is known here: it is kept as"
+        "warning[set-aside]: objects/0003.txt was changed locally: your version was moved to"
         f" .resourcesync/quarantine/{kept[0].name}\n"
     )
 

@@ -120,7 +120,7 @@ def test_a_file_that_was_damaged_in_the_trash_is_not_brought_back(
     assert run(["trash", "restore", "museum", "--all"]) == 3
 
     out = said.readouterr().out
-    assert "! /objects/0001.txt   its bytes are not those that were deleted" in out
+    assert "! /objects/0001.txt   its bytes were changed in the trash" in out
     assert f".resourcesync/trash/{damaged.name}" in out
     assert "1 file left in the trash  exit 3" in out
     assert GONE[0] not in here()

@@ -52,7 +52,7 @@ def test_a_list_and_its_content_that_disagree_are_told_with_what_was_tried(
         "Here", "Source", "", "Tried", "Verdict", "Ask them",
     ]  # fmt: skip
     assert "the list says sha-256:" in lines[3]
-    assert lines[4].endswith("list and its content disagree; kept our verified copy")
+    assert lines[4].endswith("serves other content than it lists; the verified copy is kept")
     assert lines[5].startswith("Ask them  resourcesync validate http://")
     assert lines[6] == "exit 1"
 
@@ -133,7 +133,7 @@ def test_a_source_that_does_not_answer_leaves_what_is_remembered(
 
     lines = said.readouterr().out.splitlines()
     assert lines[1].startswith("Source    could not be asked: ")
-    assert lines[-1].startswith("Verdict   it is here as it was fetched")
+    assert lines[-1].startswith("Verdict   in the mirror as it was fetched")
 
 
 def test_why_needs_a_mirror_and_makes_none(said: Said) -> None:

@@ -339,25 +339,26 @@ class ChangeListReader:
                 check_capability(document, Capability.CHANGE_LIST)
             if document.header.is_index or is_archive(document.header):
                 self._read_index(document, history, state)
-                if not grows_unseen(document.header):
-                    history.documents.append(index_record(head, history))
+                history.documents += (
+                    () if grows_unseen(document.header) else (index_record(head, history),)
+                )
                 return
-            self._read_single_list(head, document.header, history, state, climbed=climbed)
+            self._read_one_list(head, document, history, state, climbed=climbed)
 
-    def _read_single_list(
+    def _read_one_list(
         self,
         head: FetchedDocument,
-        header: Header,
+        document: Document,
         history: ChangeHistory,
         state: MirrorStateStore | None,
         *,
         climbed: bool,
     ) -> None:
-        """Read a Change List that is no index, or its index where the list begins too late."""
-        span = span_of(head.uri, header)
+        """Read a Change List that is not an index, or its index if it does not reach back."""
+        span = span_of(head.uri, document.header)
         record_rewritten_lists(history, [span], state)
         history.reaches_back = chain([span], history.old_list_clock_checkpoint).reaches_back
-        index = header.link(Relation.INDEX)
+        index = document.header.link(Relation.INDEX)
         if index is not None and not history.reaches_back and not climbed:
             self._read_head(index, history, state, climbed=True)
         elif history.archived_lists and not history.reaches_back:
@@ -365,8 +366,8 @@ class ChangeListReader:
             self._read_chain(spans, self._get_list, history, state)
         else:
             self._read_list(head, span, history, state)
-            if not history.reaches_back:
-                history.reaches_back = history.last_changes.are_found(span.from_)
+            is_found = history.last_changes.are_found(span.from_)
+            history.reaches_back = history.reaches_back or is_found
 
     def _get(
         self, uri: str, history: ChangeHistory, state: MirrorStateStore | None, opened: ExitStack
