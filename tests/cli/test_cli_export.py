@@ -355,7 +355,7 @@ def test_a_full_disk_leaves_nothing_behind(museum: str, said: Said) -> None:
         assert list(Path("small").iterdir()) == []
     finally:
         subprocess.run(["umount", "small"], check=True)
-    assert "no room left while writing" in said.readouterr().err
+    assert "no space left while writing" in said.readouterr().err
 
 
 def test_an_export_that_is_to_be_served_is_judged_from_its_source_description(

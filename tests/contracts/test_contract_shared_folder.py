@@ -396,7 +396,7 @@ def test_the_folder_of_a_mirror_is_not_held(store: FolderStore, name: str) -> No
     ],
 )
 def test_what_is_no_address_of_a_folder_is_refused(address: str) -> None:
-    with pytest.raises(ResourceSyncError, match="is no address of a folder"):
+    with pytest.raises(ResourceSyncError, match="is not the address of a folder"):
         open_store(address)
 
 
