@@ -322,7 +322,7 @@ def test_nothing_is_written_over(museum: str, said: Said, form: str, out: str) -
 
     assert export(form, out) == 2
 
-    assert f"{out} is there already" in said.readouterr().err
+    assert f"{out} exists already" in said.readouterr().err
     assert Path("there.zip").read_text() == "mine"
     assert left() == {"museum", "there", "there.zip"}
 

@@ -338,7 +338,7 @@ def test_what_killed_writers_left_is_removed_by_who_holds_it_when_it_is_old(
 @pytest.mark.parametrize("body", [b"neW", b"newer", b"ne"])
 def test_other_bytes_than_were_told_leave_nothing_behind(store: FolderStore, body: bytes) -> None:
     digest = Digest("sha-256", hashlib.sha256(b"new").hexdigest())
-    with pytest.raises(StorageError, match="not what they were when they were fetched"):
+    with pytest.raises(StorageError, match="changed since they were fetched"):
         store.put("a.txt", ObjectContent(BytesIO(body), 3, (digest,)), None)
     assert files(store.root) == {}
     assert list((store.root / OURS / "on-its-way").iterdir()) == []

@@ -242,7 +242,7 @@ class RedisStream(ChangeFeed):
             return place
         if not self._accept_gaps:
             raise gap_error(
-                f"the stream {self._name} was {'trimmed' if gone > place.number else 'begun anew'}:"
+                f"the stream {self._name} was {'trimmed' if gone > place.number else 'recreated'}:"
                 " entries after the last one read are missing",
                 ("read", f"{place.id}, entry {place.number:,}"),
                 ("first", first or "none"),
