@@ -160,7 +160,7 @@ def test_who_waits_for_a_key_too_long_says_so_and_another_key_is_free(store: Fol
     version = put(store, "a.txt", b"one")
     other = put(store, "b.txt", b"one")
     with FolderStore(store.root)._locks.lock_keys("a.txt"):
-        with pytest.raises(StorageError, match=r"kept a key of .* for 0 s"):
+        with pytest.raises(StorageError, match=r"a key of .* has been locked for 0 s"):
             put(store, "a.txt", b"two", version)
         assert put(store, "b.txt", b"two", other)
     assert files(store.root) == {"a.txt": b"one", "b.txt": b"two"}
