@@ -79,7 +79,7 @@ def test_a_host_that_cannot_be_connected_is_told_with_what_to_do(said: Said) -> 
 
     told = said.readouterr().err
     assert "error[connect]" in told
-    assert "see that host and port are right" in told
+    assert "check host and port" in told
 
 
 def test_the_names_that_the_first_steps_tell_of_are_the_names_that_are_there(

@@ -78,7 +78,7 @@ def test_every_command_that_asks_refuses_a_file_of_no_authorities(
 
     assert run([*words, "--ca-file", "ca.pem"]) == 2
 
-    assert "the file of authorities ca.pem cannot be used" in said.readouterr().err.lower()
+    assert "cannot use the ca file ca.pem" in said.readouterr().err.lower()
     assert not source.asked
     assert files_of(Path(mirror)) == before
     assert not Path("here").exists()

@@ -139,7 +139,7 @@ def test_a_store_that_is_another_one_or_held_is_refused_and_nothing_is_changed(
     shelf.remove(".resourcesync/marker")
     before = shelf.contents()
     assert run(["pull", "state"]) == 8
-    assert "not the one that this mirror's memory tells of" in said.readouterr().err
+    assert "not the one of this mirror's state" in said.readouterr().err
     assert shelf.contents() == before
 
 

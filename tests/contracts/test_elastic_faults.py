@@ -87,7 +87,7 @@ def test_a_server_that_speaks_no_tls_is_told_as_that(
 
     assert run(["publish", address, "--url", PREFIX, "--out", str(tmp_path / "out")]) == 4
 
-    assert "it speaks no TLS there: write http://" in capsys.readouterr().err
+    assert "the port does not use TLS: write http://" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", FAULTS)

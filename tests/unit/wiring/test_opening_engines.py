@@ -72,7 +72,7 @@ def test_a_scheduler_that_does_not_answer_is_told(monkeypatch: pytest.MonkeyPatc
     ):
         raise AssertionError("it was opened")
 
-    assert caught.value.hint == "begin one: dask scheduler"
+    assert caught.value.hint == "start one: dask scheduler"
 
 
 @pytest.fixture

@@ -47,7 +47,7 @@ class AuditFiles:
                 unnamed.rename(self._folder / kept.name)
                 self._delete_old()
         except OSError as error:
-            raise storage_error(error, "keeping what the audit found") from error
+            raise storage_error(error, "storing the audit's findings") from error
         finally:
             with suppress(OSError):
                 unnamed.unlink()

@@ -37,14 +37,14 @@ def storage_error(error: OSError, doing: str) -> StorageError:
     """Return the error for a failure of the file system."""
     if error.errno in _NO_ROOM:
         return DiskFullError(
-            f"no room left while {doing}",
+            f"no space left while {doing}",
             evidence=(("got", os.strerror(error.errno or 0)), ("kept", "all complete copies")),
-            hint="make room (resourcesync trash empty MIRROR), then run it again",
+            hint="free disk space (resourcesync trash empty MIRROR), then run it again",
         )
     return StorageError(
         f"failed while {doing}: {os.strerror(error.errno or 0)}",
         evidence=(("kept", "all complete copies"),),
-        hint="mend permissions or the disk, then run the same command",
+        hint="fix permissions or the disk, then run the same command",
     )
 
 
