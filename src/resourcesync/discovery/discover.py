@@ -367,7 +367,7 @@ def absolute(document: Document, target: str) -> str:
     address = join(document.uri, target)
     if address is None:
         raise NotAListError(
-            "it names what is no address",
+            "it names something that is not an address",
             uri=document.uri,
             evidence=(("loc", target[:2_048]),),
             code="no-address",

@@ -116,7 +116,7 @@ class ListingReader:
             return discover(self._documents, fetched.uri, allowed=self._allowed)
         if kind not in _LISTS and kind is not Capability.RESOURCE_DUMP_MANIFEST:
             raise UnexpectedDocumentError(
-                f"a {document.header.phrase} does not tell which resources there are",
+                f"a {document.header.phrase} does not list the resources",
                 uri=document.uri,
                 hint="give the address of the Source or of its Resource List",
             )
@@ -126,7 +126,7 @@ class ListingReader:
     def _read_source(self, found: SourceLists) -> None:
         if found.resource_list is None:
             raise UnexpectedDocumentError(
-                "the Source offers no Resource List: nobody can tell which resources there are",
+                "the Source offers no Resource List, so its resources are unknown",
                 uri=found.capability_list or found.entry,
             )
         with fetch(self._documents, found.resource_list) as fetched:

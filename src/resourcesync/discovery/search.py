@@ -207,7 +207,7 @@ class Search:
         homes = (*homes, *self._allowed)
         for target in targets:
             if not is_at_home(target, homes):
-                self._note(target, "not asked: of another origin; --allow-origin allows it")
+                self._note(target, "not requested: another origin; --allow-origin allows it")
         return tuple(target for target in targets if is_at_home(target, homes))
 
     def _follow(
@@ -219,7 +219,7 @@ class Search:
             return errand.use_several(tuple(OfferedSet(uri=uri) for uri in targets))
         for target in targets:
             if hops > _MAX_HOPS:
-                self._note(target, "not asked: too many pages on the way")
+                self._note(target, "not requested: too many pages in between")
             elif not any(target == tried.uri for tried in self._tried):
                 return self._probe(target, errand, hops)
         return None
@@ -342,7 +342,7 @@ def _open(fetched: FetchedDocument, *, is_page: bool = False) -> Document:
         head = head_of(fetched.stream)
         if named := unsupported_format(head):
             raise NotAListError(
-                f"The document is {named}, which is not read yet",
+                f"The document is {named}, which is not supported yet",
                 uri=fetched.final_uri,
                 evidence=((_FORMAT, named),),
                 hint=_FORMAT_HINT,
@@ -352,7 +352,7 @@ def _open(fetched: FetchedDocument, *, is_page: bool = False) -> Document:
         if is_html(head) or (is_page and not is_markup(head)):
             what = "HTML" if is_html(head) else "neither XML nor HTML"
             raise NotAListError(
-                f"The document is no list: it is {what}", uri=fetched.final_uri
+                f"The document is not a list: it is {what}", uri=fetched.final_uri
             ) from error
         raise
 

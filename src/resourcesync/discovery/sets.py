@@ -105,7 +105,7 @@ def choose(offered: Sequence[OfferedSet], choice: SetChoice, address: str) -> Of
             return offered_set
     if choice.is_bound:
         raise ConfigurationError(
-            "this Source offers the set no more that this mirror follows",
+            "this Source no longer offers the set that this mirror follows",
             evidence=(("here", choice.pinned), *_shown(offered, ANY, address)),
             hint="pull another set into another folder",
             code="set-gone",

@@ -37,7 +37,7 @@ _REPEATED: Final = {
     LASTMOD: ("The entry has more than one lastmod", "G14"),
     MD: ("The entry has more than one rs:md", "G15"),
 }
-_CHILDREN: Final = "An element stands inside the text of the entry"
+_CHILDREN: Final = "The text of the entry contains an element"
 
 
 @dataclass(slots=True, eq=False)
@@ -146,9 +146,7 @@ class EntryAssembler:
         if self._unknown > _MOST_UNKNOWN:
             return
         entry = RawEntry(line, column)
-        entry.mark_faulty(
-            UNKNOWN_ENTRY, "An element stands among the entries that is no entry", "G03"
-        )
+        entry.mark_faulty(UNKNOWN_ENTRY, "An element among the entries is not an entry", "G03")
         self.items.append(entry)
 
     # --- the fast road -------------------------------------------------------------------------
@@ -241,12 +239,12 @@ class EntryAssembler:
         self._enter_element(line, column)
         self.began = True
         if self._entry is not None:
-            self._entry.mark_faulty("entry-invalid", "An entry stands inside the entry", "G03")
+            self._entry.mark_faulty("entry-invalid", "The entry contains another entry", "G03")
         elif self.depth == 2:  # noqa: PLR2004 - a child of the root
             self._entry = RawEntry(line, column)
             if misplaced:
                 self._entry.mark_faulty(
-                    "entry-misplaced", "url and sitemap do not stand in one document", "G03"
+                    "entry-misplaced", "A document has url or sitemap entries, not both", "G03"
                 )
 
     def _start(self, mark: int, attributes: list[str]) -> None:

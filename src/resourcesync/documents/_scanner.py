@@ -157,7 +157,7 @@ class DocumentScanner:
     def _declaration(self, _version: str, encoding: str | None, _standalone: int) -> None:
         if encoding is not None and encoding.lower() not in UTF_ENCODINGS:
             raise MalformedDocumentError(
-                f"The document says it is in {encoding[:40]}; only UTF-8 and UTF-16 are read",
+                f"The document declares {encoding[:40]}; only UTF-8 and UTF-16 are read",
                 uri=self._uri,
                 line=1,
                 column=1,
@@ -420,7 +420,7 @@ class DocumentScanner:
             evidence.append(("title", text))
         where = f" in the namespace {namespace[:200]}" if namespace else " without a namespace"
         return NotAListError(
-            f"The document is no list: its root is <{local[:100]}>"
+            f"The document is not a list: its root is <{local[:100]}>"
             + ("" if local == "html" else where),
             uri=self._uri,
             line=line or 1,

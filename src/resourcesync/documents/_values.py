@@ -112,7 +112,7 @@ def clean_uri(text: str) -> str:
     # Mostly there is nothing to strip, and the first strip returns the very same string.
     uri = text if text.strip() is text else text.strip(BLANKS)
     if not uri.isprintable() and ILLEGAL.search(uri):
-        raise RefusalError("uri-illegal", "The loc holds control or invisible characters", "G13")
+        raise RefusalError("uri-illegal", "The loc contains control or invisible characters", "G13")
     if not uri:
         raise RefusalError("entry-invalid", "The loc is empty", "G12")
     return uri
@@ -122,7 +122,7 @@ def element_moment(text: str) -> datetime | None:
     """Return what a ``lastmod`` says; an empty one says nothing.
 
     Raises:
-        RefusalError: It is no W3C Datetime.
+        RefusalError: It is not a W3C Datetime.
     """
     stripped = text.strip(BLANKS)
     return moment(stripped, "The lastmod is") if stripped else None
@@ -138,7 +138,7 @@ def moment(text: str, subject: str) -> datetime:
         return parse_w3c(text)
     except ValueError as error:
         raise RefusalError(
-            "time-invalid", f"{subject} no W3C Datetime: {text[:64]!r}", "G17"
+            "time-invalid", f"{subject} not a W3C Datetime: {text[:64]!r}", "G17"
         ) from error
 
 
@@ -176,7 +176,9 @@ def length_of(text: str) -> int:
         int(text) <= MOST_BYTES
     ):
         return int(text)
-    raise RefusalError("length-invalid", f"The length is no number of bytes: {text[:64]!r}", "G26")
+    raise RefusalError(
+        "length-invalid", f"The length is not a number of bytes: {text[:64]!r}", "G26"
+    )
 
 
 def length_or_none(text: str | None, context: ReadingContext) -> int | None:

@@ -107,7 +107,7 @@ def length_text(length: int | None) -> str:
     if length is None:
         return ""
     if not 0 <= length <= MOST_BYTES:
-        raise ValueError(f"{length} is no number of bytes")
+        raise ValueError(f"{length} is not a number of bytes")
     return str(length)
 
 

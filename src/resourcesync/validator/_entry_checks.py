@@ -133,11 +133,13 @@ def _read_sitemap(
         entry.lastmod_node = child
     elif child.name == "changefreq":
         if child.text not in _FREQUENCIES:
-            subject.report("G16", f"changefreq {child.text[:64]!r} is no such word", child, TEXT)
+            subject.report(
+                "G16", f"changefreq {child.text[:64]!r} is not one of the seven values", child, TEXT
+            )
         elif entry.node.name == "sitemap" or subject.kind not in RESOURCES:
-            subject.report("G16", "changefreq on what is no resource", child)
+            subject.report("G16", "changefreq on an entry that is not a resource", child)
     elif child.name in ("url", "sitemap"):
-        subject.report("G03", f"a <{child.name}> stands in an entry", child)
+        subject.report("G03", f"a <{child.name}> in an entry", child)
 
 
 def _read_loc(
@@ -152,7 +154,7 @@ def _read_loc(
     elif len(child.text) >= _LONGEST:
         subject.report("G13a", f"loc has {len(child.text):,} characters", child, TEXT)
     elif not is_uri(child.text):
-        subject.report("G13a", f"loc {child.text[:100]!r} is no absolute URI", child, TEXT)
+        subject.report("G13a", f"loc {child.text[:100]!r} is not an absolute URI", child, TEXT)
     elif "#" in child.text:
         subject.report("G13b", "loc has a fragment", child, TEXT)
     elif subject.profile is RuleProfile.SITEMAP and entry.node.name == "url":
@@ -293,7 +295,7 @@ class DescriptionLinks:
         for link in describes:
             self._note(self._describing, (hash(link.href), here), subject, link)
         if describes and not entry.linked("profile"):
-            subject.report("LK10", "an entry that describes another tells no profile", entry.node)
+            subject.report("LK10", "an entry that describes another has no profile", entry.node)
 
     def finish(self, subject: ExaminedDocument) -> None:
         """Report links without a link back, if both entries are in this document."""

@@ -209,10 +209,10 @@ def read_moment(
     try:
         first = parse_w3c(text)
     except ValueError:
-        subject.report("G17", f"{name} {text[:64]!r} is no W3C datetime", node, part)
+        subject.report("G17", f"{name} {text[:64]!r} is not a W3C datetime", node, part)
         return None
     if "T" in text and _ZONED.fullmatch(text) is None:
-        subject.report("G17", f"{name} {text} tells no time zone", node, part)
+        subject.report("G17", f"{name} {text} has no time zone", node, part)
     elif _FULL.fullmatch(text) is None:
         subject.report("G18", f"{name} {text} is not written in full, in UTC, with Z", node, part)
     span = _SPANS.get(len(text), timedelta())

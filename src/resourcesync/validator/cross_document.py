@@ -180,9 +180,9 @@ def judge_reread(before: DocumentSummary, now: DocumentSummary) -> Iterator[Rule
         return
     if before.until is not None:
         if (before.from_, before.until, before.changes) != (now.from_, now.until, now.changes):
-            yield at_root("CH10", "the list was closed and is not what it was", now)
+            yield at_root("CH10", "the list was closed and has changed since", now)
     elif not now.changes.begins_with(before.changes):
-        yield at_root("CH11", "entries that were there before are gone or different", now)
+        yield at_root("CH11", "earlier entries are missing or different", now)
 
 
 # --- upwards ------------------------------------------------------------------------------------

@@ -155,7 +155,7 @@ def _judge_covering(
         message = f"the link leads to a {target.phrase}, not to a Capability List"
         yield without_place(rule, message, uri)
     elif listed is not None and uri not in listed:
-        yield without_place(rule, f"the set of {target.uri} does not hold it", uri)
+        yield without_place(rule, f"the set of {target.uri} does not contain it", uri)
 
 
 def judge_robots(robots: str, targets: Sequence[DocumentSummary]) -> Iterator[RuleFinding]:

@@ -137,7 +137,7 @@ class Examination(Iterator[RuleFinding]):
         if not isinstance(error, DocumentLimitError):
             self._subject.report_at("G01", error.message, spot)
         elif self.summary.size <= MAX_BYTES:
-            self._subject.report_at("G20", f"{error.message}; the rest is not judged", spot)
+            self._subject.report_at("G20", f"{error.message}; the rest is not checked", spot)
 
     # --- the children of the root --------------------------------------------------------------
 
@@ -158,7 +158,7 @@ class Examination(Iterator[RuleFinding]):
                 self._entry(node)
             else:
                 root = "sitemapindex" if self.summary.is_index else "urlset"
-                subject.report("G03", f"<{node.name[:64]}> stands under <{root}>", node)
+                subject.report("G03", f"<{node.name[:64]}> under <{root}>", node)
         elif subject.profile is not RuleProfile.SITEMAP and is_rs(subject, node):
             if node.name not in ("md", "ln"):
                 return
@@ -177,7 +177,7 @@ class Examination(Iterator[RuleFinding]):
         if summary.entries == MAX_ENTRIES + 1:
             subject.report("G19", f"the document has more than {MAX_ENTRIES:,} entries", node)
         if summary.entries > self._limits.entries:
-            message = f"more than {self._limits.entries:,} entries; the rest is not judged"
+            message = f"more than {self._limits.entries:,} entries; the rest is not checked"
             raise StopError(message, subject.window.spot(node))
         entry = read_entry(subject, node)
         if subject.profile is not RuleProfile.SITEMAP:

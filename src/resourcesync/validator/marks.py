@@ -53,7 +53,7 @@ class MarkStore:
         Raises:
             StorageError: It cannot be read.
         """
-        assert self._file is not None, "nothing was kept"
+        assert self._file is not None, "nothing was stored"
         block = array("q")
         try:
             self._file.seek(place)
@@ -69,7 +69,7 @@ class MarkStore:
 
 
 def _failed(error: OSError) -> StorageError:
-    return StorageError(f"marks of entries cannot be kept: {error.strerror}")
+    return StorageError(f"marks of entries cannot be stored: {error.strerror}")
 
 
 class Marks:

@@ -104,10 +104,10 @@ def read_message(data: bytes, uri: str) -> Message:
         answer = Answer(status=int(started[1]), body=answered)
     if data[at:].strip():
         raise DocumentError(
-            "something stands behind the message, and it is no answer to it",
+            "the message is followed by something that is not its answer",
             uri=uri,
             evidence=(("after", f"{at:,} bytes"),),
-            hint="keep one message in a file: a request, and behind it the answer",
+            hint="store one message in a file: a request, followed by the answer",
         )
     return Message(
         method=request[1].decode(),
@@ -145,16 +145,16 @@ def _read_body(
     """Return a body, and where it ends; without a length it ends with the file."""
     if "transfer-encoding" in fields:
         raise DocumentError(
-            "the body of the message is in chunks, which is not read",
+            "the body of the message is in chunks, which is not supported",
             uri=uri,
-            hint="record what the receiver's program is given: the body with its Content-Length",
+            hint="record the request as the receiver got it: the body with its Content-Length",
         )
     told = set(fields.get("content-length", ()))
     if not told:
         return data[at:], len(data)
     text = told.pop()
     if told or not text.isascii() or not text.isdigit() or len(text) > _LONGEST_NUMBER:
-        raise DocumentError("the Content-Length of the message makes no sense", uri=uri)
+        raise DocumentError("the Content-Length of the message is invalid", uri=uri)
     end = at + int(text)
     if end > len(data):
         raise TruncatedDocumentError(
@@ -269,9 +269,9 @@ def judge_verification(verification: IntentVerification) -> Iterator[RuleFinding
     if verification.pending and verification.status is not None and not agreed:
         yield without_place("NT04", "it does not repeat the challenge", verification.callback)
     if not verification.pending and verification.status not in (None, _NOT_FOUND):
-        message = f"it answers {verification.status} to what it did not ask for"
+        message = f"it answers {verification.status} to a verification that it did not request"
         yield without_place("NT04", message, verification.callback)
     if verification.pending and verification.mode == "subscribe" and not verification.lease_seconds:
         yield without_place(
-            "NT05", "the hub grants a subscription without an end", verification.callback
+            "NT05", "the hub grants a subscription without a lease", verification.callback
         )

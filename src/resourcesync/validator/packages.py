@@ -59,8 +59,8 @@ def judge_package(
         similar = [
             member.name for member in members if member.name.rpartition("/")[2].lower() == MANIFEST
         ]
-        found = f"; it holds {similar[0]}" if similar else ""
-        yield without_place("RM01", f"the package has no {MANIFEST} at its top{found}", uri)
+        found = f"; it contains {similar[0]}" if similar else ""
+        yield without_place("RM01", f"the package has no {MANIFEST} at its root{found}", uri)
     if manifest is None:
         return
     yield from judge_manifest(manifest, dump=dump)

@@ -42,7 +42,7 @@ def compute(previous: BinaryIO, current: BinaryIO, patch: BinaryIO, limit: int) 
         differ = _JsonDiffer(ascii_only=after.isascii())
         differ.compare(*values, "", 0)
     except (ValueError, RecursionError) as error:
-        raise PatchError(f"one of the versions is no JSON that we can use: {error}") from error
+        raise PatchError(f"one of the versions is not usable JSON: {error}") from error
     text = f"[{','.join(differ.operations)}]".encode()
     if len(text) > limit or len(differ.operations) > MAX_OPERATIONS:
         raise PatchError("the patch would be too large")

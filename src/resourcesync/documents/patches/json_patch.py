@@ -43,7 +43,7 @@ def apply(previous: BinaryIO, patch: BinaryIO, result: BinaryIO, limit: int) -> 
         patched = apply_operations(document, operations)
         written = hand.write(patched)
     except (ValueError, RecursionError) as error:
-        raise PatchError(f"the version before or the patch is no JSON we can use: {error}") from (
+        raise PatchError(f"the version before or the patch is not usable JSON: {error}") from (
             error
         )
     if len(written) > limit:
@@ -78,7 +78,7 @@ def _loads(data: bytes) -> Json:
 
 
 def _no_constant(name: str) -> Json:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
 def _style_of(before: bytes, document: Json, patch: bytes) -> _JsonStyle:
@@ -95,7 +95,7 @@ def _style_of(before: bytes, document: Json, patch: bytes) -> _JsonStyle:
             hand = _JsonStyle(indent, separators, ascii_only, end)
             if hand.write(document) == before:
                 return hand
-    raise PatchError("the version before is written in a way that we cannot go on with")
+    raise PatchError("the version before is formatted in an unsupported way")
 
 
 # --- the operations (RFC 6902 §4) ---

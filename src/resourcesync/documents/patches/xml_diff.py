@@ -139,7 +139,7 @@ def compute(previous: BinaryIO, current: BinaryIO, patch: BinaryIO, limit: int) 
     after = read_all(current, MAX_BYTES, "the new version")
     old, new = read_tree(before, "the version before"), read_tree(after, "the new version")
     if before[: old.start] != after[: new.start] or before[old.end :] != after[new.end :]:
-        raise PatchError("what stands around the root is another")
+        raise PatchError("the parts around the root differ")
     operations = _XmlDiffer(before, after).between(old, new, "/*")
     if len(operations) > min(MAX_OPERATIONS, MAX_READ // max(len(before), 1)):
         raise PatchError("the patch would have too many operations for a document of this size")
