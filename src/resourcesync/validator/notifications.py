@@ -48,7 +48,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
+class RecordedMessage:
     """A recorded message of a hub to a receiver.
 
     Attributes:
@@ -73,12 +73,12 @@ class Message:
         return self.method == "POST"
 
 
-def looks_recorded(start: bytes) -> bool:
+def is_recorded_message(start: bytes) -> bool:
     """True if a file that begins so is a recorded message."""
     return _REQUEST.match(start[:_LONGEST_TARGET]) is not None
 
 
-def read_message(data: bytes, uri: str) -> Message:
+def read_message(data: bytes, uri: str) -> RecordedMessage:
     """Return the message that was recorded.
 
     Args:
@@ -109,7 +109,7 @@ def read_message(data: bytes, uri: str) -> Message:
             evidence=(("after", f"{at:,} bytes"),),
             hint="store one message in a file: a request, followed by the answer",
         )
-    return Message(
+    return RecordedMessage(
         method=request[1].decode(),
         target=request[2].decode(),
         fields=fields,
@@ -165,7 +165,9 @@ def _read_body(
     return data[at:end], end
 
 
-def judge_message(message: Message, uri: str, secret: bytes | None = None) -> Iterator[RuleFinding]:
+def judge_message(
+    message: RecordedMessage, uri: str, secret: bytes | None = None
+) -> Iterator[RuleFinding]:
     """Judge a recorded message and its answer, but for the document in it.
 
     Args:
@@ -185,7 +187,7 @@ def judge_message(message: Message, uri: str, secret: bytes | None = None) -> It
         yield from judge_signature(uri, secret=secret, header=header, body=message.body)
 
 
-def _judge_question(message: Message, uri: str) -> Iterator[RuleFinding]:
+def _judge_question(message: RecordedMessage, uri: str) -> Iterator[RuleFinding]:
     query = message.target.partition("?")[2]
     try:
         asked = dict(parse_qsl(query, keep_blank_values=True, max_num_fields=_MOST_PARAMETERS))
