@@ -96,7 +96,7 @@ def choose(offered: Sequence[OfferedSet], choice: SetChoice, address: str) -> Of
         address: The Source, for the commands that an error shows.
 
     Raises:
-        ConfigurationError: There are several and none is chosen, or there is none as was said.
+        ConfigurationError: There are several and none is chosen, or the chosen one does not exist.
     """
     if choice.requested and not (choice.is_bound and choice.requested == choice.pinned):
         return _matching(offered, choice, address)

@@ -17,7 +17,7 @@ from resourcesync.model.vocabulary import Dialect
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Bounds of one document; they keep memory and time bounded for any input.
+    """Limits of one document; they bound memory and time for any input.
 
     What is too long costs itself, not the document: a value that is over its limit counts as not
     written. Only what no list in good faith has refuses the document.
@@ -163,11 +163,11 @@ class ReadingContext:
         self._on_tolerated = on_tolerated
 
     def set_place(self, line: int, column: int) -> None:
-        """Note where the entry stands that is read next."""
+        """Record the place of the entry that is read next."""
         self.line, self.column = line, column
 
     def tolerate(self, code: str, *, rule: str = "", about: str = "") -> None:
-        """Forgive a fault at the current place, and tell it when it is the first of its kind.
+        """Tolerate a fault at the current place, and report the first of its kind.
 
         Args:
             code: Its code.
@@ -259,7 +259,7 @@ _NEWER: Final = (
 
 
 def dialect_of(header: Header, shows: set[str]) -> Dialect:
-    """Return the version, as far as these marks tell it."""
+    """Return the version that these marks show."""
     for mark, dialect in _DRAFTS:
         if mark in shows:
             return dialect

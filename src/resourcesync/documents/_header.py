@@ -47,7 +47,7 @@ class RawRoot:
 def header_of(root: RawRoot, context: ReadingContext) -> Header:
     """Return the header of a document, whose place is the context's.
 
-    A document without ``rs:md`` is a plain sitemap, or a draft that says what it is.
+    A document without ``rs:md`` is a plain sitemap, or a draft that names its kind.
 
     Raises:
         MalformedDocumentError: The ``rs:md`` names no capability, or a time that is none.

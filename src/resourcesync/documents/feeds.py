@@ -488,7 +488,7 @@ def _header_of(root: FeedNode, uri: str) -> Header:
 
 
 def _parts_of(node: FeedNode) -> tuple[FeedNode, list[FeedNode], str]:
-    """Return the element that tells of the resource, its links, and the text of its time."""
+    """Return the element of the resource, its links, and the text of its time."""
     links = [child for child in node.children if child.name == "link"]
     if node.name == "item":
         return node, links, node.attributes.get("modified", "")
@@ -534,7 +534,7 @@ def _length(text: str | None) -> int | None:
 
 
 def _link(node: FeedNode, limits: Limits) -> Link | None:
-    """Return a link; one that leads nowhere, or says nothing sound, spoils nothing."""
+    """Return a link; ``None`` for one without a usable target."""
     values = node.attributes
     rel, href = values.get("rel", ""), values.get("href", "")
     if rel == DRAFT_NS + Capability.CAPABILITY_LIST:

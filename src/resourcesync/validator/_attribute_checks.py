@@ -175,7 +175,7 @@ def check_link(subject: ExaminedDocument, node: ElementNode) -> dict[str, Parsed
 
 
 def check_places(subject: ExaminedDocument, node: ElementNode, *, in_root: bool) -> None:
-    """Check that the attributes of an ``rs:md`` may stand in this kind of document (§7, A)."""
+    """Check that the attributes of an ``rs:md`` are allowed in this kind of document (§7, A)."""
     for name in node.attributes:
         rule = subject.places.get((in_root, name))
         if rule is None:
@@ -231,7 +231,7 @@ def _misplaced_on_entry(subject: ExaminedDocument, name: str) -> str:
 
 
 def check_pairs(subject: ExaminedDocument, node: ElementNode, times: dict[str, ParsedTime]) -> None:
-    """Check that ``completed`` and ``until`` stand beside their starts, and after them (§7, A)."""
+    """Check that ``completed`` and ``until`` come with their starts, and are after them (§7, A)."""
     for start, end, alone, order in (
         ("at", "completed", "G39a", "G39b"),
         ("from", "until", "G40a", "G40b"),

@@ -188,7 +188,7 @@ class ElementParser:
         """Feed the next bytes.
 
         Raises:
-            StopError: They cannot be judged.
+            StopError: They cannot be checked.
         """
         keep_from = self._open[1].offset if len(self._open) > 1 else self._parser.CurrentByteIndex
         self.window.push(block, keep_from=max(0, keep_from))
@@ -244,7 +244,7 @@ class ElementParser:
         self._depth += 1
         if self._depth > self._limits.depth:
             self._stop(f"elements are nested more than {self._limits.depth} levels deep")
-        if self._depth > 3:  # noqa: PLR2004 - what stands in the elements of an entry is foreign
+        if self._depth > 3:  # noqa: PLR2004 - the content of an entry's elements is foreign
             return
         if len(attributes) > 2 * self._limits.attributes:
             self._stop(f"one element has more than {self._limits.attributes} attributes")

@@ -74,7 +74,7 @@ class ParsedEntry:
 
     @property
     def is_part(self) -> bool:
-        """True if it tells what the entries of an index tell, and nothing of a resource."""
+        """True if it has the attributes of an index entry, and none of a resource."""
         names = set() if self.md is None else set(self.md.attributes)
         told = self.value("capability").lower() or Capability.RESOURCE_LIST
         is_bare = names <= _OF_PARTS and told == Capability.RESOURCE_LIST
@@ -82,7 +82,7 @@ class ParsedEntry:
 
     @property
     def is_change_list(self) -> bool:
-        """True if it says that it is a Change List, and not what happened."""
+        """True if it has the capability of a Change List, and no change."""
         named = self.value("capability").lower() == Capability.CHANGE_LIST
         return named and not self.has("change")
 
@@ -93,7 +93,7 @@ class ParsedEntry:
 
 
 def is_rs(subject: ExaminedDocument, node: ElementNode) -> bool:
-    """True if an element belongs to ResourceSync; tell when its namespace is another (§4)."""
+    """True if an element belongs to ResourceSync; report a wrong namespace (§4)."""
     if node.namespace in OLD_NAMESPACES:
         message = f"rs:{node.name} is in the namespace of {OLD_NAMESPACES[node.namespace]}"
         subject.report_once("G04", message, node)
@@ -104,7 +104,7 @@ def is_rs(subject: ExaminedDocument, node: ElementNode) -> bool:
 
 
 def read_entry(subject: ExaminedDocument, node: ElementNode) -> ParsedEntry:
-    """Check an entry by itself and return what it says (§7)."""
+    """Check an entry by itself and return its values (§7)."""
     entry = ParsedEntry(node)
     if node.attributes or node.qualified:
         subject.report("G11", f"<{node.name}> has attributes", node)
@@ -213,7 +213,7 @@ _PACKED: Final = frozenset({DocumentKind.RD, DocumentKind.CD, DocumentKind.UNKNO
 
 
 def check_links(subject: ExaminedDocument, entry: ParsedEntry) -> None:
-    """Check what the links of an entry carry, and whether they may stand there (§14)."""
+    """Check the attributes of an entry's links, and whether they are allowed there (§14)."""
     for link in entry.links:
         _check_patch(subject, entry, link)
         _check_plain(subject, link)

@@ -160,7 +160,7 @@ class ExaminedDocument:
             self.report(rule, message, node, part)
 
     def drain(self) -> list[RuleFinding]:
-        """Return what was told since the last call."""
+        """Return the findings since the last call."""
         found, self._found = self._found, []
         return found
 
@@ -203,7 +203,7 @@ class ParsedTime:
 def read_moment(
     subject: ExaminedDocument, node: ElementNode, part: str, text: str
 ) -> ParsedTime | None:
-    """Return the time that an attribute or an element gives; tell what is wrong with it (§7)."""
+    """Return the time in an attribute or an element; report its faults (§7)."""
     text = text.strip()
     name = node.name if part == "#text" else part
     try:

@@ -136,7 +136,7 @@ class PackageEntryCheck:
 
 
 def check_path(subject: ExaminedDocument, entry: ParsedEntry) -> None:
-    """Check where an entry of a manifest says that its bytes are, and of which type (§11.2)."""
+    """Check the path and the type of an entry of a manifest (§11.2)."""
     path = entry.value("path")
     if entry.has("path"):
         if not path.startswith("/") or path.endswith("/"):

@@ -79,7 +79,7 @@ class RootChecks:
         self._up: Spot | None = None
 
     def start(self, subject: ExaminedDocument, root: ElementNode) -> bool:
-        """Check the root's name; return whether the document can be judged any further."""
+        """Check the root's name; return whether the document can be checked any further."""
         subject.root = subject.window.spot(root)
         subject.summary.place = DocumentPlace(line=root.line, column=root.column)
         subject.namespace = root.namespace

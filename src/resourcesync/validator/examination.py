@@ -49,7 +49,7 @@ def validate_document(
     on_resource: Callable[[ListedResource], None] | None = None,
     store: MarkStore | None = None,
 ) -> "Examination":
-    """Judge a document; nothing is read before the first finding is asked for.
+    """Check a document; nothing is read before the first finding is requested.
 
     Args:
         chunks: The document's bytes in pieces of any size; gzip is unpacked.
@@ -105,7 +105,7 @@ class Examination(Iterator[RuleFinding]):
     def _run(self, chunks: Iterable[bytes]) -> Iterator[RuleFinding]:
         subject = self._subject
         stream = _ChunkStream(chunks)
-        octets = cast("BinaryIO", stream)  # only read() is asked of it
+        octets = cast("BinaryIO", stream)  # only read() is called
         try:
             for block in _blocks.document_blocks(octets, limits=self._limits, uri=self.summary.uri):
                 self._feed(block)
@@ -243,7 +243,7 @@ class Examination(Iterator[RuleFinding]):
 
 
 def is_full(summary: DocumentSummary) -> bool:
-    """True if a summary holds as many entries as a document may have."""
+    """True if a summary has as many entries as a document may have."""
     return max(len(summary.targets), len(summary.resources)) >= MAX_ENTRIES
 
 

@@ -69,7 +69,7 @@ class RecordedMessage:
 
     @property
     def is_notification(self) -> bool:
-        """True if it tells of changes; else it asks whether a subscription is wanted."""
+        """True if it is a notification; else it verifies a subscription."""
         return self.method == "POST"
 
 
@@ -168,7 +168,7 @@ def _read_body(
 def judge_message(
     message: RecordedMessage, uri: str, secret: bytes | None = None
 ) -> Iterator[RuleFinding]:
-    """Judge a recorded message and its answer, but for the document in it.
+    """Check a recorded message and its answer, except for the document in it.
 
     Args:
         message: The message.
@@ -212,7 +212,7 @@ def _judge_question(message: RecordedMessage, uri: str) -> Iterator[RuleFinding]
 
 
 def judge_message_links(uri: str, links: Mapping[str, int]) -> Iterator[RuleFinding]:
-    """Judge how many ``self`` and ``hub`` links a message carries (WebSub §7).
+    """Check the number of ``self`` and ``hub`` links of a message (WebSub §7).
 
     Args:
         uri: The address or file of the message.
@@ -225,7 +225,7 @@ def judge_message_links(uri: str, links: Mapping[str, int]) -> Iterator[RuleFind
 
 
 def judge_signature(uri: str, *, secret: bytes, header: str, body: bytes) -> Iterator[RuleFinding]:
-    """Judge the signature of a message for which a secret was agreed (WebSub §7.1).
+    """Check the signature of a message for which a secret was agreed (WebSub §7.1).
 
     Args:
         uri: The address or file of the message.
@@ -266,7 +266,7 @@ class IntentVerification:
 
 
 def judge_verification(verification: IntentVerification) -> Iterator[RuleFinding]:
-    """Judge the answer of a receiver, and the lease that it was told (WebSub §5.3)."""
+    """Check the answer of a receiver, and the lease that it was given (WebSub §5.3)."""
     agreed = verification.status in _OK and verification.body == verification.challenge
     if verification.pending and verification.status is not None and not agreed:
         yield without_place("NT04", "it does not repeat the challenge", verification.callback)

@@ -149,7 +149,7 @@ _OF_ENTRIES: Final = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResponseLimits:
-    """Bounds of one answer; they keep memory and time bounded for any input.
+    """Limits of one answer; they bound memory and time for any input.
 
     Attributes:
         bytes: Size of the whole, after gunzip.
@@ -221,7 +221,7 @@ class ResponseScanner:
             raise limit_error(*found, uri=self._uri)
 
     def identity_of(self) -> ProviderIdentity:
-        """Return what the provider said of itself."""
+        """Return the identity of the provider."""
         told = self.identity
         return ProviderIdentity(
             name=told.get("repositoryName", ""),
@@ -232,7 +232,7 @@ class ResponseScanner:
             moment=self.response_date,
         )
 
-    # --- what expat tells ---
+    # --- handlers of expat ---
 
     def _parser(self) -> pyexpat.XMLParserType:
         parser = new_parser(on_declaration=self._declaration, on_doctype=self._doctype)

@@ -417,7 +417,7 @@ def _members(header: Header, entries: Sequence[ManifestEntry]) -> list[_Member]:
 
 
 def _check_order(entries: Sequence[ManifestEntry]) -> None:
-    """Refuse changes that are not told oldest first; one without a time stands where it stands."""
+    """Refuse changes that are not oldest first; one without a time may be anywhere."""
     told = [
         (entry.time, entry.uri)
         for entry in entries

@@ -28,7 +28,7 @@ def apply(previous: BinaryIO, patch: BinaryIO, result: BinaryIO, limit: int) -> 
     Args:
         previous: The version before.
         patch: The patch.
-        result: Takes the bytes.
+        result: Receives the bytes.
         limit: Bytes that the result may have.
 
     Raises:
@@ -231,7 +231,7 @@ def _index(token: str, last: int) -> int:
 
 
 def _equal(item: Json, other: Json) -> bool:
-    """True if two values are equal as RFC 6902 §4.6 says: true is not 1."""
+    """True if two values are equal as in RFC 6902 §4.6: true is not 1."""
     if isinstance(item, bool) or isinstance(other, bool):
         return item is other
     if isinstance(item, dict) and isinstance(other, dict):

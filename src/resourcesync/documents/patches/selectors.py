@@ -265,7 +265,7 @@ def locate(document: bytes, selector: Selector) -> NodeSpan:
 def value_span(
     document: bytes, place: NodeSpan, kind: SelectorKind, name: Name
 ) -> tuple[int, int] | None:
-    """Return where a value stands in a start tag, from the blank before it; ``None`` if it is not.
+    """Return the range of a value in a start tag, from the blank before it; ``None`` if absent.
 
     Args:
         document: The document.

@@ -38,7 +38,7 @@ Scope = Mapping[str, str]
 
 
 def rewrite_namespaces(content: bytes, scope: Scope, target: Scope) -> bytes:
-    """Return the content of an operation as it is to stand in the document.
+    """Return the content of an operation as it is to be in the document.
 
     Args:
         content: As it is written in the patch.
@@ -179,11 +179,11 @@ def apply(previous: BinaryIO, patch: BinaryIO, result: BinaryIO, limit: int) -> 
     Args:
         previous: The version before.
         patch: The patch.
-        result: Takes the bytes.
+        result: Receives the bytes.
         limit: Bytes that the result may have.
 
     Raises:
-        PatchError: The patch is none, does not fit, asks for what we do not follow, or leads to
+        PatchError: The patch is none, does not fit, uses what is not supported, or leads to
             what is no XML; or the version before is too large.
     """
     document = read_all(previous, MAX_BYTES, "the version before")

@@ -41,7 +41,7 @@ class XmlScanner:
             raise PatchError(f"{self._what} is not usable XML: {error}") from error
 
     def position(self) -> int:
-        """Return the place of what is told now, in bytes."""
+        """Return the place of the current event, in bytes."""
         return self.parser.CurrentByteIndex
 
     def tag_end(self, start: int) -> int:
