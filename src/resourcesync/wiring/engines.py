@@ -19,7 +19,7 @@ _FORMS: Final = (
     "spark:local[2]",
 )
 _SLOTS: Final = 8
-_METHODS: Final = ("submit", "mend", "close")
+_METHODS: Final = ("submit", "restart_workers", "close")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
