@@ -92,14 +92,14 @@ class _PackageBuilder:
     def add(self, entry: ManifestEntry) -> bool:
         """Put the entry into this package, if it has room; for the first it always has."""
         length, text = length_of(entry), _most_text(entry, self._header)
-        if self._entries and not self._has_room(length, text):
+        if self._entries and not self._measure_room(length, text):
             return False
         self._entries.append(entry)
         self._content += length
         self._most += text
         return True
 
-    def _has_room(self, length: int, text: int) -> bool:
+    def _measure_room(self, length: int, text: int) -> bool:
         size = self._size
         if len(self._entries) >= size.max_entries or self._content + length > size.max_bytes:
             return False

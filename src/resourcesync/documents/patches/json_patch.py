@@ -47,7 +47,7 @@ def apply(previous: BinaryIO, patch: BinaryIO, result: BinaryIO, limit: int) -> 
             error
         )
     if len(written) > limit:
-        raise PatchError("the result is larger than what is listed")
+        raise PatchError("the patched version is longer than listed")
     result.write(written)
 
 

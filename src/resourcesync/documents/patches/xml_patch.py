@@ -198,9 +198,9 @@ def apply(previous: BinaryIO, patch: BinaryIO, result: BinaryIO, limit: int) -> 
         except PatchError as error:
             raise PatchError(f"operation {number} of the XML Patch: {error.message}") from error
         if len(document) > most:
-            raise PatchError("the result is larger than what is listed")
+            raise PatchError("the patched version is longer than listed")
     if len(document) > limit:
-        raise PatchError("the result is larger than what is listed")
+        raise PatchError("the patched version is longer than listed")
     XmlScanner(document, "the result").run()
     result.write(document)
 
