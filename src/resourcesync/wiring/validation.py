@@ -29,8 +29,8 @@ from resourcesync.validator.findings import RuleFinding, by_place
 from resourcesync.validator.marks import MarkStore
 from resourcesync.validator.notifications import (
     LARGEST,
+    is_recorded_message,
     judge_message,
-    looks_recorded,
     read_message,
 )
 from resourcesync.validator.rule import RuleProfile
@@ -645,7 +645,7 @@ def recorded_message(path: Path) -> bytes:
     try:
         with path.open("rb") as stream:
             start = stream.read(_BLOCK)
-            return start + stream.read(LARGEST) if looks_recorded(start) else b""
+            return start + stream.read(LARGEST) if is_recorded_message(start) else b""
     except OSError:
         return b""  # the next opening reports the reason
 

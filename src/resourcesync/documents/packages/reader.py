@@ -140,7 +140,7 @@ class PackageReader:
         if clash is not None:
             is_manifest = MANIFEST in map(name_key, clash)
             raise PackageError(
-                "Two members of the package have names that cannot be told apart",
+                "Two members of the package have names that clash",
                 uri=uri,
                 member=clash[0],
                 evidence=(("and", clash[1][:1024]),),

@@ -30,7 +30,7 @@ def check_manifest(manifest: Header, *, dump: Header, package: Package | None = 
     """
     uri = "" if package is None else package.uri
     if dump.capability is None or _MANIFESTS.get(dump.capability) is not manifest.capability:
-        raise _mismatch(f"A {dump.phrase} holds no {manifest.phrase}", uri)
+        raise _mismatch(f"A {dump.phrase} contains no {manifest.phrase}", uri)
     if manifest.at and dump.at and manifest.at < dump.at:
         raise _mismatch("The manifest is older than its dump", uri)
     if package is None:
@@ -42,7 +42,7 @@ def check_manifest(manifest: Header, *, dump: Header, package: Package | None = 
         (manifest.until, package.until),
     )
     if any(moment and other and moment != other for moment, other in pairs):
-        raise _mismatch("The manifest covers another time than the dump says", uri)
+        raise _mismatch("The manifest covers another time than the dump lists", uri)
 
 
 def check_copy(manifest: Document, copy: Document) -> None:
@@ -120,7 +120,7 @@ def check_digest(uri: str, claim: Digest, value: str) -> None:
     """Raise `DigestMismatchError` unless the digest is the listed one."""
     if value != claim.value:
         raise DigestMismatchError(
-            "The bytes have another hash than the list says",
+            "The hash of the bytes is not the listed one",
             uri=uri,
             expected=str(claim),
             actual=f"{claim.algorithm}:{value}",
@@ -130,7 +130,7 @@ def check_digest(uri: str, claim: Digest, value: str) -> None:
 def wrong_length(uri: str, expected: int, actual: str) -> LengthMismatchError:
     """Return the error for bytes that are more or fewer than listed."""
     return LengthMismatchError(
-        "The bytes are not as many as the list says",
+        "The length of the bytes is not the listed one",
         uri=uri,
         expected=f"{expected:,} bytes",
         actual=actual,

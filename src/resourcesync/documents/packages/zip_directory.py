@@ -166,7 +166,7 @@ def _read_zip64(
     wide = DirectoryBounds(offset, size, count, (disk, disks - 1, *record_disks, count - here))
     pairs = zip(narrow[:3], wide[:3], (FULL32, FULL32, 0xFFFF), strict=True)
     if any(short not in (full, long) for short, long, full in pairs):
-        raise package_error("zip-mismatch", "The ZIP64 record says otherwise than the end", uri=uri)
+        raise package_error("zip-mismatch", "The ZIP64 record contradicts the end record", uri=uri)
     return wide, at
 
 
@@ -189,7 +189,7 @@ def read_records(
             code="zip-limit",
         )
     if bounds.records * CENTRAL.size > bounds.size:
-        raise package_error("zip-mismatch", "The directory has no room for its records", uri=uri)
+        raise package_error("zip-mismatch", "The directory is too small for its records", uri=uri)
     file.seek(bounds.offset)
     records = list(_records(file.read(bounds.size), bounds.records, uri=uri, limits=limits))
     _check_places(records, bounds.offset, uri=uri)
@@ -207,7 +207,7 @@ def _records(
         start = at + CENTRAL.size
         if start > len(data) or not data.startswith(CENTRAL_MARK, at):
             raise package_error(
-                "zip-mismatch", "The directory has fewer records than it says", uri=uri
+                "zip-mismatch", "The directory has fewer records than it declares", uri=uri
             )
         (
             _, _, _, flags, method, _, _, crc, packed, size, length, more, comment,
@@ -236,7 +236,7 @@ def _records(
         yield record
         at = end
     if at != len(data):
-        raise package_error("zip-mismatch", "The directory has more in it than it says", uri=uri)
+        raise package_error("zip-mismatch", "The directory has bytes beyond its records", uri=uri)
 
 
 def _fault(flags: int, method: int, mode: int) -> str:
@@ -271,7 +271,7 @@ def _name(raw: bytes, flags: int, *, uri: str, longest: int) -> str:
     except UnicodeDecodeError as error:
         if flags & UTF8:
             raise package_error(
-                "zip-name", "A name is not the UTF-8 it is said to be", uri=uri
+                "zip-name", "A name is declared as UTF-8 and is not", uri=uri
             ) from error
         return raw.decode("cp437").removeprefix("/")
 

@@ -208,7 +208,7 @@ class ZipContainer:
                     data = inflater.unconsumed_tail
                 if inflater.eof and (inflater.unused_data or data):
                     raise self._wrong("zip-size", "The data goes on after its end", record)
-            # All input is used, yet the inflater may still hold output that did not fit its step.
+            # All input is used, yet the inflater may still buffer output that did not fit its step.
             while not inflater.eof:
                 rest = inflater.decompress(b"", _BLOCK)
                 if not rest:

@@ -395,11 +395,11 @@ def _is_short(chunks: Iterable[bytes]) -> TypeGuard[tuple[bytes]]:
 def _members(header: Header, entries: Sequence[ManifestEntry]) -> list[_Member]:
     """Return all members with their names, the manifest first; check before anything is written."""
     if header.capability is None or not header.capability.is_manifest or header.is_index:
-        raise ValueError(f"a package holds a manifest, no {header.phrase}")
+        raise ValueError(f"a package contains a manifest, not a {header.phrase}")
     if header.up is None:
         raise ValueError(f"a {header.phrase} needs its link up (§11.2, §13.2)")
     if len(entries) > MAX_ENTRIES:
-        raise ValueError(f"a manifest holds at most {MAX_ENTRIES:,} entries")
+        raise ValueError(f"a manifest contains at most {MAX_ENTRIES:,} entries")
     _check_order(entries)
     members: list[_Member] = [(None, MANIFEST)]
     for entry in entries:
@@ -417,7 +417,7 @@ def _members(header: Header, entries: Sequence[ManifestEntry]) -> list[_Member]:
 
 
 def _check_order(entries: Sequence[ManifestEntry]) -> None:
-    """Refuse changes that are not told oldest first; one without a time stands where it stands."""
+    """Refuse changes that are not oldest first; one without a time may be anywhere."""
     told = [
         (entry.time, entry.uri)
         for entry in entries
@@ -425,7 +425,7 @@ def _check_order(entries: Sequence[ManifestEntry]) -> None:
     ]
     for (before, _), (time, uri) in pairwise(told):
         if time < before:
-            raise ValueError(f"the change of {uri[:200]!r} is told after a later one (§13.2)")
+            raise ValueError(f"the change of {uri[:200]!r} is listed after a later one (§13.2)")
 
 
 def _strict_name(path: str) -> str:
