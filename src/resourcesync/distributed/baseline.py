@@ -117,7 +117,7 @@ class PackageFetcher:
                         self._slices.accept_package(outcome.name)
                         ended = ended.plus(self._slices.decode_outcome(outcome))
                     else:
-                        message = f"a package is of no use: {outcome.failed[1]}"
+                        message = f"a package cannot be used: {outcome.failed[1]}"
                         self._pull.warn("bad-package", message)
                         self._slices.discard_package(outcome.name)
         except BudgetError:
@@ -173,7 +173,7 @@ class SharedBaseline(Baseline):
         if pull.selection.follows_links:
             raise ConfigurationError(
                 "links are not followed where the copies are a table",
-                hint="leave out --link, or keep this mirror in a folder",
+                hint="remove --link, or store this mirror in a folder",
             )
         lists = DistributedLists(pull, crew, unit_options(pull, crew, at=0))
         with ExitStack() as held:

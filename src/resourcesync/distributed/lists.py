@@ -142,9 +142,9 @@ class DistributedLists:
             file = self._workers.exchange.receive(result.file)
             if file is None:
                 raise EngineError(
-                    f"a worker read {names[outcome.name]}, and its rows are not there",
+                    f"the rows that a worker read from {names[outcome.name]} are missing",
                     evidence=(("kept", "nothing was changed"),),
-                    hint="see that all workers reach the same store, then run the same command",
+                    hint="let all workers use the same store, then run the command again",
                 )
             self._workers.exchange.remove(result.file)
             self.files.append(file)
@@ -162,7 +162,7 @@ class DistributedLists:
         raise EngineError(
             f"a list could not be read: {outcome.failed[1]}",
             evidence=(("kept", "nothing was changed"),),
-            hint="see that the workers live, then run the same command",
+            hint="check the workers, then run the command again",
         )
 
     def _refuse(self, result: ListRead) -> None:

@@ -295,15 +295,15 @@ class SliceQueue:
         slice_, outcome = exchange.receive(work), exchange.receive(done)
         if slice_ is None or outcome is None:
             raise StateError(
-                f"what became of {work} cannot be read",
+                f"the results of {work} cannot be read",
                 evidence=(("kept", "all copies"),),
-                hint="see that the store keeps what is put there, then run the same command",
+                hint="check that the store is durable, then run the command again",
             )
         rows, ended = tables.read_work(slice_), tables.read_done(outcome)
         while group := list(islice(rows, _CHUNK)):
             same = list(islice(ended, _CHUNK))
             if [row.listed.uri for row in group] != [row.uri for row in same]:
-                raise StateError(f"what became of {work} is not of these rows")
+                raise StateError(f"the results of {work} do not match its rows")
             self._store(list(zip(group, same, strict=True)))
         exchange.remove(token or work)  # first: without it, the others are abandoned
         for name in (work, done, f"{done}{REPORT_SUFFIX}", f"{done}{BEGUN_SUFFIX}"):

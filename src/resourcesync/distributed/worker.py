@@ -297,13 +297,13 @@ class FencedCopies:
 
     def remove(self, batch: Sequence[CopyRemoval], reason: str) -> list[str | StorageError]:
         """Refuse to remove anything: only the coordinator does."""
-        raise AssertionError(f"a unit of {self._token} takes nothing away: {reason}, {len(batch)}")
+        raise AssertionError(f"a unit of {self._token} removes copies: {reason}, {len(batch)}")
 
 
 def run_over_error(token: str) -> StorageError:
     """Return the error of a unit whose run is over."""
     return StorageError(
-        f"the run that {token} is of is over",
+        f"the run of {token} has ended",
         evidence=(("kept", "what was in place before"),),
         code="run-over",
     )

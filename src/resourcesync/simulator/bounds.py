@@ -148,7 +148,7 @@ def zone_of(name: str) -> ZoneInfo:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
         raise ConfigurationError(
-            f"there is no time zone {name[:_MOST_SHOWN]!r} here", hint="UTC is always there"
+            f"there is no time zone {name[:_MOST_SHOWN]!r}", hint="UTC is always available"
         ) from error
 
 
@@ -201,7 +201,7 @@ def _check_names(names: list[str]) -> None:
     seen: set[str] = set()
     for name in names:
         if not (name.isprintable() and 0 < len(name) <= _MOST_SHOWN):
-            _refuse("destination.name must be from 1 to 100 letters that can be seen", name)
+            _refuse("destination.name must be 1 to 100 visible characters", name)
         if name in seen:
             raise ConfigurationError(
                 f"two destinations have the name {name!r}",
