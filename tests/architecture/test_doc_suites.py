@@ -33,7 +33,7 @@ del sys.modules["acme_sync"]
 
 def test_what_the_example_leaves_open_would_be_found(tmp_path: Path) -> None:
     class Down(TestTable):  # type: ignore[misc, valid-type]  # it is of the page
-        def down(self) -> object:
+        def outage(self) -> object:
             self.path.rename(tmp_path / "elsewhere")
             return open("/dev/null")
 
@@ -42,9 +42,7 @@ def test_what_the_example_leaves_open_would_be_found(tmp_path: Path) -> None:
     table.put("a", b"x")
 
     with pytest.raises(FileNotFoundError):
-        table.test_a_system_that_is_down_is_an_error(
-            shown("class Table:", "acme_sync").Table(table.path)
-        )
+        table.test_an_outage_raises_an_error(shown("class Table:", "acme_sync").Table(table.path))
 
 
 def test_the_suites_import_no_framework_of_tests() -> None:

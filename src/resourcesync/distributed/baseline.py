@@ -85,7 +85,7 @@ class PackageFetcher:
         try:
             packages = self._pull.packages.packages_at(uri)
         except (SourceError, DocumentError) as error:
-            self._pull.warn("bad-dump", f"the dump at {uri} is of no use: {error.message}")
+            self._pull.warn("bad-dump", f"the dump at {uri} cannot be used: {error.message}")
             return None
         self._send_wanted(joined.slices)
         try:

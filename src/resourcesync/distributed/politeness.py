@@ -126,7 +126,7 @@ class TurnQueue:
         """True if no unit is left, neither queued nor in progress."""
         return self._read_all and not self._waiting and not self._running
 
-    def next_attempt(self, now: float, slots: int) -> Turn | None:
+    def next_turn(self, now: float, slots: int) -> Turn | None:
         """Give a unit its turn, if there is room and a host is free.
 
         There is room for one unit more than run at a time, so that no worker waits for us.

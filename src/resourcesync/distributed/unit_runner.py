@@ -118,7 +118,7 @@ class _UnitRun:
             if alone:
                 turn = self._turns.try_unit(self._suspects[-1], now)
             else:
-                turn = self._turns.next_attempt(now, self._engine.slots)
+                turn = self._turns.next_turn(now, self._engine.slots)
             if turn is None:
                 return
             if alone:

@@ -116,7 +116,7 @@ def _read_list(unit: ListDocumentUnit, tools: WorkerTools) -> UnitOutcome:
             raise UnexpectedDocumentError(
                 "an index lists another index",
                 uri=unit.uri,
-                hint="tell the Source; look at its lists with: resourcesync validate URL",
+                hint="report it to the Source; check its lists: resourcesync validate URL",
             )
         name = f"{unit.name}-{new_run_id()}"
         file = tools.file(name)

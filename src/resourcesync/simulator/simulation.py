@@ -120,10 +120,8 @@ class _Simulation:
         self._network = SimulatedNetwork(
             self._source, destination, faults, seed, self._clock, fate=injector
         )
-        options = PullOptions(
-            mode="baseline" if scenario.publish.strategy == "lists" else "auto",
-            dumps=destination.dumps,
-        )
+        by_lists = scenario.publish.strategy == "lists"
+        options = PullOptions(mode="baseline" if by_lists else "auto", dumps=destination.dumps)
         self.destination = SimulatedDestination(
             folders.memory, self._network, options, self._clock, self._on_copy_change, fate=injector
         )

@@ -60,7 +60,7 @@ def archive_resource_list(shelf: DocumentWriter, superseded_list: SupersededList
     Raises:
         StorageError: The list could not be copied.
     """
-    if shelf.is_unharmed(superseded_list.name):
+    if shelf.confirm_unharmed(superseded_list.name):
         return True
     return shelf.copy(naming.RESOURCE_LIST, superseded_list.name, str(superseded_list.at))
 

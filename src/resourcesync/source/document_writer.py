@@ -121,10 +121,14 @@ class DocumentWriter:
     def has(self, name: str, key: str) -> bool:
         """True if a document is stored unharmed, with the content that ``key`` identifies."""
         known = self.known.get(name)
-        return known is not None and known.key == self._dialect_key(key) and self.is_unharmed(name)
+        return (
+            known is not None
+            and known.key == self._dialect_key(key)
+            and self.confirm_unharmed(name)
+        )
 
-    def is_unharmed(self, name: str) -> bool:
-        """True if a document is stored as it was written, whatever its content."""
+    def confirm_unharmed(self, name: str) -> bool:
+        """Return whether a document is stored as written; note its new signature."""
         known = self.known.get(name)
         if known is None:
             return False
@@ -145,7 +149,7 @@ class DocumentWriter:
         """
         known = self.known.get(name)
         is_it = known is not None and known.body == self._dialect_key(body)
-        return known if is_it and self.is_unharmed(name) else None
+        return known if is_it and self.confirm_unharmed(name) else None
 
     def put_entries(
         self,

@@ -72,7 +72,7 @@ def pack_resources(  # noqa: PLR0913 - what to pack, how, and what is packed alr
             text = body(entries, header)
             key = _key(header, text)
             packed = usable.get(key)
-            if packed is None or not packager.is_unharmed(packed):
+            if packed is None or not packager.confirm_unharmed(packed):
                 names = _new_names(snapshot.at, taken)
                 made = packager.pack(names, header, entries, key, text)
                 packed = replace(made, since=to_microseconds(snapshot.at))

@@ -63,7 +63,7 @@ class Packager:
         self._store = store
         self._contents = contents
 
-    def is_unharmed(self, packed: PublishedPackage) -> bool:
+    def confirm_unharmed(self, packed: PublishedPackage) -> bool:
         """True if a package and the copy of its manifest are as they were written."""
         return self._signature(packed.name, packed.manifest) == packed.signature
 

@@ -441,7 +441,7 @@ class Subscriber:
             self.ledger.count_refused(follower, DeliveryFault.SIGNATURE)
             return _ACCEPTED
         self.ledger.count_accepted(follower)
-        every = _REPLAY_EVERY if self._is_replay(token, body) else None
+        every = _REPLAY_EVERY if self._record_delivery(token, body) else None
         self._hints.send(follower.name, every)
         return _ACCEPTED
 
@@ -451,8 +451,8 @@ class Subscriber:
         if follower is not None:
             self.ledger.count_refused(follower, fault)
 
-    def _is_replay(self, token: str, body: bytes) -> bool:
-        """True if a delivery is a replay of one of the last thousand."""
+    def _record_delivery(self, token: str, body: bytes) -> bool:
+        """Remember a delivery; return true for a replay of one of the last thousand."""
         digest = sha256(token.encode() + b" " + body).digest()
         is_known = digest in self._bodies
         self._bodies[digest] = None

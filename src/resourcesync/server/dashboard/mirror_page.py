@@ -70,9 +70,7 @@ def mirror_page(detail: MirrorDetail, days: int) -> str:
 def _source(summary: MirrorSummary) -> Piece:
     place = summary.status.source
     documents = tag("a", "its documents", href=address("explore", name=summary.name))
-    explore = (
-        (documents, f" · next pull: {summary.next_attempt}") if summary.next_attempt else documents
-    )
+    explore = (documents, f" · next pull: {summary.next_pull}") if summary.next_pull else documents
     if not place.startswith(("http://", "https://")):
         return (place, " · ", explore) if place else None
     return "follows ", tag("a", place, href=place, rel="noreferrer"), " · ", explore

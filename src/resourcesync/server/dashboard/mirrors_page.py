@@ -143,7 +143,7 @@ def mirrors_page(mirrors: Sequence[MirrorSummary], now: datetime) -> str:
 def _heads(mirrors: Sequence[MirrorSummary]) -> tuple[str, ...]:
     """Return the headings of the columns; those without a value for any mirror are left out."""
     more = {
-        "Next pull": any(mirror.next_attempt for mirror in mirrors),
+        "Next pull": any(mirror.next_pull for mirror in mirrors),
         "Notified": any(mirror.push is not None for mirror in mirrors),
     }
     return (*_HEADS, *(head for head, is_known in more.items() if is_known))
@@ -170,7 +170,7 @@ def _rows(summary: MirrorSummary, now: datetime, heads: Sequence[str]) -> Iterat
         ]
         yield row(heads, [*cells, *["-"] * (len(heads) - len(cells))])
     else:
-        more = {"Next pull": summary.next_attempt or "-", "Notified": push_status(summary.push)}
+        more = {"Next pull": summary.next_pull or "-", "Notified": push_status(summary.push)}
         shown = [more[head] for head in heads[len(_HEADS) :]]
         yield row(heads, [*_cells(summary, now), *shown])
     notes = summary.notes or ((summary.error,) if summary.error else ())

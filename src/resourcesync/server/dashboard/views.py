@@ -139,7 +139,7 @@ class MirrorSummary:
     max_lag: float | None = None
     error: str = ""
     push: PushStatus | None = None
-    next_attempt: str = ""
+    next_pull: str = ""
 
     @property
     def name(self) -> str:
