@@ -113,7 +113,7 @@ def check(scenario: Scenario) -> None:
         _refuse("start must be from 1980 to 2999", scenario.start)
     _check_origin(scenario.origin)
     if not scenario.destinations:
-        raise ConfigurationError("there is no destination")
+        raise ConfigurationError("the scenario has no [[destination]]")
     _check_names([destination.name for destination in scenario.destinations])
     for destination in scenario.destinations:
         _check_spans(f"destination {destination.name}: offline", destination.offline)
