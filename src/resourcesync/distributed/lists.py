@@ -47,17 +47,17 @@ class DistributedLists:
 
     Args:
         pull: The session of the pull.
-        crew: Workers and tables.
-        terms: The options of the pull's units.
+        context: Workers and tables.
+        options: The options of the pull's units.
 
     Attributes:
         files: The files.
     """
 
-    def __init__(self, pull: SyncSession, crew: WorkerContext, terms: UnitOptions) -> None:
+    def __init__(self, pull: SyncSession, context: WorkerContext, options: UnitOptions) -> None:
         self._pull = pull
-        self._workers = crew
-        self._terms = terms
+        self._workers = context
+        self._terms = options
         self.files: list[str] = []
 
     def read(self, uri: str, known: ProcessedDocument | None) -> ListSnapshot | None:

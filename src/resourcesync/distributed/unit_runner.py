@@ -35,7 +35,7 @@ def run_units(  # noqa: PLR0913 - most runs have no observer of losses
     work: UnitFunction,
     units: Iterable[WorkUnit],
     *,
-    manners: HostLimits,
+    limits: HostLimits,
     clock: Clock,
     stop: Callable[[], bool] = lambda: False,
     tell: Callable[[str], None] = lambda _: None,
@@ -54,7 +54,7 @@ def run_units(  # noqa: PLR0913 - most runs have no observer of losses
         engine: The engine. It is not closed.
         work: The function that runs a unit.
         units: They are read one by one as there is room.
-        manners: The limits of each host, for all units together.
+        limits: The limits of each host, for all units together.
         clock: The clock.
         stop: Called at least every second; true ends the run.
         tell: Called with a sentence for each worker that died, and each unit that was lost.
@@ -62,7 +62,7 @@ def run_units(  # noqa: PLR0913 - most runs have no observer of losses
     Raises:
         EngineError: The engine cannot be repaired, or very many tries in a row failed.
     """
-    return _UnitRun(engine, work, TurnQueue(units, manners), clock, tell).outcomes(stop)
+    return _UnitRun(engine, work, TurnQueue(units, limits), clock, tell).outcomes(stop)
 
 
 class _RunningUnit(NamedTuple):

@@ -193,7 +193,7 @@ class ScenarioSource:
         base = escape(self._base)
         return (
             "<!doctype html><title>A simulated Source</title><h1>A simulated Source</h1>"
-            f"<p>It is {clock.now():%Y-%m-%d %H:%M:%S} UTC in the simulation, seed {scenario.seed}: {life}."
+            f"<p>Simulated time: {clock.now():%Y-%m-%d %H:%M:%S} UTC, seed {scenario.seed}: {life}."
             f" {len(self._source.origin.versions):,} resources;"
             f" published {self._source.published:,} times.{over}</p>"
             f'<p><a href="{base}.well-known/resourcesync">Source Description</a></p>'

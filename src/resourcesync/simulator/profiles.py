@@ -110,7 +110,7 @@ PROFILES: Final[dict[str, str]] = {
         pull="1d",
     ),
     "wikipedia": _profile(
-        about="The English Wikipedia, as reported in 2013: 4 million articles, 1.4 changes a second;"
+        about="English Wikipedia, as reported in 2013: 4 million articles, 1.4 changes a second;"
         "\n# Change Lists every few minutes.",
         duration="1d",
         scale="0.002",
