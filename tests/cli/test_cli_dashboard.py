@@ -181,10 +181,10 @@ def test_the_page_of_mirrors_says_what_status_says(
 
 def test_a_mirror_its_pulls_its_resources_and_its_audits_have_pages(address: str) -> None:
     page = get(f"{address}mirror?name=theses")
-    assert "Not here as listed, by cause" in page
+    assert "Pending resources, by cause" in page
     assert 'class="join"' in page
     place = page.partition('href="run?')[2].partition('"')[0].replace("&amp;", "&")
-    assert "What it did" in get(f"{address}run?{place}")
+    assert "Result" in get(f"{address}run?{place}")
     failed = get(f"{address}mirror?name=maps")
     assert "503" in failed
     uri = quote("http://source.example/collection-0/item-00007.xml", safe="")

@@ -82,9 +82,9 @@ def _is_plain_sitemap(documents: DocumentStore, name: str) -> bool:
 
 def _conflict_error(name: str) -> ConfigurationError:
     return ConfigurationError(
-        f"{name} is there already, and is not a document of ours",
+        f"{name} exists already, and was not written by resourcesync",
         evidence=(("kept", "nothing was changed"),),
-        hint="move it away, or write the documents elsewhere: --out FOLDER",
+        hint="move the file, or write the documents elsewhere: --out FOLDER",
     )
 
 

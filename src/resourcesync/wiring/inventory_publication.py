@@ -178,7 +178,7 @@ def _run_units(units: Sequence[ListUnit], engine: str, clock: Clock) -> None:
     from resourcesync.distributed.unit_runner import run_units  # noqa: PLC0415 - the same
 
     with engines.open_engine(engine or "processes") as opened:
-        outcomes = run_units(opened, write_lists, units, manners=HostLimits(), clock=clock)
+        outcomes = run_units(opened, write_lists, units, limits=HostLimits(), clock=clock)
         failed = [
             (outcome.name, outcome.failed[1]) for outcome in outcomes if outcome.failed is not None
         ]
