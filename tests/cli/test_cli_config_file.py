@@ -230,7 +230,7 @@ def test_a_secret_that_is_not_there_is_a_warning_with_its_name(
             "`token` in [auth.key] comes from the environment variable THE_TOKEN, "
             "which is not set or is empty"
         ),
-        "`token` in [auth.two] comes from the file nowhere/token, which is not there",
+        "`token` in [auth.two] comes from the file nowhere/token, which does not exist",
     ]
     monkeypatch.setenv("THE_TOKEN", "abc")
     Path("nowhere").mkdir()

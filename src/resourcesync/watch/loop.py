@@ -99,7 +99,7 @@ class FinishedJob:
         job: The job.
         outcome: Its outcome.
         report: The result that the work returned.
-        next_attempt: Seconds since 1970, UTC, of the next run; ``inf`` when it is not known.
+        next_due: Seconds since 1970, UTC, of the next run; ``inf`` when it is not known.
         failures: Number of failures in a row, this one included.
         seconds: Seconds that it took.
     """
