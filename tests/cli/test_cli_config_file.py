@@ -111,7 +111,7 @@ def test_every_mistake_is_told_at_once(said: Said) -> None:
         "`c/d` in [mirror] is no name: use letters, digits, . _ -",
         "`tokn` in [auth.key] is unknown",
         (
-            "`password` in [auth.two] must not hold the secret itself: write { env = … }, "
+            "`password` in [auth.two] must not contain the secret itself: write { env = … }, "
             "{ file = … }, { credential = … } or { command = […] }"
         ),
         "`token` in [auth.three] needs the command and its arguments, as a list of strings",

@@ -582,9 +582,7 @@ class Scheduler:
             return now.steady + pause * self._dice.uniform(1.0 - _SPREAD, 1.0)
         if kind is JobKind.HAND_OVER:
             return row.due[kind]  # a new request in the meantime
-        return (
-            inf if table is None else table.next_due(row.began.get(kind, now), now, self._dice)
-        )
+        return inf if table is None else table.next_due(row.began.get(kind, now), now, self._dice)
 
     def failures(self, mirror: str, kind: JobKind) -> int:
         """Return the number of failures in a row."""
