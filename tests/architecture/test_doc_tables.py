@@ -83,7 +83,7 @@ def test_the_example_for_the_shell_reads_the_table(folder: Path) -> None:
 
 
 def test_the_page_names_all_columns() -> None:
-    table = PAGE.partition("## What is in it")[2].partition("## Read it")[0]
+    table = PAGE.partition("## Columns")[2].partition("## Read it")[0]
     cells = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
 
     assert [name for cell in cells for name in re.findall(r"`(\w+)`", cell)] == list(Copy._fields)
