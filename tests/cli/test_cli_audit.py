@@ -117,5 +117,5 @@ def test_an_audit_asks_nobody_when_told_so(source: TinySource, said: Said) -> No
 
 def test_an_audit_needs_a_mirror_and_makes_none(said: Said) -> None:
     assert run(["audit", "nothing"]) == 2
-    assert "nothing is no mirror" in said.readouterr().err
+    assert "nothing is not a mirror" in said.readouterr().err
     assert not Path("nothing").exists()

@@ -115,7 +115,7 @@ def test_a_bad_line_is_named_and_nothing_is_imported(said: Said) -> None:
     ("action", "line", "words"),
     [
         ("post", {"uri": BASE}, "has no kind of change for"),
-        ("import", {"uri": BASE, "change": "created"}, "tells of changes"),
+        ("import", {"uri": BASE, "change": "created"}, "has changes"),
         ("post", {"uri": "a", "change": "created"}, "'a' cannot be published"),
         ("post", {"uri": "http://u@h/", "change": "deleted"}, "cannot be published"),
         ("import", {"uri": "https://h/a b"}, "cannot be published"),

@@ -111,7 +111,7 @@ def test_every_mistake_is_told_at_once(said: Said) -> None:
         "`c/d` in [mirror] is no name: use letters, digits, . _ -",
         "`tokn` in [auth.key] is unknown",
         (
-            "`password` in [auth.two] must not hold the secret itself: write { env = … }, "
+            "`password` in [auth.two] must not contain the secret itself: write { env = … }, "
             "{ file = … }, { credential = … } or { command = […] }"
         ),
         "`token` in [auth.three] needs the command and its arguments, as a list of strings",
@@ -230,7 +230,7 @@ def test_a_secret_that_is_not_there_is_a_warning_with_its_name(
             "`token` in [auth.key] comes from the environment variable THE_TOKEN, "
             "which is not set or is empty"
         ),
-        "`token` in [auth.two] comes from the file nowhere/token, which is not there",
+        "`token` in [auth.two] comes from the file nowhere/token, which does not exist",
     ]
     monkeypatch.setenv("THE_TOKEN", "abc")
     Path("nowhere").mkdir()

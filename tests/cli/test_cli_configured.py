@@ -46,7 +46,7 @@ def test_a_name_wins_over_a_folder_and_a_path_names_the_folder(
     assert run(["pull", "./museum"]) == 2
 
     assert files_of(Path("copies/museum")) == MIRRORED
-    assert "museum is no mirror" in said.readouterr().err
+    assert "museum is not a mirror" in said.readouterr().err
 
 
 def test_all_mirrors_are_pulled_though_some_are_bad(
@@ -234,7 +234,7 @@ def test_a_mistake_in_a_table_is_told_with_file_table_and_key(
             "`dest` in [mirror.a] must be a folder",
         ),
         ("[mirror]\na = 5\n", "`a` in [mirror] must be a table"),
-        ("mirror = [\n", "is no TOML"),
+        ("mirror = [\n", "is not TOML"),
     ],
 )
 def test_a_mistake_of_the_whole_file_is_told(text: str, message: str, said: Said) -> None:

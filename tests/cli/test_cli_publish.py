@@ -115,7 +115,7 @@ def test_publish_refuses_an_address_that_is_none(tree: Path, url: str, said: Sai
 
 def test_publish_needs_a_folder(said: Said) -> None:
     assert run(["publish", "nothing", "--url", "https://museum.example"]) == 2
-    assert "nothing is no folder" in said.readouterr().err
+    assert "nothing is not a folder" in said.readouterr().err
 
 
 def test_a_dry_publication_of_a_new_tree_writes_nothing_at_all(tree: Path, said: Said) -> None:
@@ -300,7 +300,7 @@ def test_a_catalogue_that_is_lost_starts_again_over_our_own_documents(
 
 def test_a_folder_with_an_endless_name_is_no_folder(said: Said) -> None:
     assert run(["publish", "x" * 300, "--url", "https://museum.example"]) == 2
-    assert "is no folder" in said.readouterr().err
+    assert "is not a folder" in said.readouterr().err
 
 
 @pytest.mark.parametrize("options", [["sha-512"], ["sha-256", "--hash", "md5"]])

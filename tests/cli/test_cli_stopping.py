@@ -289,7 +289,7 @@ def test_any_locale_is_good_enough(encoding: str, tmp_path: Path) -> None:
     )
 
     assert ran.returncode == 2
-    assert b"is no mirror" in ran.stderr
+    assert b"is not a mirror" in ran.stderr
     assert b"Traceback" not in ran.stderr
 
 

@@ -1,4 +1,4 @@
-"""One publication of a table: a plan is written first, then its units write the lists (ADR 0066).
+"""Publication of one table: a plan is written first, then its units write the lists (ADR 0066).
 
 A worker needs this Python with the extra ``tables``, the folder of the table, and the folder or
 the store of the documents.

@@ -192,7 +192,7 @@ def _parameters(driver: Any, address: str) -> dict[str, Any]:
         ) from None
     if any(found.get(name) for name in _SECRETS):
         raise ConfigurationError(
-            "a secret is never in an address",
+            "an address must not contain a secret",
             hint="--with password=env:NAME, or PGPASSWORD, ~/.pgpass, a service file",
         )
     return {**_USUAL, **found, "client_encoding": "UTF8"}
