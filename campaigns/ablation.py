@@ -68,23 +68,23 @@ def _mismatches_dropped() -> Iterator[Patch]:
         self.add_unchanged(fetch)
         return True
 
-    yield commit.CommitBatch, "fail", fail
+    yield commit.CommitBatch, "add_failure", fail
 
 
 def _no_hash_check() -> Iterator[Patch]:
-    yield transfer, "judge_bytes", lambda *_: (Fixity.VERIFIED, None)
+    yield transfer, "verify_bytes", lambda *_: (Fixity.VERIFIED, None)
 
 
 def _time_of_fetching() -> Iterator[Patch]:
     def advance(_through: int, *, now: int, **_: object) -> int:
         return now
 
-    yield change_history, "advance", advance
+    yield change_history, "advance_checkpoint", advance
 
 
 def _old_lists_accepted() -> Iterator[Patch]:
     yield baseline, "check_no_older", lambda *_: None
-    yield baseline, "go_on_from", lambda *_, **__: None
+    yield baseline, "continue_from", lambda *_, **__: None
     yield change_reader, "check_begins_no_earlier", lambda *_: None
 
 
@@ -120,11 +120,11 @@ def _old_lastmod_believed() -> Iterator[Patch]:
 
 
 def _rewritten_lists_believed() -> Iterator[Patch]:
-    yield incremental.Incremental, "_is_rewritten", lambda *_: False
+    yield incremental.Incremental, "_check_rewritten", lambda *_: False
 
 
 def _newer_lists_ignored() -> Iterator[Patch]:
-    yield incremental.Incremental, "_is_list_newer", lambda *_: False
+    yield incremental.Incremental, "_check_for_newer_list", lambda *_: False
 
 
 def _one_open_list() -> Iterator[Patch]:
@@ -153,7 +153,7 @@ def _caches_believed() -> Iterator[Patch]:
 
 
 def _one_clock() -> Iterator[Patch]:
-    yield change_reader, "_listed", lambda _state, through: through
+    yield change_reader, "_list_clock_checkpoint", lambda _state, through: through
 
 
 def _unreadable_lists_skipped() -> Iterator[Patch]:
@@ -208,7 +208,7 @@ def _tasks_forgotten() -> Iterator[Patch]:
             StateTransaction(completed=[row.uri for row in state.pending(PendingTask.FETCH)])
         )
 
-    yield destination.SimulatedDestination, "_begin_anew", forgetful
+    yield destination.SimulatedDestination, "_restart", forgetful
 
 
 RULES: Final[dict[str, Callable[[], Iterator[Patch]]]] = {

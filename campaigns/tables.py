@@ -88,7 +88,7 @@ def run(asked: Asked) -> Outcome:
 
     last = _measured(outcome, "changes", folder, _join, [], changed, files, folder / "changes")
     looked = last.same + last.create + last.update
-    outcome.add("changes, different URIs", looked + last.resting_rows)
+    outcome.add("changes, different URIs", looked + last.deferred_rows)
     first = _measured(outcome, "first pull", folder, _join, listed, [], [], folder / "first")
     outcome.require(first.create == audit.same + audit.update + audit.create, "listed rows lost")
     return outcome

@@ -1,6 +1,7 @@
 """Fills the generated parts of the pages from the code's own tables; ``--check`` only compares.
 
-A page marks such a part with ``<!-- generated: NAME -->`` and ``<!-- end: NAME -->``.
+A page marks such a part with ``<!-- generated: NAME -->`` and ``<!-- end: NAME -->``. A row of a
+table that begins with a module and a number has the number of its lines. Pictures are whole files.
 """
 
 import argparse
@@ -31,7 +32,7 @@ WIDTH = 88
 MOST_SHOWN = 400
 
 sys.path.insert(0, str(ROOT))  # the examples of rules are the cases of their tests
-from docs import scenario_text  # noqa: E402 - as above
+from docs import architecture_text, reading_text, scenario_text  # noqa: E402 - as above
 from docs.api_text import NAMES, part  # noqa: E402 - as above
 from docs.suite_text import suites  # noqa: E402 - as above
 
@@ -311,28 +312,39 @@ PARTS: dict[str, Callable[[], str]] = {
     "scenario-figures": scenario_text.figures,
     "suites": suites,
     "catalogue-schema": catalogue_schema,
+    "imports": architecture_text.import_table,
 }
 
 
 def filled(text: str) -> str:
     """Return a page with its generated parts as they should be."""
-    return PART.sub(lambda found: f"{found[1]}\n{PARTS[found[2]]()}\n{found[3]}", text)
+    text = PART.sub(lambda found: f"{found[1]}\n{PARTS[found[2]]()}\n{found[3]}", text)
+    return reading_text.with_sizes(text)
+
+
+def files() -> Iterator[tuple[Path, str, str]]:
+    """Yield each page and picture as it is, and as it should be."""
+    for page in sorted(DOCS.rglob("*.md")):
+        text = page.read_text("utf-8")
+        yield page, text, filled(text)
+    for name, draw in architecture_text.PICTURES.items():
+        picture = DOCS / name
+        yield picture, picture.read_text("utf-8") if picture.exists() else "", draw()
 
 
 def run() -> int:
-    """Write the pages, or with ``--check`` name those that are not as they should be."""
+    """Write the files, or with ``--check`` name those that are not as they should be."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="compare, write nothing")
     check = parser.parse_args().check
     stale = 0
-    for page in sorted(DOCS.rglob("*.md")):
-        text = page.read_text("utf-8")
-        if (right := filled(text)) == text:
+    for path, text, right in files():
+        if right == text:
             continue
         stale += 1
-        sys.stdout.write(f"{'stale' if check else 'written'}  {page.relative_to(ROOT)}\n")
+        sys.stdout.write(f"{'stale' if check else 'written'}  {path.relative_to(ROOT)}\n")
         if not check:
-            page.write_text(right, "utf-8")
+            path.write_text(right, "utf-8")
     return 1 if check and stale else 0
 
 

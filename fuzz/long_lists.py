@@ -105,7 +105,7 @@ def small_blocks(*, sieved: bool = True, size: int = _BLOCK) -> Iterator[None]:
     """Let documents be read in small blocks, so that a short one is long; with a sieve or not."""
     changed = [
         (_blocks, "BLOCK", size),
-        (_fast_path, "_MOST_HELD", 250),
+        (_fast_path, "_MAX_BUFFERED", 250),
         (_fast_path, "_FILLING", 50),
     ]
     if not sieved:

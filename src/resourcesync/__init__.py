@@ -1,7 +1,7 @@
-"""ResourceSync (ANSI/NISO Z39.99) and plain sitemaps: publish a Source, keep a mirror in step.
+"""ResourceSync (ANSI/NISO Z39.99) and plain sitemaps: publish a Source, synchronize a mirror.
 
-Importing this costs nothing yet: each name is fetched from its home when it is first used. What
-type checkers see stands beside it, in ``__init__.pyi``.
+Importing this package costs nothing: each name is imported from its module on first use. Type
+checkers read ``__init__.pyi``.
 """
 
 from resourcesync.lazy_exports import export_lazily as _lazily

@@ -1,8 +1,8 @@
-"""Compare two accounts of the same resources, both in URI order, in constant memory.
+"""The comparison of two listings of the same resources, both in URI order, in constant memory.
 
 Everything this package does is such a comparison: publishing compares the catalogue with the
 originals, baseline synchronization compares the mirror with the Resource List, and an audit
-compares what the mirror really holds with what the Source lists.
+compares what the mirror really contains with what the Source lists.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -25,7 +25,7 @@ A = TypeVar("A", bound=Account)
 
 @final
 class Created(NamedTuple, Generic[A]):
-    """Only the second account has it."""
+    """Only the second listing has it."""
 
     after: A
 
@@ -40,7 +40,7 @@ class Updated(NamedTuple, Generic[B, A]):
 
 @final
 class Deleted(NamedTuple, Generic[B]):
-    """Only the first account has it."""
+    """Only the first listing has it."""
 
     before: B
 
@@ -70,9 +70,9 @@ def compare(
     """Yield one difference for each URI of either account, in URI order.
 
     Args:
-        before: What was; in strictly rising URI order (compared as strings of code points).
-        after: What is; in the same order.
-        same: Whether two tellings of one URI agree.
+        before: The old listing, in strictly rising URI order (compared as strings of code points).
+        after: The new listing, in the same order.
+        same: True if two tellings of one URI agree.
 
     Raises:
         UnorderedAccountError: An account repeats a URI or goes back.

@@ -1,4 +1,4 @@
-"""Folders whose names outlive a power cut: what is in them is no use when they are gone."""
+"""Folders whose names survive a power cut: without its name the content of a file is lost."""
 
 import errno
 import os
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 _FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-# Some file systems have no way to sync a folder; they say so with one of these.
+# Some file systems cannot sync a folder; they report it with one of these.
 _NO_FOLDER_SYNC: Final = frozenset({errno.EINVAL, errno.ENOTSUP})
 
 
@@ -29,7 +29,7 @@ def sync_folder(folder: int) -> None:
 
 
 def make_folder(path: Path, mode: int = 0o777) -> None:
-    """Make a folder durably, with those above it; it is no error when it is there.
+    """Make a folder durably, with those above it; an existing one is no error.
 
     Raises:
         OSError: It could not be made.
@@ -41,12 +41,12 @@ def make_folder(path: Path, mode: int = 0o777) -> None:
 
 
 def sync_name(path: Path) -> None:
-    """Make the name of something durable: sync the folder that it is in.
+    """Make the name of a file or folder durable: sync its parent folder.
 
     Raises:
         OSError: It could not be done.
     """
-    with suppress(PermissionError):  # who may write there need not be allowed to read
+    with suppress(PermissionError):  # a folder that may be written need not be readable
         above = os.open(path.parent, _FLAGS)
         try:
             sync_folder(above)

@@ -1,11 +1,11 @@
-"""Every error this package raises, in one tree.
+"""Errors of this package, in one tree.
 
 ::
 
     ResourceSyncError
-    ├── ConfigurationError           what the operator wrote cannot work
-    ├── StoppedError                 the program that uses the library asked to stop
-    │   └── BudgetError                  the time that a run was given is over
+    ├── ConfigurationError           the operator's settings cannot work
+    ├── StoppedError                 the program that uses the library requested a stop
+    │   └── BudgetError                  the time of a run is over
     ├── DocumentError                the bytes are not a usable ResourceSync document
     │   ├── MalformedDocumentError       not XML, or XML that breaks the grammar
     │   ├── TruncatedDocumentError       the document stops before its end (transient)
@@ -22,10 +22,10 @@
     │   ├── BadResponseError             it answers, but not in a way that can be used
     │   ├── SourceRefusedError           401, 403, robots.txt, TLS, egress or redirect policy
     │   └── ResourceMissingError         404 or 410 for something that is listed
-    ├── VerificationError            the bytes are not what the list says
+    ├── VerificationError            the bytes are not those that the list describes
     │   ├── LengthMismatchError
     │   └── DigestMismatchError
-    ├── SyncError                    going on would risk the copies
+    ├── SyncError                    to continue would risk the copies
     │   ├── DiscontinuityError           the Change Lists do not reach back to the last state
     │   ├── RollbackError                the Source went back in time
     │   ├── OutOfScopeError              a URI outside the Source, or with no safe path
@@ -34,24 +34,24 @@
     └── StorageError                 this machine: originals, copies, documents or state failed
         ├── DiskFullError                no space, no quota, no inodes
         ├── StateError                   the state is damaged or from a newer version
-        ├── MirrorChangedError           the mirror's folder is not the one we knew
+        ├── MirrorChangedError           the mirror's folder is not the recorded one
         ├── OriginalChangedError         an original changed or vanished while it was read
         ├── EngineError                  the engine that does the units of a pull failed
-        └── LockedError                  another run holds this mirror or this tree
+        └── LockedError                  another run holds the lock of this mirror or this tree
 """
 
 from typing import ClassVar
 
 Evidence = tuple[tuple[str, str], ...]
-"""Pairs of a short label (``tried``, ``got``, ``kept``) and what it says, most specific first."""
+"""Pairs of a short label (``tried``, ``got``, ``kept``) and a value, most specific first."""
 
 
 class ResourceSyncError(Exception):
     """The base of every error of this package.
 
     Args:
-        message: What happened, in one sentence.
-        evidence: What shows it, most specific first; includes what was kept.
+        message: The error in one sentence.
+        evidence: Its evidence, most specific first; includes the remaining state.
         hint: One command or one edit that helps now; empty when there is none.
         code: A stable word for programs and for ``--json``; each class has its own default.
     """
@@ -70,7 +70,7 @@ class ResourceSyncError(Exception):
 
 
 class ConfigurationError(ResourceSyncError):
-    """What the operator wrote cannot work; nothing was attempted."""
+    """The operator's settings cannot work; nothing was attempted."""
 
     default_code = "config"
 
@@ -179,7 +179,7 @@ class TruncatedPackageError(PackageError):
 
 
 class PackedMemberError(PackageError):
-    """One member of a package cannot be used; the rest can, and the URI can be asked for it."""
+    """One member of a package cannot be used; the rest can, and its URI can be fetched."""
 
     default_code = "package-member"
 
@@ -194,7 +194,7 @@ class SourceError(ResourceSyncError):
     """The remote Source did not give what it lists.
 
     Args:
-        uri: What was asked for.
+        uri: The requested address.
         status: The HTTP status, or 0 when there was no answer.
     """
 
@@ -269,8 +269,8 @@ class VerificationError(ResourceSyncError):
 
     Args:
         uri: The resource.
-        expected: What the list says.
-        actual: What was received.
+        expected: The listed value.
+        actual: The received value.
     """
 
     default_code = "mismatch"
@@ -340,7 +340,7 @@ class PlanOutdatedError(SyncError):
 
 
 class StorageError(ResourceSyncError):
-    """This machine failed: originals, copies, documents or state."""
+    """A failure of this machine: originals, copies, documents or state."""
 
     default_code = "storage"
 
@@ -358,7 +358,7 @@ class StateError(StorageError):
 
 
 class MirrorChangedError(StorageError):
-    """The mirror's folder is not the one we knew: moved, replaced or not mounted."""
+    """The mirror's folder is not the recorded one: moved, replaced or not mounted."""
 
     default_code = "mirror-changed"
 
@@ -370,12 +370,12 @@ class OriginalChangedError(StorageError):
 
 
 class EngineError(StorageError):
-    """The engine that does the units of a pull failed, or takes no more work."""
+    """The engine that does the units of a pull failed, or accepts no more work."""
 
     default_code = "engine"
 
 
 class LockedError(StorageError):
-    """Another run holds this mirror or this tree."""
+    """Another run holds the lock of this mirror or this tree."""
 
     default_code = "locked"

@@ -1,7 +1,6 @@
-"""Public names that are fetched from their homes when they are first used.
+"""Public names that are imported from their modules on first use.
 
-Importing a package that does so costs nothing; what type checkers see stands in its
-``__init__.pyi``.
+Importing such a package costs nothing; type checkers read its ``__init__.pyi``.
 """
 
 import sys
@@ -19,7 +18,7 @@ def export_lazily(
     Args:
         package: Its name.
         homes: Its public names, each with the module below ``resourcesync`` that has it, and after
-            a colon what it is called there, when that is another name.
+            a colon its name there, when that is another one.
     """
 
     def get(name: str) -> object:

@@ -118,7 +118,7 @@ def test_the_tutorial_does_what_it_says(tmp_path: Path) -> None:
 def test_the_page_on_handing_changes_on_does_what_it_says(tmp_path: Path) -> None:
     port = free_port()
     publish, serve, *_ = (block.replace("8080", str(port)) for block in shell_blocks(TUTORIAL))
-    first, later = shell_blocks(ROOT / "docs" / "how-to" / "hand-changes-on.md")
+    first, later = shell_blocks(ROOT / "docs" / "how-to" / "pass-changes-on.md")
     in_a_shell(publish, tmp_path)
     here = tmp_path / "here"
     here.mkdir()

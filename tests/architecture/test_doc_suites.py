@@ -42,9 +42,7 @@ def test_what_the_example_leaves_open_would_be_found(tmp_path: Path) -> None:
     table.put("a", b"x")
 
     with pytest.raises(FileNotFoundError):
-        table.test_an_outage_raises_an_error(
-            shown("class Table:", "acme_sync").Table(table.path)
-        )
+        table.test_an_outage_raises_an_error(shown("class Table:", "acme_sync").Table(table.path))
 
 
 def test_the_suites_import_no_framework_of_tests() -> None:

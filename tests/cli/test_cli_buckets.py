@@ -123,7 +123,7 @@ def test_a_damaged_memory_in_the_bucket_is_refused_and_nothing_is_made(
     for body in (b"no memory", b"\x1f\x8b\x08"):
         store._bucket.put(".resourcesync/memory.db.gz", body)
         assert run(["pull", source.url, bucket, "--state", "two"]) == 8
-        assert "memory in the store is damaged" in said.readouterr().err
+        assert "state in the store is damaged" in said.readouterr().err
         assert not Path("two").exists()
     assert contents(bucket) == MIRRORED
 

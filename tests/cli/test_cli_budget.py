@@ -53,7 +53,7 @@ def test_a_pull_that_ran_out_of_time_before_the_lists_were_found_says_so(
 ) -> None:
     assert run(["pull", source.url, "museum", "--max-duration", "0s"]) == 10
 
-    assert "error[budget]: the time that this run was given is over" in said.readouterr().err
+    assert "error[budget]: the time limit of this run is reached" in said.readouterr().err
     assert not Path("museum").exists()
 
 

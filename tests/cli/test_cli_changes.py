@@ -216,6 +216,6 @@ def test_a_cursor_beyond_the_end_is_called_that_and_the_way_out_works(
     assert run(["changes", museum, "--since", "999"]) == 7
 
     told = said.readouterr().err
-    assert "cursor 999 lies beyond the end of the mirror's log of changes" in told
+    assert "cursor 999 is beyond the end of the mirror's change log" in told
     assert "begin anew: without --since" in told
     assert run(["changes", museum]) == 0

@@ -114,7 +114,7 @@ def test_every_mistake_is_told_at_once(said: Said) -> None:
             "`password` in [auth.two] must not hold the secret itself: write { env = … }, "
             "{ file = … }, { credential = … } or { command = […] }"
         ),
-        "`token` in [auth.three] needs the command and its arguments, as a list of texts",
+        "`token` in [auth.three] needs the command and its arguments, as a list of strings",
     ]
     assert found[-1]["mistakes"] == 8
 
@@ -258,7 +258,7 @@ def test_the_variable_for_the_file_is_the_same_for_all_commands(
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [
-        ('cron = "61 2 * * *"', "`cron` in [mirror.a] '61 2 * * *' is no line of crontab"),
+        ('cron = "61 2 * * *"', "`cron` in [mirror.a] '61 2 * * *' is not a crontab line"),
         ('cron = "5 2 * * * Nowhere/Here"', "`cron` in [mirror.a]"),
         ('every = "0.5s"', "`every` in [mirror.a] is at least 1s"),
         ('audit_sample = "15"', "`audit_sample` in [mirror.a] is a share of the files"),

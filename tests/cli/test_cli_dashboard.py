@@ -83,14 +83,14 @@ def pushed() -> dict[str, PushStatus]:
         f"{base}/changenotification.xml",
         SubscriptionStatus.VERIFIED,
         until=now + timedelta(days=9),
-        taken=41,
+        accepted=41,
         last=now - timedelta(minutes=3),
         refusals=((DeliveryFault.SIGNATURE, 2),),
     )
     bad = one(
         f"{base}/frameworknotification.xml",
         SubscriptionStatus.REFUSED,
-        why="the hub refuses it: 403",
+        reason="the hub refuses it: 403",
     )
     return {"theses": PushStatus(subscriptions=(good, bad)), "maps": PushStatus(is_known=True)}
 
@@ -190,7 +190,7 @@ def test_a_mirror_its_pulls_its_resources_and_its_audits_have_pages(address: str
     uri = quote("http://source.example/collection-0/item-00007.xml", safe="")
     for resource in (uri, "collection-0/item-00007.xml"):
         why = get(f"{address}resource?name=theses&resource={resource}")
-        assert "its file was altered here since it was fetched" in why
+        assert "its file was changed locally since it was fetched" in why
         assert "resourcesync repair" in why
     audits = get(f"{address}audits")
     report = audits.partition('href="audit?name=theses')[2].partition('"')[0]

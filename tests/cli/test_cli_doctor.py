@@ -117,7 +117,7 @@ def test_of_a_folder_that_is_not_there_yet_the_nearest_one_that_is_is_looked_at(
     assert run(["doctor", name, "--json"]) == 0
 
     found = verdicts(said)
-    assert f"{name} is not there yet: looked at {Path.cwd()}" in found["folder"]["text"]
+    assert f"{name} does not exist yet: checked {Path.cwd()}" in found["folder"]["text"]
     assert found["writing"] == {**found["writing"], "level": "ok"}
     assert found["room"]["level"] != "problem"
     assert Path(name).parts[0] not in {path.name for path in Path().iterdir()}
@@ -247,7 +247,7 @@ def test_a_certificate_is_read_and_its_days_are_counted(
 
     tls = verdicts(said)["tls"]
     assert tls["level"] == "ok"
-    assert tls["text"].startswith("TLSv1.3, the certificate ends in ")
+    assert tls["text"].startswith("TLSv1.3, the certificate expires in ")
 
 
 def test_a_certificate_that_nobody_vouches_for_is_a_problem(secure: str, said: Said) -> None:
@@ -270,7 +270,7 @@ def test_parts_that_the_next_pull_goes_on_with_are_named(mirror: str, said: Said
     parts = verdicts(said)["parts"]
     assert parts["level"] == "ok"
     assert parts["text"].startswith(f"1 part of resources in {mirror}/.resourcesync/tmp (.part), ")
-    assert "3.0 MB: the next pull goes on with them" in parts["text"]
+    assert "3.0 MB: the next pull resumes them" in parts["text"]
     with MirrorFolder(Path(mirror), SystemClock()):
         assert run(["doctor", mirror, "--json"]) == 0
         assert "parts" not in verdicts(said)

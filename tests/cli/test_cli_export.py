@@ -99,7 +99,7 @@ def test_paths_that_cannot_be_together_everywhere_are_numbered(
 
 def test_one_file_cannot_be_served_as_a_dump(museum: str, said: Said) -> None:
     assert export("zip", "museum.zip", "--url", "https://a.example/") == 2
-    assert "--url is for a folder of packages" in said.readouterr().err
+    assert "--url needs a folder of packages" in said.readouterr().err
     assert left() == {"museum"}
 
 
@@ -185,7 +185,7 @@ def test_damage_of_the_same_length_in_the_last_copy_is_seen(museum: str, said: S
     assert export("zip", "museum.zip") == 1
 
     out = said.readouterr().out
-    assert "* /objects/0011.txt   not what was fetched: damaged or edited here" in out
+    assert "* /objects/0011.txt   not what was fetched: damaged or edited locally" in out
     assert "next   resourcesync audit museum" in out
     assert left() == {"museum"}
 
@@ -226,7 +226,7 @@ def test_an_exporter_that_leaves_copies_out_makes_nothing(
     monkeypatch.setattr(export_formats, "export_bag", lazy)
 
     assert export("bagit", "bag") == 8
-    assert "the exporter took 1 of 12 copies" in said.readouterr().err
+    assert "the exporter wrote 1 of 12 copies" in said.readouterr().err
     assert left() == {"museum"}
 
 
@@ -300,7 +300,7 @@ def test_a_pull_meanwhile_is_said(
     monkeypatch.setattr(export_formats, "export_bag", pulling)
     assert export("bagit", "bag") == 1
     monkeypatch.setattr(export_formats, "export_bag", original)
-    assert "! /objects/0004.txt   a pull changed it meanwhile" in said.readouterr().out
+    assert "! /objects/0004.txt   a pull changed it during the export" in said.readouterr().out
     assert left() == {"museum"}
     assert export("bagit", "bag") == 0
 
@@ -329,7 +329,7 @@ def test_nothing_is_written_over(museum: str, said: Said, form: str, out: str) -
 
 def test_a_place_in_the_mirror_is_refused(museum: str, said: Said) -> None:
     assert export("zip", "museum/objects/all.zip") == 2
-    assert "lies in the mirror itself" in said.readouterr().err
+    assert "is inside the mirror" in said.readouterr().err
 
 
 def test_a_folder_that_is_no_mirror_and_a_form_that_nobody_has_are_refused(

@@ -70,9 +70,9 @@ def test_a_package_that_is_cut_short_is_an_error(here: Path, said: Said) -> None
 @pytest.mark.parametrize(
     ("target", "hint"),
     [
-        ("nosuch.xml", "look for the file, it is not here; for a Source, write its whole address:"),
-        ("kept/nosuch.zip", "look for the file, it is not here; for a Source, write its whole"),
-        ("./no.such", "look for the file"),
+        ("nosuch.xml", "check the path; for a Source, write its whole address:"),
+        ("kept/nosuch.zip", "check the path; for a Source, write its whole"),
+        ("./no.such", "check the path"),
         ("museum.example", "for a Source, write its whole address: https://museum.example\n"),
         ("museum.example/l.xml", "for a Source, write its whole address: https://museum.example/l"),
     ],
@@ -90,7 +90,7 @@ def test_a_name_that_is_nothing_gets_the_hint_that_fits(
 @pytest.mark.parametrize(
     ("name", "hint"),
     [
-        ("nosuch.xml", "look for the file: it is not here; - stands for standard input"),
+        ("nosuch.xml", "check the path; - is standard input"),
         ("http://h.example/l.xml", "curl http://h.example/l.xml | resourcesync convert - --to"),
     ],
 )
@@ -104,7 +104,7 @@ def test_a_share_of_more_than_all_is_none(said: Said) -> None:
     assert run(["validate", "http://127.0.0.1:9", "--sample", "150%"]) == 2
 
     told = said.readouterr().err
-    assert "'150%' is not a share: no share is more than 100%" in told
+    assert "'150%' is not a share: use at most 100%" in told
 
 
 def test_a_choice_that_is_missing_is_asked_for_in_one_line(said: Said) -> None:

@@ -195,7 +195,7 @@ def test_a_patch_of_no_use_is_told_and_explained(plugged: Plugged) -> None:
         assert "fetched whole: its patch is of no use: what it leads to is not what" in ran.stdout
         assert "1 resource fetched whole, since a patch was of no use" in ran.stdout
         end = plugged("why", "mirror", "a.bin", "--json").end
-        assert end["patched"]["reason"] == "what it leads to is not what is listed"
+        assert end["patched"]["reason"] == "the patched version is not as listed"
         assert "of no use, fetched whole" in plugged("why", "mirror", "a.bin").stdout
 
 

@@ -236,7 +236,7 @@ def test_an_empty_pipe_is_no_empty_source(tmp_path: Path) -> None:
     done = run_program(script("resourcesync"), *words, cwd=tmp_path)
 
     assert done.code == 2
-    assert "feed:- tells of no resource at all" in done.stderr
+    assert "feed:- lists no resource" in done.stderr
     assert not (tmp_path / "out/resourcesync").exists()
 
 

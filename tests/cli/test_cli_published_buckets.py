@@ -186,7 +186,10 @@ def test_the_etag_is_a_digest_when_the_operator_says_so(
         (["--out", "out", "--versions"], "versions and patches"),
         (["--out", "out", "--with", "x=y"], "know no --with x="),
         (["--out", "out", "--auth", "x"], "--auth is for other systems"),
-        (["--out", "s3://other/x", "--state", "kept", "--robots"], "robots.txt is written into"),
+        (
+            ["--out", "s3://other/x", "--state", "kept", "--robots"],
+            "robots.txt can only be written into",
+        ),
     ],
 )
 def test_what_cannot_be_is_refused(bucket: str, words: list[str], error: str, said: Said) -> None:
@@ -200,7 +203,7 @@ def test_originals_do_not_become_others(
     url = "https://museum.example/"
     assert run(["publish", bucket, "--url", url, "--out", "out"]) == 0
     assert run(["publish", f"{bucket}/objects", "--out", "out"]) == 2
-    assert "cannot come from elsewhere" in said.readouterr().err
+    assert "cannot be replaced by others" in said.readouterr().err
     assert run(["publish", str(tree), "--url", url]) == 0
     assert run(["publish", bucket, "--out", str(tree)]) == 2
     assert end(said, "publish", "out")["resources"] == 12

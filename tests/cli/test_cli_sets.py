@@ -238,7 +238,7 @@ def test_other_commands_name_the_mirrors_of_a_folder(two: TinySource, said: Said
     assert run(["changes", "museum"]) == 2
 
     text = said.readouterr().err
-    assert "holds a mirror for each set" in text
+    assert "has a mirror for each set" in text
     assert "museum/maps" in text
 
 

@@ -120,7 +120,7 @@ def test_a_memory_that_would_fill_the_disk_is_not_begun_with(
     memory.write_bytes(gzip.compress(b"\0" * 50_000_000))
 
     assert run([*words, "second"]) == 8
-    assert "damaged: it grows to more than" in said.readouterr().err
+    assert "damaged: it has more than" in said.readouterr().err
     assert not any((here / "second").rglob("*restored*"))
 
     memory.unlink()

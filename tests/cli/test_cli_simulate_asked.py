@@ -325,7 +325,7 @@ def test_a_process_that_dies_is_told_as_such_and_leaves_nothing(begun: int, fold
     try:
         with closing(simulation_runs.simulate_runs(tasks, jobs=2)) as lives:
             signal.setitimer(signal.ITIMER_REAL, 0.05, 0.05)
-            with pytest.raises(EngineError, match="a process that simulated died"):
+            with pytest.raises(EngineError, match="a simulating process died"):
                 next(lives)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)

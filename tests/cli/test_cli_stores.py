@@ -147,7 +147,7 @@ def test_a_store_that_is_another_one_or_held_is_refused_and_nothing_is_changed(
     ("place", "error"),
     [
         ("broken:x", "RuntimeError: no luck today"),
-        ("empty:x", "gives something that is no store"),
+        ("empty:x", "did not return a store"),
         ("zz://bucket/x", "no plug-in 'zz' in the group resourcesync.stores"),
         ("shelf://user:secret@host/x", "must hold no user and no password"),
     ],
@@ -183,7 +183,7 @@ def test_a_mirror_of_the_configuration_may_be_in_a_store(
 def test_the_library_keeps_a_mirror_in_a_store(
     source: TinySource, shelf: ShelfStore, address: str, here: Path
 ) -> None:
-    with pytest.raises(ConfigurationError, match="a folder for its memory"):
+    with pytest.raises(ConfigurationError, match="a folder for its state"):
         Mirror(source.url, address)
     with ExitStack() as held:
         mirror = held.enter_context(Mirror(source.url, address, state=here / "state"))

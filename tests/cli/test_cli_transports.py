@@ -17,7 +17,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from resourcesync.errors import ResourceMissingError
-from resourcesync.ports import Failure, Response
+from resourcesync.ports import FetchFailure, FetchResponse
 
 ROOT = Path({root!r})
 
@@ -31,14 +31,15 @@ class Shelf:
             path = ROOT / urlsplit(request.uri).path.lstrip("/")
             if not path.is_file():
                 error = ResourceMissingError("it is not on the shelf", uri=request.uri)
-                yield Failure(request=request, error=error)
+                yield FetchFailure(request=request, error=error)
                 continue
             tag = str(path.stat().st_mtime_ns)
             if request.etag == tag:
-                yield Response(request=request, status=304, uri=request.uri)
+                yield FetchResponse(request=request, status=304, uri=request.uri)
                 continue
             request.sink.write(path.read_bytes())
-            yield Response(request=request, status=200, uri=request.uri, headers={{"ETag": tag}})
+            fields = {{"ETag": tag}}
+            yield FetchResponse(request=request, status=200, uri=request.uri, headers=fields)
 """
 
 

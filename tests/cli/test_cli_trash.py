@@ -104,7 +104,7 @@ def test_nothing_is_overwritten(mirror: TinySource, said: Said) -> None:
     assert run(["trash", "restore", "museum", "--all"]) == 3
 
     out = said.readouterr().out
-    assert "! /objects/0001.txt   something is at its place, and nothing is overwritten" in out
+    assert "! /objects/0001.txt   another file has its path, and is not overwritten" in out
     assert "1 file, 9 B; 1 file left in the trash  exit 3" in out
     assert here()[GONE[0]] == b"mine"
     assert here()[GONE[1]] == FILES[f"/{GONE[1]}"]

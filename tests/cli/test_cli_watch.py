@@ -210,7 +210,7 @@ def test_a_service_manager_is_told(source: TinySource, monkeypatch: pytest.Monke
     [
         ("", "no mirror says when"),
         ('every = "0"\n', "at least 1s"),
-        ('cron = "61 * * * *"\n', "no line of crontab"),
+        ('cron = "61 * * * *"\n', "not a crontab line"),
         ('cron = "5 2 * * *"\nevery = "5m"\n', "choose one"),
         ('every = "5m"\naudit_sample = "0%"\n', "share of the files"),
         ('every = "5m"\non_change = "sh"\n', "list of texts"),

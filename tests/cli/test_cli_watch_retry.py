@@ -42,14 +42,14 @@ class Service:
         with urlopen(f"http://127.0.0.1:{self.port}/{path}", timeout=10) as answer:
             return str(answer.read().decode())
 
-    def next_attempt(self) -> dict[str, Any]:
+    def next_pull(self) -> dict[str, Any]:
         found = []
         with suppress(OSError):
             found = json.loads(self.get("api/status.json"))["next"]
         return dict(found[0]) if found else {}  # right at the start there is none
 
     def reason(self) -> object:
-        return self.next_attempt().get("reason")
+        return self.next_pull().get("reason")
 
     def mend(self) -> bool:
         self.source.offer(FILES)
@@ -64,7 +64,7 @@ def test_a_source_that_is_down_is_tried_again_within_a_minute_and_the_pages_say_
 
     def look() -> bool:
         seen.update(
-            service.next_attempt(), page=service.get(""), mirror=service.get("mirror?name=museum")
+            service.next_pull(), page=service.get(""), mirror=service.get("mirror?name=museum")
         )
         return True
 
@@ -97,7 +97,7 @@ def test_a_pull_by_hand_ends_the_wait_after_a_failure(source: TinySource) -> Non
     seen: list[dict[str, Any]] = []
 
     def is_scheduled() -> bool:
-        seen.append(service.next_attempt())
+        seen.append(service.next_pull())
         return bool(seen[-1]["reason"] == "scheduled")
 
     service.run(service.mend, pull, is_scheduled)

@@ -94,12 +94,12 @@ CODE = """
 import sys, time
 from pathlib import Path
 from resourcesync.wiring.engines import open_engine
-from resourcesync.ports.engines import Share
+from resourcesync.ports.engines import HostShare
 from tests.support.unit_work import Piece, begun, do_piece
 if __name__ == "__main__":
     unit = Piece("long", sys.argv[1], "lasts")
     with open_engine("processes:1") as engine:
-        engine.submit(do_piece, unit, Share())
+        engine.submit(do_piece, unit, HostShare())
         while not begun(unit):
             time.sleep(0.02)
         print(*begun(unit), flush=True)

@@ -288,7 +288,7 @@ def test_an_engine_needs_a_place_that_workers_reach(
     assert run(words) == 2
 
     said = capsys.readouterr().err
-    assert "which other workers do not reach" in said
+    assert "which other workers cannot reach" in said
     assert "file:///PATH" in said
     assert not (tmp_path / "copy").exists()
 

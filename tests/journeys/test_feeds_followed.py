@@ -22,6 +22,7 @@ from tests.support.event_server import EventServer
 from tests.support.feeding import line, names, options
 from tests.support.hubs import post
 
+ENGLISH = {"namespace": "0", "wiki": "enwiki"}
 QUICK = {"quiet": "0.2"}
 
 
@@ -49,12 +50,7 @@ def test_a_wiki_is_mirrored_though_its_feed_is_cut_and_its_publisher_ends_again_
         wiki = Wiki(root, feed, random.Random(5))
         followed = FollowedAccount(
             address=f"eventstreams:{feed.url}",
-            values={
-                "uri": f"{server.uri}wiki/{{title}}",
-                "namespace": "0",
-                "wiki": "enwiki",
-                **QUICK,
-            },
+            values={"uri": f"{server.uri}wiki/{{title}}", **ENGLISH, **QUICK},
             out=root,
         )
         for number in range(3):

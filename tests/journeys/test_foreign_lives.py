@@ -42,11 +42,11 @@ def test_a_mirror_of_foreign_software_never_says_that_it_is_in_sync_and_is_not(
 @pytest.mark.parametrize(
     ("live", "whose", "what", "instead", "match"),
     [
-        (live_foreign, Incremental, "_is_list_newer", False, "in sync"),
-        (live_software, Incremental, "_is_list_newer", False, "in sync"),
-        (live_foreign, ResourceSelection, "led_to", None, "waits in the end"),
-        (live_software, ResourceSelection, "led_to", None, "waits in the end"),
-        (live_software, DumpTransfer, "bring", TransferTally(), "waits in the end"),
+        (live_foreign, Incremental, "_check_for_newer_list", False, "in sync"),
+        (live_software, Incremental, "_check_for_newer_list", False, "in sync"),
+        (live_foreign, ResourceSelection, "add_source_addresses", None, "waits in the end"),
+        (live_software, ResourceSelection, "add_source_addresses", None, "waits in the end"),
+        (live_software, DumpTransfer, "fetch_from_dumps", TransferTally(), "waits in the end"),
     ],
     ids=[
         "that does not look at new Resource Lists",

@@ -387,7 +387,7 @@ def test_a_pull_may_be_given_bytes_time_or_no_content(source: TinySource, tmp_pa
 
 
 def test_a_limit_less_than_nothing_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="max_duration=-1 is less than nothing"):
+    with pytest.raises(ConfigurationError, match="max_duration=-1 is negative"):
         Mirror("http://127.0.0.1:1/", tmp_path, max_duration=-1)
 
 

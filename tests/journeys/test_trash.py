@@ -130,7 +130,7 @@ def test_what_is_listed_again_is_an_ordinary_copy_again(emptied: World, mode: An
 def test_a_file_of_a_killed_sweep_is_not_put_anywhere(emptied: World) -> None:
     place = emptied.folder / ".resourcesync/trash/0123456789abcdef-x.html"
     place.write_text("whose?")
-    row = TrashRow(place.name, "", "", 1, "moved there by a run that was killed")
+    row = TrashRow(place.name, "", "", 1, "moved by a run that was killed")
     with trash_of(emptied) as (trash, _):
         done = trash.restore([row])
 

@@ -248,7 +248,9 @@ def test_the_quick_way_of_reading_a_time_takes_only_what_the_grammar_takes(text:
     assert moment.utcoffset() is not None
 
 
-@pytest.mark.parametrize(("size", "kinds"), [(16, {"Irregular"}), (700, {"Irregular", "Run"})])
+@pytest.mark.parametrize(
+    ("size", "kinds"), [(16, {"RawEntry"}), (700, {"RawEntry", "EntryColumns"})]
+)
 def test_both_roads_are_really_taken(size: int, kinds: set[str]) -> None:
     data = document(*["<url><loc>http://a/1</loc></url>"] * 300)
 

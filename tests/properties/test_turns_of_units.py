@@ -55,7 +55,7 @@ class Driver:
             yield unit
 
     def give(self, slots: int) -> None:
-        while (turn := self.turns.next_attempt(self.now, slots)) is not None:
+        while (turn := self.turns.next_turn(self.now, slots)) is not None:
             self.under_way.append(turn)
             self.given[turn.unit.name] += 1
             assert self.now >= self.quiet.get(turn.unit.host, 0)
@@ -246,7 +246,7 @@ def test_units_without_end_are_read_as_there_is_room() -> None:
     turns = TurnQueue(
         (Named(f"{next(read)}", f"h{i % 3}") for i in itertools.count()), HostLimits(units=2)
     )
-    given = list(itertools.islice(iter(lambda: turns.next_attempt(0.0, 50), None), 100))
+    given = list(itertools.islice(iter(lambda: turns.next_turn(0.0, 50), None), 100))
 
     assert len(given) == 6  # two for each of the three
     assert next(read) <= 1_006
@@ -255,7 +255,7 @@ def test_units_without_end_are_read_as_there_is_room() -> None:
 
 def test_hosts_that_are_done_with_are_forgotten_but_for_those_that_said_to_wait() -> None:
     turns = TurnQueue((Named(f"{i}", f"h{i}") for i in range(20_000)), HostLimits())
-    while (turn := turns.next_attempt(0.0, 4)) is not None:
+    while (turn := turns.next_turn(0.0, 4)) is not None:
         wait = 5.0 if int(turn.unit.name) % 2 else None
         turns.finish(turn, UnitOutcome(turn.unit.name, wait=wait), 0.0)
 

@@ -175,7 +175,7 @@ def test_every_mark_says_its_value_and_a_table_has_all_of_them() -> None:
 
 
 def test_the_next_pull_is_shown_where_it_is_known() -> None:
-    waits = replace(brief("museum"), next_attempt="13:45:00Z (retry 1)")
+    waits = replace(brief("museum"), next_pull="13:45:00Z (retry 1)")
     page = mirrors_page([waits, brief("other")], NOW)
     cells = [name.partition("</td>")[0] for name in page.split('data-label="Next pull">')[1:]]
     assert sorted(cells) == ["-", "13:45:00Z (retry 1)"]
@@ -218,11 +218,11 @@ def test_the_page_of_a_source_tells_its_changes_its_subscribers_and_what_was_jud
 
     assert "were not judged since" in judged()
     assert "being judged: 2 documents so far. Look again" in judged(is_running=True, documents=2)
-    good = judged(ended=NOW, said="all well", is_good=True)
+    good = judged(ended=NOW, summary="all well", is_good=True)
     assert "no error all well" in good
     assert "The findings" in good
     assert "have changed since" in judged(ended=NOW, is_stale=True)
-    assert "The findings" not in judged(ended=NOW, trouble="It ended.")
+    assert "The findings" not in judged(ended=NOW, error="It ended.")
 
 
 def test_each_document_hangs_below_the_one_that_lists_it() -> None:

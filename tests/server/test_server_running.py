@@ -342,10 +342,10 @@ PROGRAM = """
 import sys
 from pathlib import Path
 from resourcesync.adapters.system import SystemClock
-from resourcesync.server.app import Served, create_app
+from resourcesync.server.app import ServedSource, create_app
 from resourcesync.server.uvicorn_server import serve_forever
 
-served = Served(
+served = ServedSource(
     root=Path(sys.argv[1]), capability_list_uri="http://x/c.xml", media_type=lambda _: ""
 )
 app = create_app(served, clock=SystemClock())

@@ -2,16 +2,16 @@
 
 from typing import Final
 
-_HOSTILE: Final = "tests/unit/test_documents_hostile.py::"
-_OCTETS: Final = "tests/unit/test_documents_octets.py::"
-_LIMITS: Final = "tests/unit/test_documents_limits.py::"
-_WILD: Final = "tests/unit/test_documents_in_the_wild.py::"
-_UNUSABLE: Final = "tests/unit/test_documents_unusable.py::"
-_REFUSED: Final = "tests/unit/test_documents_refused_entries.py::"
-_DATETIMES: Final = "tests/unit/test_documents_datetimes.py::"
-_ROWS: Final = "tests/unit/test_hostile_rows.py::"
-_INDEXES: Final = "tests/unit/test_hostile_rows_indexes.py::"
-_CUT: Final = "tests/unit/test_hostile_rows_cut_short.py::"
+_HOSTILE: Final = "tests/unit/documents/test_documents_hostile.py::"
+_OCTETS: Final = "tests/unit/documents/test_documents_blocks.py::"
+_LIMITS: Final = "tests/unit/documents/test_documents_limits.py::"
+_WILD: Final = "tests/unit/documents/test_documents_in_the_wild.py::"
+_UNUSABLE: Final = "tests/unit/documents/test_documents_unusable.py::"
+_REFUSED: Final = "tests/unit/documents/test_documents_refused_entries.py::"
+_DATETIMES: Final = "tests/unit/documents/test_documents_datetimes.py::"
+_ROWS: Final = "tests/unit/packages/test_hostile_rows.py::"
+_INDEXES: Final = "tests/unit/destination/test_hostile_rows_indexes.py::"
+_CUT: Final = "tests/unit/packages/test_hostile_rows_cut_short.py::"
 
 _DOCTYPE: Final = f"{_HOSTILE}test_any_doctype_is_refused_before_it_means_anything"
 _TOKEN: Final = f"{_HOSTILE}test_a_huge_token_is_refused_before_it_costs_anything"

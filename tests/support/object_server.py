@@ -72,6 +72,9 @@ class ObjectServer:
         _ask(self.filer, "POST", f"/buckets/{name}/")
 
 
+_SWITCHES = {"True": "true", "False": "false"}
+
+
 @contextlib.contextmanager
 def running(folder: Path) -> Iterator[ObjectServer]:
     """Run a server in a folder while the block runs."""
@@ -96,10 +99,8 @@ def running(folder: Path) -> Iterator[ObjectServer]:
         "volume.max": 20,
         **{_option(name): port for name, port in ports.items()},
     }
-    told = [
-        f"-{name}={str(item).lower() if item in (True, False) else item}"
-        for name, item in options.items()
-    ]
+    values = {name: str(item) for name, item in options.items()}
+    told = [f"-{name}={_SWITCHES.get(value, value)}" for name, value in values.items()]
     with (folder / "log").open("wb") as log:
         command = [weed, "-logtostderr", "server", *told]
         process = subprocess.Popen(

@@ -31,7 +31,7 @@ def _commit_first() -> Iterator[Patch]:
     commit = SqliteMirrorState.commit
 
     def put_off(self: Any) -> None:
-        late.extend(os.dup(self._held.get(folder, self._root)) for folder in self._changed)
+        late.extend(os.dup(self._descriptors.get(folder, self._root)) for folder in self._changed)
         self._changed.clear()
 
     def commit_first(self: Any, step: Any) -> None:

@@ -74,12 +74,11 @@ class SharedCampaign(Campaign):
             assert isinstance(state, TabledState)
             self._fold(state)
             dying = self._dying(copies, state)
+            unpack = package_worker.unpack
             crew = WorkerContext(
                 read=lambda units: self._do(worker.read_list, units, dying[0], copies.scratch),
                 fetch=lambda units: self._do(worker.fetch_slice, units, dying[0], copies.scratch),
-                unpack=lambda units: self._do(
-                    package_worker.unpack, units, dying[0], copies.scratch
-                ),
+                unpack=lambda units: self._do(unpack, units, dying[0], copies.scratch),
                 exchange=self.exchange,
                 tables=self.tables,
                 state=dying[1],

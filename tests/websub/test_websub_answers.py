@@ -230,7 +230,7 @@ def test_without_a_key_nobody_may_submit_unless_anybody_may(tmp_path: Path) -> N
     closed = Desk(tmp_path, key=b"")
     assert closed.submit(payload(), signatures=[]) == 403
     assert closed.submit(payload(), signatures=[sign(b"", payload())]) == 403
-    assert Desk(tmp_path, key=b"", takes_unsigned=True).submit(payload(), signatures=[]) == 204
+    assert Desk(tmp_path, key=b"", accepts_unsigned=True).submit(payload(), signatures=[]) == 204
 
 
 def test_what_was_told_lately_is_not_told_again(desk: Desk) -> None:

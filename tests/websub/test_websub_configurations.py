@@ -71,7 +71,7 @@ def test_a_second_service_of_one_configuration_is_refused(tmp_path: Path) -> Non
     state = PushState(folder=tmp_path, configuration=tmp_path / "one.toml")
     with (
         service(state),
-        pytest.raises(LockedError, match="another `watch` takes the notifications"),
+        pytest.raises(LockedError, match="another `watch` is running"),
         service(state),
     ):
         pass

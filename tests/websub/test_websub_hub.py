@@ -193,7 +193,7 @@ def test_a_closed_network_may_let_anybody_submit_as_the_prototype_did(
     tmp_path: Path, listener: Listener
 ) -> None:
     body = payload().replace(b"change-notification", b"changelist")
-    with running_hub(tmp_path / "hub.db", key=b"", takes_unsigned=True) as hub:
+    with running_hub(tmp_path / "hub.db", key=b"", accepts_unsigned=True) as hub:
         joined(hub, listener)
         link = link_field(TOPIC, [hub.uri])
         assert post(f"{hub.uri}publish", body, content_type=XML, link=link).status == 204

@@ -64,7 +64,7 @@ def test_a_hub_that_is_not_below_the_tree_cannot_be_served(tmp_path: Path) -> No
     base = "https://museum.example/"
     chosen = {"url": base, "hubs": ("https://hub.example/",)}
     publishing.publish_tree(tmp_path, chosen, clock=SystemClock())
-    with pytest.raises(ConfigurationError, match="no hub that could be served here"):
+    with pytest.raises(ConfigurationError, match="no hub at this address"):
         push_channels.open_own_hub(tmp_path, tmp_path, base, SystemClock())
 
 

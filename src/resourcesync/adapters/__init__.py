@@ -1,1 +1,1 @@
-"""The world behind the ports: one module for each backend, none aware of another."""
+"""Implementations of the ports: one module for each backend; no backend imports another."""

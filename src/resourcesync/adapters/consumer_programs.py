@@ -1,4 +1,4 @@
-"""Other programs that are told of something on their stdin."""
+"""Programs that read events on their stdin."""
 
 import os
 import selectors
@@ -13,25 +13,25 @@ from resourcesync.errors import ConfigurationError, StoppedError
 
 _POLL_SECONDS: Final = 0.1
 _PATIENCE: Final = 50
-"""How often it is looked whether a program that was asked to end has ended: five seconds."""
+"""Number of checks whether a program that was asked to end has ended: five seconds."""
 
 
 def run_program(
     command: Sequence[str], lines: Iterable[bytes], is_stopped: Callable[[], bool]
 ) -> int:
-    """Run a program and give it lines; return its exit code, negative for a signal.
+    """Run a program and write lines to it; return its exit code, negative for a signal.
 
-    A program that reads nothing is fine. What it writes goes to our stderr. No shell is used.
+    The program need not read. Its output goes to our stderr. No shell is used.
 
     Args:
         command: The program and its arguments.
-        lines: What it gets on stdin, each ended by a line break.
-        is_stopped: Asked many times a second; then the program is asked to end, with all that it
-            began, and made to after five seconds.
+        lines: Its stdin, each line with its line break.
+        is_stopped: Called many times a second; if true, the program and its children are asked to
+            end, and killed after five seconds.
 
     Raises:
-        ConfigurationError: There is no such program, or it may not be run.
-        StoppedError: ``is_stopped`` said so; the program has ended.
+        ConfigurationError: The program is not there, or may not be run.
+        StoppedError: ``is_stopped`` returned true; the program has ended.
     """
     try:
         process = subprocess.Popen(  # noqa: S603 - the operator's own command, and no shell
@@ -85,7 +85,7 @@ def _check(is_stopped: Callable[[], bool]) -> None:
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
-    """End a program that has not ended by itself, with all that it began."""
+    """End a program that is still running, with its children."""
     with suppress(OSError):
         if process.stdin is not None:
             process.stdin.close()
@@ -102,10 +102,10 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
 
 
 def _signal(process: "subprocess.Popen[bytes]", number: int) -> bool:
-    """Send a signal to a program and to all that it began, which share its session.
+    """Send a signal to a program and its children, which share its session.
 
     Returns:
-        Whether any of them is left.
+        True if any of them is left.
     """
     try:
         os.killpg(process.pid, number)

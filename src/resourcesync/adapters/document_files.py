@@ -1,4 +1,4 @@
-"""A Source's documents as files in a folder: the ``DocumentStore`` port."""
+"""The ``DocumentStore`` port on a folder."""
 
 import errno
 import os
@@ -24,17 +24,17 @@ _READ_AHEAD: Final = 1 << 17
 
 
 class FolderDocuments:
-    """Documents in some folders below a root, and beside these, for a web server to serve.
+    """Documents in some folders below a root, for a web server to serve.
 
-    A document is written beside its place, synced, renamed and synced again: a reader sees the
-    old one or the new one, and a crash leaves no more than a temporary file, which the next run
+    A document is written under a temporary name, synced, renamed and synced again: a reader sees
+    the old one or the new one, and a crash leaves at most a temporary file, which the next run
     that writes removes. Links are not followed below the root.
 
     Args:
         root: The folder that names start from.
-        folders: The folders below it that hold documents, empty for the root itself; made when
-            they are needed.
-        is_alone: Whether no other process writes there now, so that what a crash left can go.
+        folders: The folders below it that contain documents, empty for the root itself; created
+            on demand.
+        is_alone: No other process writes there now, so files that a crash left can be removed.
     """
 
     def __init__(
@@ -55,11 +55,11 @@ class FolderDocuments:
     ) -> int:
         """Put a whole document in place, durably and at once; return its bytes.
 
-        What ``check`` raises of the bytes as they were stored keeps them from their place.
+        An error that ``check`` raises for the stored bytes prevents the rename.
 
         Raises:
-            DiskFullError: No space is left; what was there is still there.
-            StorageError: It could not be written; what was there is still there.
+            DiskFullError: No space is left; the old document is unchanged.
+            StorageError: It could not be written; the old document is unchanged.
         """
         folder_name, file_name = self._split(name)
         try:
@@ -78,7 +78,7 @@ class FolderDocuments:
         """Open a document for reading, or return ``None`` when there is none.
 
         Raises:
-            StorageError: It is there, but cannot be read; what is read of it raises that too.
+            StorageError: It cannot be read; also raised by reads of the returned file.
         """
         folder_name, file_name = self._split(name)
         try:
@@ -94,10 +94,10 @@ class FolderDocuments:
             raise _failed(self._root / name, error) from error
 
     def signature(self, name: str) -> str | None:
-        """Return what changes whenever the document does; ``None`` when there is none.
+        """Return a text that changes whenever the document does; ``None`` if there is none.
 
         Raises:
-            StorageError: It cannot be looked at.
+            StorageError: It cannot be inspected.
         """
         folder_name, file_name = self._split(name)
         try:
@@ -156,7 +156,7 @@ class FolderDocuments:
             os.close(folder)
 
     def _open_or_make(self, name: str) -> int:
-        """Return a descriptor of a folder, which is made durably when it is not there."""
+        """Return a descriptor of a folder, which is created durably if missing."""
         try:
             return self._open_folder(name)
         except FileNotFoundError:
@@ -176,7 +176,7 @@ class FolderDocuments:
         descriptor = os.open(temporary, flags, 0o644, dir_fd=folder)
         try:
             with os.fdopen(descriptor, "wb", buffering=_BLOCK) as stream:
-                os.fchmod(descriptor, 0o644)  # whatever the umask: the world is to read it
+                os.fchmod(descriptor, 0o644)  # whatever the umask: a web server must read it
                 length = sum(stream.write(chunk) for chunk in chunks)
                 stream.flush()
                 os.fsync(descriptor)
@@ -207,7 +207,7 @@ class FolderDocuments:
 
 
 class _FolderDocumentFile(FileIO):
-    """A document's bytes; a disk that cannot give them is told of as such."""
+    """A document's bytes; a failing read is a ``StorageError``."""
 
     def __init__(self, descriptor: int, path: Path) -> None:
         super().__init__(descriptor, "rb")
@@ -235,7 +235,7 @@ def _open_document_file(descriptor: int, path: Path) -> _FolderDocumentFile:
 
 
 def _remove_leftovers(folder: int) -> None:
-    """Remove what a crash left: nobody else writes here now."""
+    """Remove temporary files of a crashed run: no other process writes here now."""
     with os.scandir(folder) as entries:
         for name in [entry.name for entry in entries if _is_temporary(entry.name)]:
             os.unlink(name, dir_fd=folder)

@@ -1,4 +1,4 @@
-"""Where an export goes: written beside, and given its name when it is whole."""
+"""The file of an export: written under a temporary name, renamed when it is complete."""
 
 import errno
 import os
@@ -17,15 +17,15 @@ _NOTHING_WRITTEN: Final = (("kept", "nothing was written"),)
 
 
 class NewExport:
-    """A file or a folder on its way to a name that nothing has yet.
+    """A new file or folder, under a temporary name until it is complete.
 
-    Until it ends well everything is in ``.NAME.RANDOM.part`` beside it.
+    The temporary name is ``.NAME.RANDOM.part``, beside the final one.
 
     Args:
-        out: The name it is going to have.
+        out: The final name.
 
     Raises:
-        ConfigurationError: Something of that name is there already.
+        ConfigurationError: The name exists already.
     """
 
     def __init__(self, out: Path) -> None:
@@ -35,7 +35,7 @@ class NewExport:
             raise _exists_error(out)
         self._out = out
         self._part = out.with_name(f".{out.name[:100]}.{secrets.token_hex(4)}.part")
-        self._folder = out.parent  # the last one that is there
+        self._folder = out.parent  # the deepest one that exists
         self.size = 0
 
     def write(self, path: str, content: Iterable[bytes]) -> None:
@@ -66,15 +66,15 @@ class NewExport:
                     os.fsync(stream.fileno())
 
     def finish(self) -> None:
-        """Make it durable and give it its name.
+        """Make it durable and rename it to its final name.
 
         Raises:
-            ConfigurationError: Something of that name is there by now.
+            ConfigurationError: The name exists by now.
             StorageError: It cannot be done.
         """
         with _guard_write(f"writing {self._out}"):
             if self._part.is_dir():
-                os.sync()  # once for all files: one by one takes many times as long
+                os.sync()  # once for all files: syncing each takes many times as long
                 self._name_folder()
             else:
                 self._name_file()
@@ -82,7 +82,7 @@ class NewExport:
 
     def _name_folder(self) -> None:
         try:
-            self._out.mkdir()  # takes the name: renaming alone would replace an empty folder
+            self._out.mkdir()  # reserve the name: rename alone would replace an empty folder
             self._part.rename(self._out)
         except OSError as error:
             if error.errno in _EXISTS:
@@ -91,7 +91,7 @@ class NewExport:
 
     def _name_file(self) -> None:
         try:
-            os.link(self._part, self._out)  # unlike a renaming, it replaces nothing
+            os.link(self._part, self._out)  # unlike a rename, it replaces nothing
         except FileExistsError:
             raise _exists_error(self._out) from None
         except OSError:  # a file system without links
@@ -102,7 +102,7 @@ class NewExport:
         self._part.unlink()
 
     def discard(self) -> None:
-        """Take away what was written; it is no error to do so twice."""
+        """Remove what was written; may be called twice."""
         if self._part.is_dir():
             shutil.rmtree(self._part, ignore_errors=True)
         else:

@@ -1,4 +1,4 @@
-"""Hints that files changed, from the system by way of ``watchfiles`` (the extra ``watch``)."""
+"""Hints of changed files from the operating system, by ``watchfiles`` (the extra ``watch``)."""
 
 import threading
 from collections.abc import Callable
@@ -11,19 +11,19 @@ from resourcesync.errors import ConfigurationError, StorageError
 _STEP: Final = 100
 _DEBOUNCE: Final = 800
 _TURN: Final = 500
-"""Milliseconds: one hint for what comes within a step, at the latest after the debounce; and how
-often the thread looks whether it should end."""
+"""Milliseconds of a step: events within one make one hint, at the latest after the debounce. The
+thread checks after each step whether it should end."""
 
 
 class FolderWatcher:
-    """Watches everything below a folder from construction to ``close``.
+    """A watch on everything below a folder from construction to ``close``.
 
-    The system may drop events, and folders that are made and filled at once are seen too late: so
-    a hint says only that it is time to look at everything.
+    The system may drop events, and reports new folders that are filled at once too late: so a
+    hint says only that it is time for a full scan.
 
     Args:
         root: The folder.
-        is_ours: Whether a change of this path is none of the originals.
+        is_ours: True for a path that is not an original.
 
     Raises:
         ConfigurationError: ``watchfiles`` is not installed.
@@ -65,7 +65,7 @@ class FolderWatcher:
         """Wait for a hint, no longer than ``seconds``; return whether there was one.
 
         Raises:
-            StorageError: The system does not let the folder be watched.
+            StorageError: The system cannot watch the folder.
         """
         found = self._hint.wait(seconds)
         self._hint.clear()
@@ -80,7 +80,7 @@ class FolderWatcher:
 
     def _run(self) -> None:
         try:
-            self._root.stat()  # to be lenient with folders in it is to be so with itself as well
+            self._root.stat()  # ignoring missing subfolders also ignores a missing root
             for _ in self._watch(
                 self._root,
                 watch_filter=lambda _change, path: not self._is_ours(path),

@@ -1,6 +1,6 @@
-"""The Source's ports and time in memory: for tests, the simulator, and tries without a disk.
+"""The Source's ports and a clock in memory: for tests, the simulator, and trials without a disk.
 
-Real implementations that keep every promise of the ports, but for durability.
+Real implementations that keep every promise of the ports except durability.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ from resourcesync.ports import CatalogueEntry, Clock, Omission, Original
 
 
 class ManualClock:
-    """A ``Clock`` that only moves when it is told to; ``sleep`` moves it.
+    """A ``Clock`` that moves only by its methods; ``sleep`` moves it.
 
     Args:
         start: The present moment, aware; the end of 2025 by default.
@@ -40,7 +40,7 @@ class ManualClock:
         return self._now
 
     def monotonic(self) -> float:
-        """Return the seconds that have passed; setting the clock back does not lessen them."""
+        """Return the elapsed seconds; setting the clock back does not reduce them."""
         return self._elapsed
 
     def sleep(self, seconds: float) -> None:
@@ -68,9 +68,9 @@ class MemoryOriginals:
     """Originals in a dictionary.
 
     Args:
-        clock: Dates what is put.
-        trusted: Whether fingerprints are told; without them every scan measures everything.
-        media_type: What every original is.
+        clock: Dates the originals.
+        trusted: Return fingerprints; without them every scan measures everything.
+        media_type: The media type of all originals.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class MemoryOriginals:
         self._stored: dict[str, _StoredOriginal] = {}
         self._versions = 0
         self.measured = 0
-        """How many times bytes were read."""
+        """Number of times that bytes were read."""
 
     def put(self, uri: str, content: bytes) -> None:
         """Create an original, or replace its bytes, as of now."""
@@ -134,7 +134,7 @@ class MemoryOriginals:
         return resource, self._fingerprint(held)
 
     def omissions(self) -> Sequence[Omission]:
-        """Return nothing: everything is published."""
+        """Return nothing: every original is published."""
         return ()
 
     def _fingerprint(self, held: _StoredOriginal) -> str:
@@ -142,7 +142,7 @@ class MemoryOriginals:
 
 
 class MemoryEntry(NamedTuple):
-    """What is recorded of a resource (``CatalogueEntry``)."""
+    """A recorded resource (``CatalogueEntry``)."""
 
     resource: Resource
     fingerprint: str
@@ -166,7 +166,7 @@ class MemoryCatalogue:
         self._last_edit = 0
 
     def entries(self) -> Iterator[CatalogueEntry]:
-        """Yield what is recorded, in rising URI order, as it was when the reading began."""
+        """Yield the entries in rising URI order, as they were when the reading began."""
         held = self._resources
         for uri in sorted(held):
             yield held[uri]
@@ -202,33 +202,33 @@ class MemoryCatalogue:
         )
 
     def forget_edits(self, last: int) -> None:
-        """Forget the edits up to a number."""
+        """Delete the edits up to a number."""
         self._edits = {uri: number for uri, number in self._edits.items() if number > last}
 
     def forget_changes(self, last: int) -> bool:
-        """Forget the changes up to a number."""
+        """Delete the changes up to a number."""
         gone = max(0, min(last - self._forgotten, len(self._changes)))
         self._changes = self._changes[gone:]
         self._forgotten += gone
         return False
 
     def latest(self) -> datetime | None:
-        """Return the latest moment that was given away, ``None`` before the first."""
+        """Return the latest time that was assigned, ``None`` before the first."""
         return None if self._latest is None else from_microseconds(self._latest)
 
     def rewind(self, moment: datetime) -> None:
-        """Forget the changes dated later than a moment; later ones are dated from there again."""
+        """Delete the changes dated later than a moment; later ones are dated from there again."""
         self._changes = [
             change for change in self._changes if change.time is not None and change.time <= moment
         ]
         self._latest = to_microseconds(moment)
 
     def note(self, key: str) -> str | None:
-        """Return a value of the publisher's own bookkeeping, or ``None``."""
+        """Return a note of the publisher, or ``None``."""
         return self._notes.get(key)
 
     def write_notes(self, notes: Mapping[str, str]) -> None:
-        """Store values of the publisher's own bookkeeping, all or none."""
+        """Store notes of the publisher, all or none."""
         self._notes = {**self._notes, **notes}
 
 
@@ -247,7 +247,7 @@ class MemoryRecording:
 
     @property
     def latest(self) -> int | None:
-        """The latest moment that was given away by now."""
+        """The latest time assigned so far."""
         return self._moment + max(0, len(self.changes) - 1) if self._wrote else self._before
 
     def created(self, resource: Resource, fingerprint: str) -> None:
@@ -261,7 +261,7 @@ class MemoryRecording:
         self._append(ChangeKind.UPDATED, resource)
 
     def deleted(self, resource: Resource) -> None:
-        """Record that a resource is gone, and the change, which tells no more than its URI."""
+        """Record that a resource is gone, and the change, which has only its URI."""
         self._wrote = True
         self.resources.pop(resource.uri, None)
         self.edited[resource.uri] = None
@@ -285,7 +285,7 @@ class MemoryRecording:
 
 @dataclass(frozen=True, slots=True)
 class MemorySnapshot:
-    """One consistent view (``Snapshot``); made by ``MemoryCatalogue.snapshot``."""
+    """A consistent view (``Snapshot``); made by ``MemoryCatalogue.snapshot``."""
 
     at: datetime
     _resources: dict[str, MemoryEntry]
@@ -300,7 +300,7 @@ class MemorySnapshot:
                 yield self._resources[uri].resource
 
     def batches(self, start: str = "", end: str | None = None) -> Iterator[Sequence[Resource]]:
-        """Yield the same, some at a time: few at first, so that few make several runs too."""
+        """Yield the same in batches: small at first, so a few resources also make several."""
         resources = self.resources(start, end)
         for size in count(2):
             if not (run := list(islice(resources, size))):
@@ -314,7 +314,7 @@ class MemorySnapshot:
             yield uri, None if held is None else held.resource
 
     def last_edit(self) -> int:
-        """Return the number up to which the edits of this view may be forgotten."""
+        """Return the number up to which the edits of this view may be deleted."""
         return max(self._edits.values(), default=0)
 
     def changes(self, after: int = 0) -> Iterator[tuple[int, Change]]:
@@ -338,12 +338,12 @@ class MemoryDocuments:
     def __init__(self) -> None:
         self._documents: dict[str, tuple[bytes, int]] = {}
         self.writes = 0
-        """How many documents were put in place."""
+        """Number of documents written."""
 
     def write(
         self, name: str, chunks: Iterable[bytes], check: Callable[[BinaryIO], None] | None = None
     ) -> int:
-        """Put a whole document in place, if ``check`` lets it pass; return its bytes."""
+        """Put a whole document in place, if ``check`` accepts it; return its bytes."""
         content = b"".join(chunks)
         if check is not None:
             check(BytesIO(content))
@@ -357,7 +357,7 @@ class MemoryDocuments:
         return None if held is None else BytesIO(held[0])
 
     def signature(self, name: str) -> str | None:
-        """Return what changes whenever the document is written; ``None`` when there is none."""
+        """Return a text that changes whenever the document is written; ``None`` for none."""
         held = self._documents.get(name)
         return None if held is None else str(held[1])
 

@@ -1,7 +1,7 @@
-"""Documents from a folder instead of the network: a published tree, or a file that was kept.
+"""Documents from a folder instead of the network: a published tree, or a saved file.
 
 The documents of a published tree name each other by their future addresses, so an address is looked
-for by the end of its path below the folder. Nothing outside of the folder is ever opened.
+up by the end of its path below the folder. Nothing outside of the folder is ever opened.
 """
 
 import errno
@@ -30,11 +30,10 @@ _MISSING: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, er
 
 
 class LocalDocuments:
-    """Gets documents from a folder.
+    """A reader of documents from a folder.
 
     Args:
-        place: The folder of a published tree, or one document, whose neighbours are looked for
-            beside it.
+        place: The folder of a published tree, or one document, whose neighbours are in its folder.
     """
 
     def __init__(self, place: Path) -> None:
@@ -49,7 +48,7 @@ class LocalDocuments:
         """Return the name of the document to begin with.
 
         Raises:
-            ResourceMissingError: There is none.
+            ResourceMissingError: There is no such document.
         """
         if not self._place.is_dir():
             return str(self._place)
@@ -86,10 +85,10 @@ class LocalDocuments:
         )
 
     def is_same(self, uri: str, place: str) -> bool:
-        """Whether an address names the document that is in this place.
+        """True if an address names the document at a path.
 
         Raises:
-            StorageError: A file cannot be looked at.
+            StorageError: A file cannot be inspected.
         """
         try:
             return self._find(uri).samefile(place)
@@ -116,7 +115,7 @@ class LocalDocuments:
         )
 
     def _is_inside(self, path: Path) -> bool:
-        """Whether it is a regular file of the folder, wherever its links lead."""
+        """True if the path is a regular file of the folder, after following links."""
         try:
             found = path.resolve(strict=True)
             is_file = stat.S_ISREG(found.stat().st_mode)
@@ -130,11 +129,11 @@ class LocalDocuments:
 def find_documents(folder: Path, most: int) -> list[str]:
     """Return the documents and packages in a folder that is no published tree, by their names.
 
-    What is hidden is passed over, and so is what a symbolic link leads to.
+    Hidden files and symbolic links are skipped.
 
     Args:
-        folder: Where to look.
-        most: How many are wanted at most.
+        folder: The folder to search.
+        most: The most documents to return.
 
     Raises:
         StorageError: A folder cannot be read.

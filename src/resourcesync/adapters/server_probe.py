@@ -1,6 +1,7 @@
-"""A server, asked once and directly: does it answer, with which certificate, at what time.
+"""A single direct request to a server: reachability, certificate, and clock.
 
-Only ``robots.txt`` is asked for: everyone may. No secret is sent, no redirect is followed.
+Only ``robots.txt`` is requested, which is open to everyone. No secret is sent, no redirect is
+followed.
 """
 
 import socket
@@ -21,15 +22,15 @@ _HEADERS: Final = {"User-Agent": "resourcesync-doctor", "Connection": "close"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probe:
-    """What one question brought.
+    """The result of a probe.
 
     Attributes:
-        failure: Why there was no answer; empty when there was one.
-        is_tls_failure: Whether that is for the certificate, or for TLS itself.
-        status: The answer's status.
-        date: The answer's ``Date``, UTC.
-        tls: The version of TLS; empty without.
-        expires: When the server's certificate ends, UTC.
+        failure: The reason that there was no response; empty if there was one.
+        is_tls_failure: The reason is the certificate, or TLS itself.
+        status: The status of the response.
+        date: The ``Date`` of the response, UTC.
+        tls: The version of TLS; empty for none.
+        expires: Expiry of the server's certificate, UTC.
         robots: The body, cut at 512 KiB; empty unless the status is 200.
     """
 
@@ -43,11 +44,11 @@ class Probe:
 
 
 def probe(origin: str, *, ca_file: str = "") -> Probe:
-    """Ask an origin for its ``robots.txt``, within ten seconds for each step.
+    """Request an origin's ``robots.txt``, within ten seconds for each step.
 
     Args:
         origin: ``http://host[:port]`` or ``https://host[:port]``.
-        ca_file: PEM file of the trusted authorities; empty takes the system's.
+        ca_file: PEM file of the trusted authorities; empty for the system's.
     """
     try:
         with closing(_connection(origin, ca_file)) as connection:

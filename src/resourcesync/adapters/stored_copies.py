@@ -1,7 +1,7 @@
-"""Copies in a store that is no folder (``Copies``), over the little that a store promises.
+"""The ``Copies`` port on a store other than a folder, by the few operations of the ``Store`` port.
 
-Bytes on their way wait in a local folder: they are hashed there, and only what is proven is put.
-Beside the copies, below ``.resourcesync``, are the trash, the quarantine and the store's marker.
+Staged bytes wait in a local folder: they are hashed there, and only verified copies are put. Trash,
+quarantine and the store's marker are beside the copies, below ``.resourcesync``.
 """
 
 import hashlib
@@ -47,10 +47,10 @@ _One = TypeVar("_One", CopyInstallation, CopyMove, CopyRemoval)
 
 
 class StoreCopyInspector:
-    """A look at copies in a store.
+    """An inspector of copies in a store.
 
     Args:
-        store: It.
+        store: The store.
     """
 
     def __init__(self, store: Store) -> None:
@@ -89,7 +89,7 @@ class StoreCopyInspector:
         """Open a copy and return its bytes, in pieces of 1 MiB; ``None`` when there is none.
 
         Raises:
-            StorageError: They cannot be read; also while they are.
+            StorageError: They cannot be read; also raised while they are read.
         """
         with guard_store(f"reading {path}"):
             blocks = self._blocks(path)
@@ -101,12 +101,12 @@ class StoreCopyInspector:
 
 
 class StoredCopies(StoreCopyInspector):
-    """Copies in a store.
+    """The ``Copies`` of a mirror in a store.
 
     Args:
-        store: It; the mirror's lock is held.
-        stage: Starts a copy beside the mirror, on a disk of this machine.
-        clock: Dates what is moved away.
+        store: The store; the mirror is locked.
+        stage: Starts a staged copy on a local disk.
+        clock: Dates the files in trash and quarantine.
     """
 
     def __init__(self, store: Store, stage: Stage, clock: Clock) -> None:
@@ -118,25 +118,26 @@ class StoredCopies(StoreCopyInspector):
 
     @contextmanager
     def lock(self, who: str, holder: str = "") -> Iterator[None]:
-        """Keep every other holder of the store out while the block runs.
+        """Lock the store while the block runs.
 
         Args:
-            who: Says who holds it.
-            holder: Names the mirror's home, which is locked: what a dead run of it left is over.
+            who: The holder, for messages.
+            holder: The name of the mirror's home, which is locked: a lock of a dead run of it is
+                taken over.
 
         Raises:
-            LockedError: Somebody holds it.
-            StorageError: It cannot be asked.
+            LockedError: Another process has the lock.
+            StorageError: The store does not answer.
         """
         with lock_store(self._store, who, holder):
             yield
 
     def check(self, state: MirrorStateStore) -> None:
-        """Check that the store is still the one that the mirror's memory tells of.
+        """Check that the store is still the one of the mirror's state.
 
         Raises:
-            MirrorChangedError: It is another one, or was emptied.
-            StorageError: It cannot be asked.
+            MirrorChangedError: It is another store, or was emptied.
+            StorageError: The store does not answer.
         """
         expected, found = state.note(_NOTE), self._read_marker()
         if expected is None:
@@ -172,22 +173,22 @@ class StoredCopies(StoreCopyInspector):
     # --- staging and installing ---
 
     def stage(self, algorithms: Sequence[str], of: str = "") -> StagedCopy:
-        """Start a copy beside the mirror; digests are computed while the bytes pass."""
+        """Start a staged copy; digests are computed while the bytes are written."""
         return self._stage(algorithms, of)
 
     def stage_copy(self, path: str, algorithms: Sequence[str]) -> StagedCopy | None:
-        """Start a copy with the bytes of another one; ``None`` when they cannot be read.
+        """Start a staged copy with the bytes of another copy; ``None`` if they cannot be read.
 
         Raises:
-            StorageError: They cannot be kept.
+            StorageError: They cannot be written.
         """
         return self._filled(path, lambda: self._blocks(path), algorithms)
 
     def stage_trashed(self, place: str, algorithms: Sequence[str]) -> StagedCopy | None:
-        """Start a copy with the bytes of one in the trash; ``None`` when they cannot be read.
+        """Start a staged copy with the bytes of one in the trash; ``None`` if they cannot be read.
 
         Raises:
-            StorageError: They cannot be kept.
+            StorageError: They cannot be written.
         """
 
         def opened() -> Iterator[bytes] | None:
@@ -199,7 +200,7 @@ class StoredCopies(StoreCopyInspector):
     def _filled(
         self, path: str, opened: Callable[[], Iterator[bytes] | None], algorithms: Sequence[str]
     ) -> StagedCopy | None:
-        """Start a copy with the bytes that are read; ``None`` when there are none."""
+        """Start a staged copy with the bytes of a reader; ``None`` if there are none."""
         staged = self._stage(algorithms, "")
         try:
             with guard_store(f"reading {path}"):
@@ -217,7 +218,7 @@ class StoredCopies(StoreCopyInspector):
         return staged
 
     def install(self, batch: Sequence[CopyInstallation]) -> list[str | StorageError]:
-        """Put a batch in place; return for each the version it has there, or its error."""
+        """Put a batch in place; return for each its version, or its error."""
         try:
             return self._run_batch(self._place, batch)
         finally:
@@ -227,11 +228,11 @@ class StoredCopies(StoreCopyInspector):
     def _run_batch(
         self, do: Callable[[_One], str], batch: Sequence[_One]
     ) -> list[str | StorageError]:
-        """Do something to each of a batch, as many at a time as the store takes."""
+        """Call a function for each of a batch, as concurrently as the store allows."""
         failures: list[StorageError] = []
 
         def tried(item: _One) -> str | StorageError:
-            if len(failures) >= _MAX_FAILURES:  # it is down: the rest waits for the next run
+            if len(failures) >= _MAX_FAILURES:  # the store is down: the rest waits for the next run
                 return failures[-1]
             try:
                 return do(item)
@@ -245,7 +246,7 @@ class StoredCopies(StoreCopyInspector):
         with ThreadPoolExecutor(workers, "store") as pool:
             try:
                 return list(pool.map(tried, batch))
-            except BaseException:  # such as Ctrl-C: what has not begun does not begin
+            except BaseException:  # such as Ctrl-C: start no more calls
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
 
@@ -289,7 +290,7 @@ class StoredCopies(StoreCopyInspector):
         return found is not None and agree(found[1], digests)
 
     def _move_to_quarantine(self, path: str, there: StoredObject) -> None:
-        """Move what is not ours out of the way; it is kept in quarantine, never overwritten."""
+        """Move a foreign object to the quarantine; it is never overwritten."""
         place = f"{self._moment()}/{path}"
         with guard_store(f"moving {path} to the quarantine"):
             if not self._store.move(path, f"{_QUARANTINE}{place}", there.version):
@@ -297,19 +298,19 @@ class StoredCopies(StoreCopyInspector):
         self._made_way.append((path, place))
 
     def _moment(self) -> str:
-        """Return a name of its own that sorts by time."""
+        """Return a unique name that sorts by time."""
         return f"{self._clock.now():%Y%m%dT%H%M%S.%f}-{secrets.token_hex(8)}"
 
     def newly_quarantined(self) -> list[tuple[str, str]]:
-        """Return what was moved to the quarantine since this was asked: paths and names."""
+        """Return the files moved to the quarantine since the last call: paths and names."""
         found, self._made_way = self._made_way, []
         return found
 
     # --- removing ---
 
     def remove(self, batch: Sequence[CopyRemoval], reason: str) -> list[str | StorageError]:
-        """Move a batch to the trash; return for each where it went (empty: nothing there)."""
-        del reason  # the state remembers it
+        """Move a batch to the trash; return the new place of each (empty: no object)."""
+        del reason  # the state stores it
         return self._run_batch(self._move_to_trash, batch)
 
     def _move_to_trash(self, removal: CopyRemoval) -> str:
@@ -328,13 +329,13 @@ class StoredCopies(StoreCopyInspector):
         raise _changed(removal.path)
 
     def move(self, batch: Sequence[CopyMove]) -> list[str | StorageError]:
-        """Move copies to other paths; return for each its version there, or its error."""
+        """Move copies to other paths; return for each its version, or its error."""
         return [self._run_batch(self._move, [copy_move])[0] for copy_move in batch]
 
     def _move(self, copy_move: CopyMove) -> str:
         _check_place(copy_move.to)
         there = self._stat(copy_move.path)
-        if there is None:  # it was moved before, or is not here at all
+        if there is None:  # it was moved before, or does not exist
             return self._version_of(copy_move)
         self._clear_target(copy_move, there)
         with guard_store(f"moving {copy_move.path} to {copy_move.to}"):
@@ -344,7 +345,7 @@ class StoredCopies(StoreCopyInspector):
         return copy_move.signature if moved is None else moved.version
 
     def _version_of(self, copy_move: CopyMove) -> str:
-        """Return the version of what was moved before, if that is ours; else what was known."""
+        """Return the version of a copy that was moved before, if it is ours; else the known one."""
         moved = self._stat(copy_move.to)
         is_ours = (
             moved is not None
@@ -354,7 +355,7 @@ class StoredCopies(StoreCopyInspector):
         return moved.version if moved is not None and is_ours else copy_move.signature
 
     def _clear_target(self, copy_move: CopyMove, there: StoredObject) -> None:
-        """Move what is at the new path to the quarantine, but for what a killed move left."""
+        """Move an object at the new path to the quarantine, unless a killed move left it."""
         other = self._stat(copy_move.to)
         if other is None:
             return
@@ -367,23 +368,23 @@ class StoredCopies(StoreCopyInspector):
         self._move_to_quarantine(copy_move.to, other)
 
     def purge(self, place: str) -> None:
-        """Remove one thing of the trash for good; it is no error when it is gone."""
+        """Delete one object of the trash; it is no error if it is gone."""
         with guard_store("emptying the trash"):
             self._store.remove(f"{_TRASH}{place}")
 
     def trashed(self) -> Iterator[str]:
-        """Yield the names of what is in the trash."""
+        """Yield the names in the trash."""
         return (key.removeprefix(_TRASH) for key in self._keys(_TRASH))
 
-    # --- looking ---
+    # --- inspecting ---
 
     @contextmanager
     def inspect(self) -> Iterator["StoredCopies"]:
-        """Look at many copies: a store has nothing that could be held meanwhile."""
+        """Inspect many copies; a store needs no open handles for that."""
         yield self
 
     def quarantined(self, path: str) -> list[str]:
-        """Return the names in the quarantine of what was set aside from ``path``, newest last."""
+        """Return the names in the quarantine of files moved from ``path``, newest last."""
         found = []
         for number, key in enumerate(self._keys(_QUARANTINE)):
             if number >= _MAX_QUARANTINED:
@@ -394,7 +395,7 @@ class StoredCopies(StoreCopyInspector):
         return sorted(found)
 
     def paths(self) -> Iterator[str]:
-        """Yield the path of every copy and of all else in the store, its own things left out."""
+        """Yield the path of every object in the store, except its own."""
         return (key for key in self._keys("") if not key.startswith(_OWN))
 
     def _keys(self, prefix: str) -> Iterator[str]:
@@ -408,11 +409,11 @@ class StoredCopies(StoreCopyInspector):
 
 @contextmanager
 def lock_store(store: Store, who: str, holder: str = "") -> Iterator[None]:
-    """Hold a store while the block runs; see ``StoredCopies.lock``.
+    """Lock a store while the block runs; see ``StoredCopies.lock``.
 
     Raises:
-        LockedError: Somebody holds it.
-        StorageError: It cannot be asked.
+        LockedError: Another process has the lock.
+        StorageError: The store does not answer.
     """
     with guard_store("taking hold of it"):
         if holder and isinstance(store, ReclaimableStore):
@@ -469,7 +470,7 @@ def _changed(path: str) -> StorageError:
 
 @contextmanager
 def guard_store(doing: str) -> Iterator[None]:
-    """Make one error of whatever the store raises."""
+    """Translate any error of the store into one."""
     try:
         yield
     except ResourceSyncError:

@@ -1,7 +1,4 @@
-"""Files that a coordinator and its workers hand each other through a mirror's store.
-
-A Source's documents in a store that is no folder: the ``DocumentStore`` port over a store.
-"""
+"""Files in a store: those that a coordinator and its workers exchange, and a Source's documents."""
 
 import hashlib
 import secrets
@@ -25,9 +22,9 @@ class StoredExchange:
     """An ``Exchange`` in a store.
 
     Args:
-        store: It.
-        prefix: What its keys begin with, with ``/`` at the end.
-        folder: Where what is received goes; made when it is not there.
+        store: The store.
+        prefix: The prefix of its keys, with ``/`` at the end.
+        folder: The folder for received files; created if missing.
     """
 
     def __init__(self, store: Store, prefix: str, folder: Path) -> None:
@@ -36,16 +33,16 @@ class StoredExchange:
         self._folder = folder
 
     def send(self, name: str, file: str) -> None:
-        """Make a file of this machine durable for all, under a name.
+        """Put a local file into the store durably, under a name.
 
         Raises:
-            StorageError: It is not there; nothing of it.
+            StorageError: It could not be put; nothing of it is there.
         """
         key = f"{self._prefix}{name}"
         with _guard_exchange(f"putting {key} there"), Path(file).open("rb") as stream:
             digest = Digest("sha-256", hashlib.file_digest(stream, "sha256").hexdigest())
             length = stream.tell()
-            for _ in range(_TRIES):  # another worker may do the same unit: either's is good
+            for _ in range(_TRIES):  # another worker may run the same unit: either result is good
                 stream.seek(0)
                 there = self._store.stat(key)
                 over = None if there is None else there.version
@@ -54,10 +51,10 @@ class StoredExchange:
         raise StorageError(f"{key} is written again and again by others", code="store")
 
     def receive(self, name: str) -> str | None:
-        """Return a file of this machine with what is there under a name; ``None`` when nothing is.
+        """Fetch a file by name; return its local path, ``None`` if there is none.
 
         Raises:
-            StorageError: It cannot be had.
+            StorageError: It cannot be fetched.
         """
         place = self._folder / name.replace("/", "-")
         key = f"{self._prefix}{name}"
@@ -76,20 +73,20 @@ class StoredExchange:
         return str(place)
 
     def names(self, prefix: str) -> Iterator[str]:
-        """Yield the names that begin so, in no order."""
+        """Yield the names with a prefix, in no order."""
         with _guard_exchange("listing what is there"):
             for key in self._store.keys(f"{self._prefix}{prefix}"):
                 yield key.removeprefix(self._prefix)
 
     def remove(self, name: str) -> None:
-        """Remove what is there under a name; it is no error when nothing is."""
+        """Remove a file by name; it is no error if there is none."""
         with _guard_exchange("removing what is not needed any more"):
             self._store.remove(f"{self._prefix}{name}")
 
 
 @contextmanager
 def _guard_exchange(doing: str) -> Iterator[None]:
-    """Make one error of whatever the store raises."""
+    """Translate any error of the store into one."""
     try:
         yield
     except ResourceSyncError:
@@ -114,18 +111,18 @@ _TYPES: Final = {
 }
 _PLAIN: Final = "application/octet-stream"
 _CHANGING: Final = ("Cache-Control", "no-cache")
-"""Documents change where they are: whoever keeps one asks whether it is still the same."""
+"""Documents change at their URI: caches must revalidate them."""
 
 
 class StoredDocuments:
-    """Documents below some prefixes of a store, for the world to read.
+    """Documents below some prefixes of a store, for web clients.
 
-    A document is made on this machine, looked over, put as a whole with its digest, and read back.
-    One process writes at a time: it holds the store.
+    A document is written to a local file, checked, put as a whole with its digest, and read back.
+    One process writes at a time: it has locked the store.
 
     Args:
-        store: It.
-        folders: What the names of documents begin with.
+        store: The store.
+        folders: The prefixes of document names.
     """
 
     def __init__(
@@ -139,11 +136,11 @@ class StoredDocuments:
     ) -> int:
         """Put a whole document in place, durably and at once; return its bytes.
 
-        What ``check`` raises of the bytes keeps them from their place.
+        If ``check`` raises an error, the document is not put.
 
         Raises:
-            StorageError: It could not be put; what was there is still there. With the code
-                ``read-back``, it was put, and what is there is something else.
+            StorageError: It could not be put; the old document is unchanged. With the code
+                ``read-back``, it was put, and reads back with other content.
         """
         self._check(name)
         with _spooled() as spool:
@@ -192,10 +189,10 @@ class StoredDocuments:
     def open(self, name: str) -> BinaryIO | None:
         """Open a document for reading, or return ``None`` when there is none.
 
-        It is fetched whole: a store may not let it be read in any order.
+        It is fetched whole: a store may not support random access.
 
         Raises:
-            StorageError: It is there, but cannot be read.
+            StorageError: It cannot be read.
         """
         self._check(name)
         with _guard_documents(f"reading {name}"):
@@ -209,10 +206,10 @@ class StoredDocuments:
             return spool
 
     def signature(self, name: str) -> str | None:
-        """Return what changes whenever the document does; ``None`` when there is none.
+        """Return a text that changes whenever the document does; ``None`` if there is none.
 
         Raises:
-            StorageError: It cannot be looked at.
+            StorageError: It cannot be inspected.
         """
         self._check(name)
         with _guard_documents(f"looking at {name}"):

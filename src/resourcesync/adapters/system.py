@@ -1,7 +1,4 @@
-"""The machine's own time.
-
-What a service manager is told: systemd's ``sd_notify`` protocol.
-"""
+"""The system clock, and systemd's ``sd_notify`` protocol."""
 
 import socket
 import time
@@ -13,15 +10,15 @@ class SystemClock:
     """The ``Clock`` of a real run."""
 
     def now(self) -> datetime:
-        """Return the present moment, in UTC."""
+        """Return the present time, in UTC."""
         return datetime.now(UTC)  # noqa: TID251 - this is the Clock
 
     def monotonic(self) -> float:
-        """Return seconds that never go back."""
+        """Return monotonic seconds."""
         return time.monotonic()
 
     def sleep(self, seconds: float) -> None:
-        """Wait; a negative number waits not at all."""
+        """Wait; do not wait for a negative number."""
         time.sleep(max(0.0, seconds))  # noqa: TID251 - this is the Clock
 
 
@@ -29,7 +26,7 @@ _ABSTRACT: Final = "@"
 
 
 class Supervisor:
-    """Tells the supervisor, such as systemd, how the service is; nobody, when there is none.
+    """A connection to a service manager, such as systemd; does nothing if there is none.
 
     Args:
         address: The socket of ``NOTIFY_SOCKET``; empty for none.
@@ -39,10 +36,10 @@ class Supervisor:
         self._address = "\0" + address[1:] if address.startswith(_ABSTRACT) else address
 
     def notify(self, **facts: str | int) -> None:
-        """Send facts such as ``READY=1``; a manager that does not listen is no fault of ours.
+        """Send facts such as ``READY=1``; errors of the socket are ignored.
 
         Args:
-            facts: Each name and its value; values have no line breaks.
+            facts: Names and values; values have no line breaks.
         """
         if not self._address:
             return

@@ -1,7 +1,7 @@
-"""Requests find their transport by the scheme of their URI; what is not ours is checked.
+"""Routing of requests to the transport of their scheme, with checks on plug-in transports.
 
-A transport of others may answer wrongly, never answer, or raise: then its requests have failed, and
-what it brought counts only as far as the lists' digests prove it.
+A plug-in transport may answer wrongly, never answer, or raise: then its requests have failed, and
+the bytes that it delivered count only as far as the lists' digests prove them.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -25,13 +25,13 @@ _MOST_FIELDS: Final = 100
 
 
 class Transports:
-    """Fetches each thing by the transport for its scheme.
+    """A fetcher that routes each request to the transport of its scheme.
 
-    Requests that follow one another and need the same transport are one ``fetch`` of it.
+    Consecutive requests for the same transport are one ``fetch`` of it.
 
     Args:
-        http: Ours, for http and https.
-        open_other: Opens the transport for another scheme; it raises when there is none.
+        http: The transport for http and https.
+        open_other: Opens the transport for another scheme; raises if there is none.
         limits: Most bytes of a body, by purpose.
     """
 
@@ -48,7 +48,7 @@ class Transports:
 
     @property
     def traffic(self) -> tuple[int, int]:
-        """How many requests were given to transports of others, and the bytes that they brought."""
+        """Number of requests to plug-in transports, and of bytes from them."""
         others = self._plugins.values()
         return sum(other.requests for other in others), sum(other.received for other in others)
 
@@ -62,7 +62,7 @@ class Transports:
                 continue
             first = coming.first
             yield from fetcher.fetch(coming.same_scheme())
-            if coming.first is first is not None:  # it did not even take it
+            if coming.first is first is not None:  # the transport did not read the request
                 yield _failure(coming.take(), _broken(scheme, first.uri, "it took no request"))
 
     def _plugin_transport(self, scheme: str) -> "Fetcher | ResourceSyncError":
@@ -75,26 +75,26 @@ class Transports:
         return self._plugins[scheme]
 
     def close(self) -> None:
-        """Close the transports of others."""
+        """Close the plug-in transports."""
         while self._plugins:
             self._plugins.popitem()[1].close()
 
 
 class _PeekableRequests:
-    """Requests, read ahead by one to see which transport comes next."""
+    """Requests, read ahead by one to know the next transport."""
 
     def __init__(self, requests: Iterator[FetchRequest]) -> None:
         self._requests = requests
         self.first: FetchRequest | None = None
 
     def scheme(self) -> str | None:
-        """Return the scheme of the next request; ``None`` when there is none any more."""
+        """Return the scheme of the next request; ``None`` if there is none."""
         if self.first is None:
             self.first = next(self._requests, None)
         return None if self.first is None else _scheme_of(self.first)
 
     def take(self) -> FetchRequest:
-        """Return the next request, which is there."""
+        """Return the next request, which must exist."""
         found, self.first = self.first, None
         assert found is not None
         return found
@@ -107,11 +107,11 @@ class _PeekableRequests:
 
 
 class _CheckedTransport:
-    """A transport of others, whose answers are checked.
+    """A plug-in transport whose responses are checked.
 
     Args:
-        scheme: What it is for.
-        fetcher: It.
+        scheme: Its scheme.
+        fetcher: The transport.
         limits: Most bytes of a body, by purpose.
     """
 
@@ -123,7 +123,7 @@ class _CheckedTransport:
         self.received = 0
 
     def fetch(self, requests: Iterable[FetchRequest]) -> Iterator[FetchResponse | FetchFailure]:
-        """Carry out the requests, those that it leaves unanswered as failures."""
+        """Carry out the requests; those left unanswered are failures."""
         waiting: dict[int, _PluginRequest] = {}
         crash: list[Exception] = []
         why = "it left the request unanswered"
@@ -158,7 +158,7 @@ class _CheckedTransport:
         waiting: "dict[int, _PluginRequest]",
         crash: list[Exception],
     ) -> Iterator[FetchRequest]:
-        """Yield what the transport is asked; whatever our own side raises is no fault of it."""
+        """Yield the requests to the transport; errors of our own side are not blamed on it."""
         try:
             for request in requests:
                 limit = self._limits[request.purpose] if request.limit is None else request.limit
@@ -211,7 +211,7 @@ class _CheckedTransport:
         return _broken(self._scheme, errand.request.uri, why)
 
     def close(self) -> None:
-        """Close it, if it can be closed; what that raises changes nothing any more."""
+        """Close the transport, if it can be closed; ignore errors."""
         close = getattr(self._fetcher, "close", None)
         if callable(close):
             try:
@@ -221,23 +221,23 @@ class _CheckedTransport:
 
 
 class _PluginRequest:
-    """One request that a transport of others is carrying out."""
+    """A request that a plug-in transport is carrying out."""
 
     __slots__ = ("request", "sink", "wrapped")
 
     def __init__(self, request: FetchRequest, asked: FetchRequest, sink: "_LimitedSink") -> None:
         self.request = request
-        self.wrapped = asked  # held, so that no other request gets its id meanwhile
+        self.wrapped = asked  # referenced, so no other request gets its id meanwhile
         self.sink = sink
 
 
 class _LimitedSink:
-    """Takes what a transport brings, up to the limit; remembers what our own side raised.
+    """A sink that enforces the limit, and records errors of our own side.
 
     Attributes:
-        length: Bytes that were taken since it was restarted.
-        refused: Why no more is taken.
-        crash: What must not end with the transport, such as that the run is over.
+        length: Bytes accepted since the last restart.
+        refused: The reason that no more is accepted.
+        crash: An error that must survive the transport, such as a stop of the run.
     """
 
     def __init__(self, sink: Sink, limit: int, uri: str) -> None:
@@ -249,11 +249,11 @@ class _LimitedSink:
         self.crash: Exception | None = None
 
     def write(self, chunk: bytes) -> None:
-        """Take the next bytes.
+        """Write the next bytes.
 
         Raises:
-            StorageError: They cannot be kept.
-            BadResponseError: They are too many.
+            StorageError: They cannot be written.
+            BadResponseError: There are too many.
         """
         if self.length + len(chunk) > self._limit:
             evidence: Evidence = (("limit", f"{self._limit} bytes"),)
@@ -269,7 +269,7 @@ class _LimitedSink:
         self.length += len(chunk)
 
     def restart(self) -> None:
-        """Forget all bytes so far."""
+        """Discard all bytes so far."""
         self._call_sink(self._sink.restart)
         self.length = 0
 

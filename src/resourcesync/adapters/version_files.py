@@ -1,9 +1,9 @@
 """Versions and patches as files, named by their sha-256: the ``VersionStore`` port.
 
-``ab/abcdef…`` holds the content whose sha-256 begins with ``ab``. A file is written beside its
-place, proved, synced and only then given its name: what has its name is whole. That is done for
-some hundred files together, since syncing the first of them writes most of the others too. Files
-are never hard links of the originals, for who writes an original in place would write the past.
+``ab/abcdef…`` holds the content whose sha-256 begins with ``ab``. A file is written under a
+temporary name, verified, synced and only then renamed: a file with its name is complete. Some
+hundred files are synced together, since syncing the first writes most of the others too. Files are
+never hard links of the originals: a program that writes an original in place would alter the past.
 """
 
 import errno
@@ -24,7 +24,7 @@ _CLONE: Final = 0x40049409
 """FICLONE of Linux: the same blocks for two files, until one of them is written."""
 _CHUNK: Final = 1 << 18
 _BATCH: Final = 512
-"""Files that are synced and named together."""
+"""Files that are synced and renamed together."""
 _TEMPORARY: Final = ".tmp-"
 _NAME: Final = re.compile(r"[0-9a-f]{64}")
 _SHARD: Final = re.compile(r"[0-9a-f]{2}")
@@ -33,7 +33,7 @@ _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 class FolderVersions:
-    """Contents below a folder that is for its owner alone; made when it is needed.
+    """Contents below a folder that is for its owner alone; created on demand.
 
     One run writes at a time, and others may read meanwhile.
 
@@ -43,20 +43,19 @@ class FolderVersions:
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._start = f"{root}/"  # a Path for each of millions takes longer than what is done
+        self._start = f"{root}/"  # a Path for each of millions would take longer than the work
         self._waiting: dict[str, tuple[str, int]] = {}
         self._shards: set[str] = set()
         self._number = 0
 
     def store(self, stream: BinaryIO, sha256: str, length: int) -> bool:
-        """Keep the bytes of a stream, unless they are kept; return whether they are these bytes.
+        """Store the bytes of a stream, unless stored; return whether they match the digest.
 
-        Where the file system can, nothing is copied: both files share their blocks until one is
-        written.
+        If the file system can, both files share their blocks, without a copy, until one is written.
 
         Raises:
-            DiskFullError: No space is left. Nothing was kept.
-            StorageError: They cannot be read or written. Nothing was kept.
+            DiskFullError: No space is left. Nothing was stored.
+            StorageError: They cannot be read or written. Nothing was stored.
         """
         if self.contains(sha256, length):
             return True
@@ -77,7 +76,7 @@ class FolderVersions:
         return True
 
     def contains(self, sha256: str, length: int) -> bool:
-        """Whether a content is there, by its name and length."""
+        """True if a content is stored, by its name and length."""
         waiting = self._waiting.get(sha256)
         if waiting is not None:
             return waiting[1] == length
@@ -87,10 +86,10 @@ class FolderVersions:
             return False
 
     def path(self, sha256: str) -> str:
-        """Return where a content is, or would be.
+        """Return the path of a content, stored or not.
 
         Raises:
-            StorageError: That is no sha-256.
+            StorageError: The text is no sha-256.
         """
         if _NAME.fullmatch(sha256) is None:
             raise StorageError(f"{sha256[:80]!r} is no sha-256")
@@ -100,7 +99,7 @@ class FolderVersions:
         """Open a content; ``None`` when it is not there.
 
         Raises:
-            StorageError: It is there, but cannot be read.
+            StorageError: It cannot be read.
         """
         path = self.path(sha256)
         if sha256 in self._waiting:
@@ -113,11 +112,11 @@ class FolderVersions:
             raise _failed(path, error) from error
 
     def flush(self) -> None:
-        """Make durable what was kept so far, and give it its name.
+        """Make the stored files durable, and rename them.
 
         Raises:
             DiskFullError: No space is left.
-            StorageError: The disk refuses.
+            StorageError: The disk failed.
         """
         if not self._waiting:
             return
@@ -135,7 +134,7 @@ class FolderVersions:
         self._waiting.clear()
 
     def remove(self, contents: Iterable[ContentKey]) -> None:
-        """Remove contents; it is no error when they are not there.
+        """Remove contents; missing ones are no error.
 
         Raises:
             StorageError: One cannot be removed.
@@ -149,10 +148,10 @@ class FolderVersions:
                 raise _failed(path, error) from error
 
     def sweep(self, is_needed: Callable[[str], bool], before: int) -> int:
-        """Remove what nothing needs and has been there since before a moment.
+        """Remove contents that are not needed and older than a moment.
 
         Args:
-            is_needed: Tells whether a content is still somebody's.
+            is_needed: True for a content that is still referenced.
             before: The moment, in microseconds.
 
         Raises:
@@ -185,7 +184,7 @@ def _swept(shard: Path, is_needed: Callable[[str], bool], before: int) -> int:
 
 
 def _written(temporary: str, stream: BinaryIO, sha256: str, length: int) -> bool:
-    """Write the bytes of a stream; leave nothing, and say so, when they are not what was meant."""
+    """Write the bytes of a stream; remove the file and return false if they do not match."""
     flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
     descriptor = os.open(temporary, flags, 0o600)
     is_it = False
@@ -199,7 +198,7 @@ def _written(temporary: str, stream: BinaryIO, sha256: str, length: int) -> bool
 
 
 def _copied(descriptor: int, stream: BinaryIO, length: int) -> str:
-    """Copy a stream, or share its blocks; return the sha-256 of what is there, if it is as long."""
+    """Copy a stream, or share its blocks; return the sha-256 of the result, if the length fits."""
     running, count, is_cloned = hashlib.sha256(), 0, _cloned(descriptor, stream)
     while count <= length:
         chunk = os.read(descriptor, _CHUNK) if is_cloned else stream.read(_CHUNK)
@@ -227,7 +226,7 @@ def _write_all(descriptor: int, chunk: bytes) -> None:
 
 
 def _cloned(descriptor: int, stream: BinaryIO) -> bool:
-    """Let a file share the blocks of another; return whether the file system does that."""
+    """Let a file share the blocks of another; return whether the file system can."""
     with suppress(OSError, UnsupportedOperation, AttributeError):
         fcntl.ioctl(descriptor, _CLONE, stream.fileno())
         return True

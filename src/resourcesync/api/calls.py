@@ -1,4 +1,4 @@
-"""One call into the library while it goes on: where its events go, and whether it is to stop."""
+"""The context of one call into the library: the receiver of its events, and the request to stop."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -21,7 +21,7 @@ class Event:
     Attributes:
         kind: ``source`` (lists were found), ``plan``, ``progress``, ``item`` (one resource was
             dealt with), ``warning`` or ``finding``; further kinds may come.
-        fields: What is told of it, as the lines of the command line's ``--json`` have it.
+        fields: The fields of the event, as the lines of the command line's ``--json`` have them.
     """
 
     kind: str
@@ -29,17 +29,17 @@ class Event:
 
 
 OnEvent = Callable[[Event], object]
-"""Takes an event, on the thread of the call; what it raises ends the call."""
+"""Receives an event, on the thread of the call; what it raises ends the call."""
 
 Stop = Callable[[], bool]
-"""Asked many times a second whether the call is to stop."""
+"""Called many times a second; ``True`` stops the call."""
 
 
 class CallContext:
-    """The clock and the ear of everything that one mirror does, one call at a time.
+    """The clock and the receiver of events for one mirror, one call at a time.
 
-    All long work asks for the time again and again, and it is safe to be cut at each of these
-    places. So that is where a wish to stop is raised, and raised again should it get lost.
+    All long work reads the clock again and again, and is safe to be interrupted at each of these
+    places. So a request to stop is raised there, and raised again should it get lost.
 
     Args:
         clock: Time.
@@ -55,10 +55,10 @@ class CallContext:
 
     @contextmanager
     def during(self, on_event: OnEvent | None, stop: Stop | None) -> Iterator[None]:
-        """Tell events of the block to ``on_event``, and raise in it when ``stop`` says so.
+        """Report events of the block to ``on_event``, and raise in it when ``stop`` says so.
 
         Raises:
-            ConfigurationError: Another call goes on.
+            ConfigurationError: Another call is active.
             StoppedError: ``stop`` said so.
         """
         if self._is_busy:
@@ -77,7 +77,7 @@ class CallContext:
             self._on_event = self._stop = None
 
     def report(self, event: str, fields: Mapping[str, object]) -> None:
-        """Tell an event (``Reporter``)."""
+        """Report an event (``Reporter``)."""
         if self._on_event is not None:
             self._on_event(Event(event, fields))
 

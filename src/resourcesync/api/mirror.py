@@ -1,7 +1,4 @@
-"""A mirror: a folder that is kept in step with a Source.
-
-What changed in a mirror, for the next program.
-"""
+"""A mirror: a folder that is synchronized with a Source, and the changes of its content."""
 
 import os
 import threading
@@ -39,15 +36,15 @@ class MirrorChange:
     """One change of a mirror's content.
 
     Attributes:
-        number: Its number; a later change has a greater one. What a consumer is told of the first
-            time has the number of the newest change.
-        time: When it was done here, UTC.
-        kind: What became of the copy.
+        number: Its number; a later change has a greater one. The first changes that a consumer gets
+            have the number of the newest change.
+        time: Time of the change in the mirror, UTC.
+        kind: Kind of the change.
         uri: The resource.
         path: Its file; gone when it was deleted.
-        length: Bytes; of what was deleted, if it was.
+        length: Bytes; of the deleted copy, if it was deleted.
         digests: Digests of the bytes now; none when they were deleted.
-        previous: Digests of the bytes before; none when there were none, or nobody knows.
+        previous: Digests of the bytes before; none when there were none, or they are not known.
     """
 
     number: int
@@ -70,9 +67,9 @@ def read_changes(
             before = _start(opened, since)
         else:
             before = None if restart else opened.consumers.cursor(consumer)
-        anew = "restart=True" if consumer else "without since"
+        restart_hint = "restart=True" if consumer else "without since"
         reader = ChangeLogReader(
-            state=opened.state, cursor=before, include_touched=touched, restart_hint=anew
+            state=opened.state, cursor=before, include_touched=touched, restart_hint=restart_hint
         )
         for row in reader.read_new():
             yield _change(folder, row)
@@ -104,12 +101,12 @@ def _change(folder: Path, row: LoggedChange) -> MirrorChange:
 
 
 class Mirror:
-    """A folder that is kept in step with a Source.
+    """A folder that is synchronized with a Source.
 
-    Every method stands alone: it opens the mirror, holds it for as long as the call lasts and lets
-    go. In a ``with`` block the mirror is held, and its connections are kept, from the beginning to
-    the end, by one thread; then ``requests`` and ``received`` of a report count from the
-    beginning of the block. Nobody else, no other process either, can pull a mirror that is held.
+    Every method stands alone: it opens the mirror, locks it for as long as the call lasts, and
+    unlocks it. In a ``with`` block the mirror is locked, and its connections stay open, from the
+    beginning to the end, by one thread; then ``requests`` and ``received`` of a report count from
+    the beginning of the block. No other process can pull a mirror that is locked.
 
     Nothing is printed, no signal is touched, no variable of the environment is read; threads that
     make files durable on a slow disk end with the call. Several mirrors may be used at once, each
@@ -120,8 +117,8 @@ class Mirror:
             ``None`` takes the one that the mirror remembers.
         folder: The mirror's folder, made by the first pull; or the address of a store that a
             plug-in is for, such as ``s3://bucket/prefix``.
-        state: The folder for the memory of a mirror in a store, which must be named then.
-        engine: Who does the units of a pull into a store that all workers reach, such as
+        state: The folder for the state of a mirror in a store, which must be named then.
+        engine: Engine that runs the units of a pull into a store that all workers reach, such as
             ``processes:4``, ``dask://HOST:PORT``, ``spark://HOST:PORT``, or an executor of
             ``concurrent.futures``; the rows of the copies are a table then.
         **options: See `MirrorOptions`.
@@ -155,7 +152,7 @@ class Mirror:
 
     def __enter__(self) -> Self:
         if self._held is not None:
-            raise ConfigurationError(f"{self!r} is held already")
+            raise ConfigurationError(f"{self!r} is already open")
         self._thread = threading.get_ident()
         self._held = self._holding.enter_context(self._open())
         return self
@@ -184,7 +181,7 @@ class Mirror:
                 with self._open() as destination:
                     yield destination
             elif self._thread != threading.get_ident():
-                raise ConfigurationError("this Mirror is held by another thread")
+                raise ConfigurationError("this Mirror is in use by another thread")
             else:
                 yield self._held
 
@@ -197,16 +194,16 @@ class Mirror:
         on_event: OnEvent | None = None,
         stop: Stop | None = None,
     ) -> RunReport:
-        """Bring the mirror in step with its Source; call it again to update.
+        """Synchronize the mirror with its Source; call it again to update.
 
-        A resource that cannot be had raises nothing: it is in the report's ``failures``, the
+        A resource that cannot be fetched raises nothing: it is in the report's ``failures``, the
         report's ``state`` is not ``IN_SYNC``, and the next pull tries it again.
 
         Args:
             mode: ``auto`` follows the Change Lists when they reach back; ``baseline`` compares
                 with the whole Resource List.
-            on_event: Told of what happens, on this thread.
-            stop: Asked many times a second; ``True`` ends the pull soon. What is complete is kept.
+            on_event: Receives the events, on this thread.
+            stop: Called many times a second; ``True`` ends the pull soon. Complete copies stay.
 
         Raises:
             StoppedError: ``stop`` said so.
@@ -214,7 +211,7 @@ class Mirror:
             SourceError: The Source does not answer, refuses, or offers no list.
             DocumentError: A list cannot be used; nothing was changed.
             SyncError: Going on would risk the copies; nothing was changed.
-            StorageError: The mirror cannot be written, or somebody else holds it.
+            StorageError: The mirror cannot be written, or another run has locked it.
         """
         return self._pull(replace(self._options, mode=mode), on_event, stop)
 
@@ -229,8 +226,8 @@ class Mirror:
 
         Args:
             mode: As `pull` has it.
-            on_event: Told of what happens, on this thread.
-            stop: Asked many times a second; ``True`` ends the planning soon.
+            on_event: Receives the events, on this thread.
+            stop: Called many times a second; ``True`` ends the planning soon.
 
         Raises:
             ResourceSyncError: As `pull` does.
@@ -255,11 +252,11 @@ class Mirror:
 
         Args:
             plan: What `plan` returned.
-            on_event: Told of what happens, on this thread.
-            stop: Asked many times a second; ``True`` ends the run soon. What is complete is kept.
+            on_event: Receives the events, on this thread.
+            stop: Called many times a second; ``True`` ends the run soon. Complete copies stay.
 
         Raises:
-            PlanOutdatedError: Something else would be done now; nothing was changed.
+            PlanOutdatedError: A pull would do something else now; nothing was changed.
             ConfigurationError: The plan is for another mirror.
             ResourceSyncError: Anything else as `pull` does.
         """
@@ -288,40 +285,40 @@ class Mirror:
     ) -> AuditReport:
         """Compare every copy with what the Source lists; no copy is changed.
 
-        What was found is kept with the mirror, so that `repair` can mend all of it, also what the
-        report has no room for; events of the kind ``finding`` tell of each.
+        The findings are stored with the mirror, so that `repair` can fix all of them, also those
+        that the report has no room for; an event of the kind ``finding`` reports each.
 
         Args:
-            method: ``lists`` compares the mirror's memory, ``stat`` also size and time of each
+            method: ``lists`` compares the mirror's state, ``stat`` also size and time of each
                 file, ``hash`` also every byte, ``remote`` also what the Source serves.
-            offline: Compare with what was listed when each copy was fetched; ask nobody.
-            rolling: Which copies are looked at this time; ``None`` looks at all.
-            on_event: Told of what happens, on this thread.
-            stop: Asked many times a second; ``True`` ends the audit soon.
+            offline: Compare with what was listed when each copy was fetched; send no request.
+            rolling: The copies to check this time; ``None`` checks all.
+            on_event: Receives the events, on this thread.
+            stop: Called many times a second; ``True`` ends the audit soon.
 
         Raises:
             StoppedError: ``stop`` said so.
-            ConfigurationError: The folder is no mirror yet.
+            ConfigurationError: The folder is not a mirror yet.
             SourceError: The Source does not answer or refuses.
             DocumentError: A list cannot be used.
-            StorageError: The mirror cannot be read, or somebody else holds it.
+            StorageError: The mirror cannot be read, or another run has locked it.
         """
         self._check_mirror()
 
         def hear(event: Event) -> None:
             if event.kind == "finding":
-                kept.add(event.fields)
+                findings.add(event.fields)
             if on_event is not None:
                 on_event(event)
 
-        # The findings are kept while the mirror is held, so that two audits cannot mix theirs.
+        # The findings are stored while the mirror is locked, so that two audits cannot mix theirs.
         with (
             self._open_for_call(hear, stop) as destination,
-            mirrors.audit_files(self.folder).write_findings() as kept,
+            mirrors.audit_files(self.folder).write_findings() as findings,
         ):
             report = destination.audit(method=method, offline=offline, rolling=rolling)
             if not report.in_sync or report.foreign:
-                kept.set_name(report.run, self._calls.now().strftime("%Y%m%d%H%M%S"))
+                findings.set_name(report.run, self._calls.now().strftime("%Y%m%d%H%M%S"))
             return report
 
     def repair(
@@ -339,12 +336,12 @@ class Mirror:
         Args:
             found: What `audit` returned, or some of its findings; ``None`` compares size and time
                 of each file first.
-            deleting: Whether copies that the Source does not list are deleted too.
-            on_event: Told of what happens, on this thread.
-            stop: Asked many times a second; ``True`` ends the run soon. What is complete is kept.
+            deleting: True if copies that the Source does not list are deleted too.
+            on_event: Receives the events, on this thread.
+            stop: Called many times a second; ``True`` ends the run soon. Complete copies stay.
 
         Raises:
-            ConfigurationError: The folder is no mirror yet, or the audit was too long ago.
+            ConfigurationError: The folder is not a mirror yet, or the audit is too old.
             ResourceSyncError: Anything else as `pull` does.
         """
         self._check_mirror()
@@ -360,14 +357,14 @@ class Mirror:
         if not mirrors.is_mirror(self.folder):
             raise mirrors.not_a_mirror_error(self.folder)
 
-    # --- looking ---
+    # --- inspection ---
 
     def status(self) -> MirrorStatus:
-        """Return what the mirror's own memory says; nobody is asked, and nobody has to wait.
+        """Return the status from the mirror's own state; no request is sent, no lock is waited for.
 
         Raises:
-            ConfigurationError: The folder is no mirror.
-            StateError: The memory is damaged or from a newer version.
+            ConfigurationError: The folder is not a mirror.
+            StateError: The state is damaged or from a newer version.
         """
         return mirrors.read_status(self.folder)
 
@@ -381,27 +378,27 @@ class Mirror:
     ) -> Iterator[MirrorChange]:
         """Yield what changed in the mirror, oldest first; a pull may go on meanwhile.
 
-        A named consumer is told of each change once: of all that is here the first time, then of
-        what is new. Its place moves on when the loop has come to its end; one that is broken off,
-        or raises, gets the same changes again.
+        A named consumer gets each change once: everything in the mirror the first time, then what
+        is new. Its position moves on when the loop has come to its end; one that is broken off, or
+        raises, gets the same changes again.
 
         Args:
-            consumer: Whose place to start from; ``None`` has none.
+            consumer: Name of the consumer whose position to start from; ``None`` has none.
             since: A change's ``number`` or an aware moment; only for ``consumer=None``, where
-                nothing given means all that is remembered.
-            touched: Whether to yield also what was fetched anew with the same bytes.
-            restart: Begin anew with all that is here.
+                nothing given means all recorded changes.
+            touched: True if fetches that returned the same bytes are yielded too.
+            restart: Start over with everything in the mirror.
 
         Raises:
-            DiscontinuityError: The mirror does not remember that far back (90 days, at most
+            DiscontinuityError: The mirror's record does not reach back that far (90 days, at most
                 1,000,000 changes).
-            ConfigurationError: The folder is no mirror, or a consumer was given a ``since``.
-            StateError: The memory is damaged or from a newer version.
+            ConfigurationError: The folder is not a mirror, or a consumer was given a ``since``.
+            StateError: The state is damaged or from a newer version.
         """
         if consumer is not None and since is not None:
-            raise ConfigurationError("a consumer has a place of its own: since is for others")
+            raise ConfigurationError("a named consumer has its own position: leave since out")
         if consumer is None and restart:
-            raise ConfigurationError("only a consumer can begin anew")
+            raise ConfigurationError("restart needs a consumer")
         return read_changes(
             self.folder, consumer=consumer, since=since, touched=touched, restart=restart
         )
@@ -411,9 +408,9 @@ def _home_of(folder: str | os.PathLike[str], state: str | os.PathLike[str] | Non
     if isinstance(folder, str) and stores.is_store_address(folder):
         if state is None:
             raise ConfigurationError(
-                "a mirror in a store needs a folder for its memory", hint="name it: state=FOLDER"
+                "a mirror in a store needs a folder for its state", hint="name it: state=FOLDER"
             )
         return stores.home_of(folder, state)
     if state is not None:
-        raise ConfigurationError("a mirror in a folder keeps its memory there: leave state out")
+        raise ConfigurationError("a mirror in a folder has its state there: leave state out")
     return stores.Home(Path(folder))

@@ -1,4 +1,4 @@
-"""What a pull would do, as a value: counted, looked through, and later carried out as it is."""
+"""Plans: what a pull would do, as values that can be counted, read and later carried out."""
 
 import hashlib
 import tempfile
@@ -25,15 +25,15 @@ Decide = Callable[[], Iterator[Decision]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedAction:
-    """What is to be done for one resource.
+    """The planned action for one resource.
 
     Attributes:
         action: ``create`` and ``update`` fetch it; ``delete`` moves the copy to the trash; ``keep``
-            leaves a copy that the Source lists no more, or that is not selected any more.
+            leaves a copy that the Source no longer lists, or that no longer matches the filters.
         uri: The resource.
         path: Its place in the mirror.
-        length: Bytes as far as the lists tell; of the copy that is here, for the others.
-        reason: Why it is deleted or kept; empty for the others.
+        length: Bytes according to the lists; for the others, bytes of the local copy.
+        reason: Reason of a ``delete`` or ``keep``; empty for the others.
     """
 
     action: Literal["create", "update", "delete", "keep"]
@@ -48,24 +48,24 @@ _decode = msgspec.json.Decoder(PlannedAction).decode
 
 
 class Plan:
-    """What a pull would do now; `Mirror.apply` does exactly that or nothing.
+    """The actions that a pull would do now; `Mirror.apply` does exactly these or nothing.
 
     Iterate over it for its actions, in the order of their URIs and as often as you like: they are
-    kept in a temporary file, so memory does not grow with them. Resources that are in step are
-    only counted. Closing it (or a ``with`` block) gives the file back; so does the interpreter
-    when nobody holds the plan any more.
+    in a temporary file, so memory does not grow with them. Unchanged resources are only counted.
+    Closing the plan (or a ``with`` block) deletes the file; so does the interpreter when nothing
+    refers to the plan any more.
 
     Attributes:
         folder: The mirror that it is for.
-        asked: The ``mode`` that was asked for.
-        mode: How it will be done.
-        same: Resources that are in step.
-        create: Resources to fetch that are not here.
-        update: Resources to fetch that are here and differ, or may differ.
+        asked: The ``mode`` that was requested.
+        mode: The mode of the run.
+        same: Unchanged resources.
+        create: Resources to fetch that the mirror does not have.
+        update: Resources to fetch that the mirror has and that differ, or may differ.
         delete: Copies to delete, as far as the limit on deletions allows.
-        keep: Copies that stay though not listed, or not selected any more.
-        size: Bytes to fetch, as far as the lists tell.
-        unsized: Resources to fetch whose length the lists do not tell.
+        keep: Copies that stay though not listed, or no longer matching the filters.
+        size: Bytes to fetch, as far as the lists give lengths.
+        unsized: Resources to fetch whose length is not in the lists.
     """
 
     def __init__(self, folder: Path, asked: PullMode) -> None:
@@ -80,10 +80,10 @@ class Plan:
         self._close = weakref.finalize(self, self._file.close)
 
     def record(self, mode: Mode, decide: Decide, same: int = 0) -> None:
-        """Take what was decided (``Review``); what was taken before is forgotten.
+        """Store what was decided (``Review``), in place of earlier decisions.
 
         Raises:
-            StorageError: There is no room for it.
+            StorageError: The disk is full, or the temporary file cannot be written.
         """
         try:
             self._file.seek(0)
@@ -91,17 +91,17 @@ class Plan:
             counts, self._digest = _summarise(decide(), same, self._file.write)
             self._end = self._file.tell()
         except OSError as error:
-            raise StorageError(f"a plan cannot be kept here: {error.strerror}") from error
+            raise StorageError(f"cannot store the plan: {error.strerror}") from error
         self.same, self.create, self.update = counts["same"], counts["create"], counts["update"]
         self.delete, self.keep = counts["delete"], counts["keep"]
         self.size, self.unsized = counts["size"], counts["unsized"]
         self.mode = mode if self.create or self.update or self.delete else Mode.UNCHANGED
 
     def check(self, mode: Mode, decide: Decide, same: int = 0) -> None:
-        """Look whether the same was decided again (``Review``).
+        """Check that the same was decided again (``Review``).
 
         Raises:
-            PlanOutdatedError: It was not.
+            PlanOutdatedError: The decisions differ.
         """
         del mode
         counts, digest = _summarise(decide(), same, None)
@@ -119,7 +119,7 @@ class Plan:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to do."""
+        """True if there is nothing to do."""
         return not (self.create or self.update or self.delete)
 
     def __iter__(self) -> Iterator[PlannedAction]:
@@ -140,7 +140,7 @@ class Plan:
         self.close()
 
     def close(self) -> None:
-        """Give the temporary file back; the counts stay, and the plan can still be applied."""
+        """Delete the temporary file; the counts stay, and the plan can still be applied."""
         self._close()
 
     def __repr__(self) -> str:
@@ -155,7 +155,7 @@ def _phrase(counts: Mapping[str, int]) -> str:
 def _summarise(
     decisions: Iterator[Decision], same: int, write: Callable[[bytes], object] | None
 ) -> tuple[Counter[str], bytes]:
-    """Count decisions and digest what they change; write the actions down if that is asked for."""
+    """Count decisions and digest what they change; write the actions down if requested."""
     counts: Counter[str] = Counter(same=same)
     digest = hashlib.sha256()
     for decision in decisions:
@@ -190,10 +190,10 @@ def _action(decision: Decision) -> tuple[PlannedAction | None, ListedEntry | Non
             )
             return made, None
         case Retain(copy, listed):
-            reason = "not selected any more" if listed else "no longer listed"
-            kept = PlannedAction(
+            reason = "no longer matches the filters" if listed else "no longer listed"
+            listed_copy = PlannedAction(
                 action="keep", uri=copy.uri, path=copy.path, length=copy.length, reason=reason
             )
-            return kept, None
+            return listed_copy, None
         case unreachable:
             assert_never(unreachable)

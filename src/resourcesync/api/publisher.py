@@ -1,7 +1,4 @@
-"""A published folder: a Source.
-
-A catalogue that a program of its own keeps: a Source without a folder.
-"""
+"""Sources: a published folder, or a catalogue that a program fills."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -22,7 +19,7 @@ from resourcesync.wiring.publishing import PublishRequest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Published:
-    """What publishing found and did.
+    """The result of a publication.
 
     Attributes:
         url: The address that the folder is published for.
@@ -33,11 +30,11 @@ class Published:
         deleted: Resources that are gone.
         written: The documents that were written, in this order; none when nothing changed, and
             none in a dry run.
-        first: Whether nothing had been published from this folder before.
-        left: Files that could not be read, or changed while they were read, the first 100: they
-            are published as before.
+        first: True if nothing had been published from this folder before.
+        left: Files that could not be read, or changed while they were read, the first 100: their
+            former entries stay.
         omitted: Files that are there and cannot be published.
-        dry_run: Whether nothing was written on purpose.
+        dry_run: True if nothing was written on purpose.
     """
 
     url: str
@@ -54,7 +51,7 @@ class Published:
 
 
 def publication_summary(done: publishing.PublicationResult) -> Published:
-    """Return what publishing found and did, as programs are told of it."""
+    """Return the public form of a publication's result."""
     found, made = done.scan, done.publication
     return Published(
         url=done.settings.url,
@@ -103,30 +100,30 @@ class Publisher:
         dry_run: bool = False,
         allow_empty: bool = False,
     ) -> Published:
-        """Publish the folder, or bring what was published in step with it.
+        """Publish the folder, or update what was published.
 
         Args:
             step: ``due`` does what is due; ``initialise`` starts over with a Resource List,
                 ``update`` lists the changes, ``rebase`` also writes a new Resource List.
-            dry_run: Look and compare, write nothing.
+            dry_run: Scan and compare, write nothing.
             allow_empty: Publish a folder without files: everything is deleted then.
 
         Raises:
             ConfigurationError: There is no such folder, no address is known, an option cannot
-                work, a file that is not ours stands where a document is to go, or the folder is
+                work, a foreign file is in the place of a document, or the folder is
                 empty.
-            StorageError: The folder cannot be read, or a document cannot be written; of these,
-                LockedError: another run is publishing this folder.
+            StorageError: The folder cannot be read, or a document cannot be written.
+            LockedError: Another run is publishing this folder.
         """
         if step not in list(PublicationStep):
             raise ConfigurationError(
                 f"step={step!r} is unknown", hint=f"one of {', '.join(PublicationStep)}"
             )
-        asked = publishing.PublishRequest(
+        request = publishing.PublishRequest(
             step=PublicationStep(step), dry_run=dry_run, allow_empty=allow_empty
         )
         done = publishing.publish_tree(
-            self.folder, self._chosen, clock=machine.system_clock(), asked=asked
+            self.folder, self._chosen, clock=machine.system_clock(), asked=request
         )
         return publication_summary(done)
 
@@ -144,10 +141,10 @@ class Publisher:
 
 
 class Catalogue:
-    """What a program tells of its resources, and what became of them.
+    """The resources that a program reports, and their changes.
 
-    Whoever changes a resource posts the change; `publish` then writes the lists from what was
-    posted, and looks at no file. Several programs may post at a time, also while it is published.
+    A program posts each change of a resource; `publish` then writes the lists from what was
+    posted, and reads no file. Several programs may post at a time, also during a publication.
 
     Args:
         file: The catalogue, an SQLite file; it is made with the first post.
@@ -160,33 +157,33 @@ class Catalogue:
         return f"Catalogue({os.fspath(self.file)!r})"
 
     def post(self, changes: Iterable[Change]) -> Posted:
-        """Record what became of some resources, in order, all or nothing.
+        """Record changes of some resources, in order, all or nothing.
 
-        The time of each change is given by the catalogue, and rises strictly. What is told twice
-        does no harm: a creation of what is known is an update, an update of what is not known a
-        creation, and a deletion of what is not known nothing.
+        The time of each change is given by the catalogue, and rises strictly. Posting a change
+        twice does no harm: creating a known resource updates it, updating an unknown one creates
+        it, and deleting an unknown one does nothing.
 
         Args:
-            changes: The changes; ``time`` is not looked at.
+            changes: The changes; ``time`` is ignored.
 
         Raises:
-            ConfigurationError: A URI cannot be published, or it is the catalogue of a folder.
+            ConfigurationError: A URI cannot be published, or the catalogue is that of a folder.
             StorageError: It could not be recorded; nothing was.
         """
         with catalogues.open_catalogue(self.file) as catalogue:
-            told = (_check_change(change) for change in changes)
-            return catalogue.post(told, machine.system_clock().now())
+            posted = (_check_change(change) for change in changes)
+            return catalogue.post(posted, machine.system_clock().now())
 
     def fill(self, resources: Iterable[Resource], *, is_all: bool = True) -> Posted:
         """Record the resources as they are, in any order, all or nothing.
 
         Args:
             resources: The resources, each once.
-            is_all: Whether known resources that are not among them are gone.
+            is_all: True if known resources that are not among them are gone.
 
         Raises:
             ConfigurationError: As `post` says.
-            StorageError: It could not be recorded, or a resource is told twice; nothing was.
+            StorageError: It could not be recorded, or a resource is given twice; nothing was.
         """
         now = machine.system_clock().now()
         with catalogues.open_catalogue(self.file) as catalogue:
@@ -204,17 +201,17 @@ class Catalogue:
     def changes(self, after: int = 0) -> Iterator[tuple[int, Change]]:
         """Yield ``(number, change)`` in order of time, those after number ``after``.
 
-        Changes that no list has any more are forgotten; 0 begins with the oldest that is there.
+        Changes that no list has any more are removed; 0 begins with the oldest that is left.
 
         Raises:
             ConfigurationError: There is no such catalogue.
-            DiscontinuityError: Some of those after ``after`` are forgotten: read `resources`.
+            DiscontinuityError: Some of those after ``after`` were removed: read `resources`.
             StorageError: It cannot be read.
         """
         return catalogues.read_changes(self.file, after)
 
     def publish(self, **options: Unpack[PublisherOptions]) -> Published:
-        """Write the lists, or bring them in step with the catalogue.
+        """Write the lists, or update them from the catalogue.
 
         Args:
             **options: See `PublisherOptions`; ``url`` and ``out`` are needed the first time, and
@@ -223,8 +220,8 @@ class Catalogue:
         Raises:
             ConfigurationError: There is no such catalogue, ``url`` or ``out`` is not known, or an
                 option cannot work.
-            StorageError: It cannot be read, or a document cannot be written; of these,
-                LockedError: another run is publishing it.
+            StorageError: It cannot be read, or a document cannot be written.
+            LockedError: Another run is publishing it.
         """
         chosen = publisher_settings(options)
         out = Path(str(chosen.pop("out"))) if "out" in chosen else None

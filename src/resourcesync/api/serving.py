@@ -36,17 +36,17 @@ def create_app(
         mounts: Further ASGI applications by the path below which they answer, such as ``/hub``.
             They get all methods, and are started and ended with this one. A path of theirs hides
             what the folder has there.
-        links: Gives the values of further ``Link`` fields for what is at a path, such as
+        links: Returns the values of further ``Link`` fields for a path, such as
             ``resourcesync/changelist.xml``; the same each time. Hubs that the folder was published
-            with are told of in any case.
+            with are linked in any case.
         followers: The most clients at a time that follow the stream of changes,
             ``resourcesync/events``; 0 offers none.
-        dumps: Whether ``resourcesync/dump/resourcedump.xml`` offers a Resource Dump whose packages
-            are made when they are asked for.
+        dumps: True if ``resourcesync/dump/resourcedump.xml`` offers a Resource Dump whose packages
+            are made on request.
 
     Raises:
-        ConfigurationError: The folder was not published, a path is none to mount at, or there is
-            no catalogue that knows the changes, or the resources, that are to be offered.
+        ConfigurationError: The folder was not published, a path cannot be mounted at, or there is
+            no catalogue with the changes, or the resources, that are to be offered.
         DocumentError: Its Source Description cannot be read.
         StorageError: The same, because of the disk.
     """
@@ -72,7 +72,7 @@ def create_operations_app(folder: str | Path, *applications: serving.Application
 
     Args:
         folder: A folder that was published.
-        applications: What serves it, whose requests are counted.
+        applications: The applications that serve the folder, whose requests are counted.
 
     Raises:
         ConfigurationError: The folder was not published.

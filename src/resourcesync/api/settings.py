@@ -25,46 +25,46 @@ _FILTERS: Final = _SEVERAL | {"max_size", "since"}
 
 
 class MirrorOptions(TypedDict, total=False):
-    """How a mirror is kept: the keyword arguments of `Mirror`, each with the default of ``pull``.
+    """The keyword arguments of `Mirror`, each with the default of ``pull``.
 
     Attributes:
         include: Globs; only resources whose URI's path matches one of them. Each filter is
-            remembered with the mirror, and holds until another value is given; ``()`` or ``None``
-            takes it away. Filters are this and what follows up to ``links``, and
+            stored with the mirror, and applies until another value is given; ``()`` or ``None``
+            removes it. Filters are this and what follows up to ``links``, and
             ``allow_origins``.
         exclude: Globs; no resources whose path matches one of them.
         types: Media types; only resources of these.
         max_size: Bytes; no resources that are larger.
         since: Only resources modified since, aware.
         links: Relations; also what chosen entries link to with one of them, ``describedby``.
-        mapper: What gives each resource its place: ``tree``, the name of a plug-in, or a
-            rule ``PATTERN => TEMPLATE``. A mirror keeps it for life; only ``tree/2`` renames the
-            files of one with the names of older versions.
-        set_name: Which set of several: its URI, name or number; remembered with the mirror.
+        mapper: Gives each resource its path: ``tree``, the name of a plug-in, or a rule
+            ``PATTERN => TEMPLATE``. It is fixed for the life of a mirror; only ``tree/2`` renames
+            the files of one with the names of older versions.
+        set_name: One of several sets: its URI, name or number; stored with the mirror.
         allow_origins: Origins that the Source may list resources of, besides its own.
-        delete: What is deleted here: ``signalled`` what a Change List calls deleted; ``absent``
-            also what a newer Resource List lists no more; ``never`` nothing; ``auto`` is
+        delete: Copies to delete: ``signalled`` those that a Change List calls deleted; ``absent``
+            also those that a newer Resource List no longer lists; ``never`` none; ``auto`` is
             ``absent`` for a Resource List and ``signalled`` for a plain sitemap.
         max_delete: Most deletions in one run, a number or a share such as ``"10%"``.
-        prune: Also delete what the filters do not want any more, as far as ``max_delete`` allows;
+        prune: Also delete copies that no longer match the filters, as far as ``max_delete`` allows;
             the whole Resource List is read for that.
-        trash_days: Days that deleted copies wait in the trash.
-        verify: ``strict`` never keeps bytes that are not what the list says.
-        dumps: ``auto`` takes packages of the Source's dumps where that costs less than single
+        trash_days: Days that deleted copies stay in the trash.
+        verify: ``strict`` never stores bytes that differ from the list.
+        dumps: ``auto`` uses packages of the Source's dumps where that costs less than single
             requests; ``always`` wherever they help; ``never``.
-        accept_missing: Whether what the Source lists and does not give (404, 410, its robots.txt,
-            a redirect to another site) is no failure, but counted as absent or skipped.
-            Remembered with the mirror; without any word so it is for a plain sitemap.
+        accept_missing: True if resources that the Source lists and does not serve (404, 410, its
+            robots.txt, a redirect to another site) are counted as absent or skipped, not failed.
+            Stored with the mirror; the default is true for a plain sitemap.
         fail_fast: Stop at the first failure.
-        max_duration: Seconds after which a pull ends in good order; the report's ``spent`` is
+        max_duration: Seconds after which a pull ends normally; the report's ``spent`` is
             ``time``, and the next pull goes on.
         max_bytes: Bytes after which a pull fetches no more; the report's ``spent`` is ``bytes``.
-        lists_only: Remember what is listed; fetch and delete nothing. A later pull does.
-        proxy: By which all servers are asked, such as ``"http://proxy.example:3128"``; ``""`` for
-            none. The environment names none.
-        proxy_auth: User and password for the proxy; nobody else is sent them.
+        lists_only: Store what is listed; fetch and delete nothing. A later pull does.
+        proxy: Proxy for all servers, such as ``"http://proxy.example:3128"``; ``""`` for none.
+            The environment is not read.
+        proxy_auth: User and password for the proxy; they are sent to nothing else.
         ca_file: PEM file of the trusted authorities, in place of the system's.
-        network: How the Source is asked, in more detail.
+        network: Further settings for requests to the Source.
     """
 
     include: Sequence[str]
@@ -94,9 +94,9 @@ class MirrorOptions(TypedDict, total=False):
 
 
 class PublisherOptions(TypedDict, total=False):
-    """How a folder is published: the keyword arguments of `Publisher`.
+    """The keyword arguments of `Publisher`.
 
-    They are remembered with the folder: what is not given is as the last time.
+    They are stored with the folder: options that are not given are as the last time.
 
     Attributes:
         url: The address of the folder on the Web; needed the first time.
@@ -110,20 +110,20 @@ class PublisherOptions(TypedDict, total=False):
         change_lists: ``append`` lists changes in one open Change List; ``per-run`` writes a
             closed one in each run, ``archive`` the same with an archive in the index's place.
         rotate: Seconds after which an open Change List is closed.
-        keep: Seconds that closed Change Lists are kept, and longer if somebody needs them.
-        rebase_every: Seconds after which the Resource List is written anew.
-        archive: Seconds that superseded lists are kept in archives.
+        keep: Seconds that closed Change Lists stay, and longer if readers need them.
+        rebase_every: Seconds after which a new Resource List is written.
+        archive: Seconds that superseded lists stay in archives.
         dialect: The version that is written, ``1.1`` by default.
         sitemap: Write a plain sitemap too, for search engines.
         robots: Write ``robots.txt``, where there is none.
-        versions: Keep the versions of each file, and tell where each is.
-        versions_in: The folder that keeps them; by default one in ``.resourcesync``.
-        versions_keep: Seconds that former versions stay, and longer while a list tells of them.
-        versions_least: So many former versions of each file stay at least.
+        versions: Store the versions of each file, and list their addresses.
+        versions_in: The folder of the versions; by default one in ``.resourcesync``.
+        versions_keep: Seconds that former versions stay, and longer while a list refers to them.
+        versions_least: Least number of former versions of each file that stay.
         versions_max_bytes: The most bytes of all versions; 0 for any number.
         patches: Compute patches that lead from each version to the next.
-        hubs: Addresses where changes can be subscribed to (WebSub); the lists tell them.
-        notify: Tell the hubs after each publication.
+        hubs: Addresses of WebSub hubs for notifications of changes; the lists have them.
+        notify: Notify the hubs after each publication.
     """
 
     url: str
@@ -152,7 +152,7 @@ class PublisherOptions(TypedDict, total=False):
 
 
 class MirrorSettings(NamedTuple):
-    """What was chosen for a mirror."""
+    """The parsed options of a mirror."""
 
     pull: PullOptions
     network: Network
@@ -170,18 +170,20 @@ def check_names(given: Mapping[str, object], known: Iterable[str], what: str) ->
 
 
 def text_tuple(name: str, value: object) -> tuple[str, ...]:
-    """Return several texts as a tuple.
+    """Return several strings as a tuple.
 
     Raises:
-        ConfigurationError: It is one text, or no texts at all.
+        ConfigurationError: It is one string, or no strings at all.
     """
     if isinstance(value, str) or not isinstance(value, Iterable):
-        raise ConfigurationError(f"{name} is a list of texts, not {value!r}", hint=f'{name}=["…"]')
+        raise ConfigurationError(
+            f"{name} must be a list of strings, not {value!r}", hint=f'{name}=["…"]'
+        )
     return tuple(map(str, value))
 
 
 def mirror_settings(options: MirrorOptions) -> MirrorSettings:
-    """Return what was chosen for a mirror.
+    """Return the parsed options of a mirror.
 
     Raises:
         ConfigurationError: A value cannot work.
@@ -226,18 +228,18 @@ def _network(options: MirrorOptions) -> Network:
         proxy_auth=options.get("proxy_auth", network.proxy_auth),
         ca_file=os.fspath(options.get("ca_file", network.ca_file)),
     )
-    chosen.settings("")  # a mistake is told where it was made
+    chosen.settings("")  # so that a mistake is reported where it was made
     return chosen
 
 
 def _positive(name: str, value: N | None) -> N | None:
     if value is not None and not value >= 0:
-        raise ConfigurationError(f"{name}={value!r} is less than nothing")
+        raise ConfigurationError(f"{name}={value!r} is negative")
     return value
 
 
 def _filters(options: MirrorOptions) -> dict[str, object]:
-    """Return the filters that were given, by their names; the others are as they were."""
+    """Return the filters that were given, by their names; the others stay as stored."""
     given = {name: value for name, value in options.items() if name in _FILTERS}
     return {
         name: text_tuple(name, value) if name in _SEVERAL else value
@@ -246,7 +248,7 @@ def _filters(options: MirrorOptions) -> dict[str, object]:
 
 
 def publisher_settings(options: PublisherOptions) -> dict[str, object]:
-    """Return the settings that were given, by the names that ``wiring`` knows.
+    """Return the settings that were given, by their names in ``wiring``.
 
     Raises:
         ConfigurationError: A value cannot work.

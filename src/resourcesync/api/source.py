@@ -1,4 +1,4 @@
-"""A Source, looked at from outside: its lists, and what they hold."""
+"""The lists of a Source and their content, read without a mirror."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,12 +20,12 @@ from resourcesync.wiring.mirrors import Network
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """A Source and where its lists are; the lists are read when they are asked for.
+    """A Source and the addresses of its lists; a list is read when it is requested.
 
     Attributes:
         address: The address that was given.
-        lists: What was found there.
-        network: How it is asked.
+        lists: The lists that were found there.
+        network: Settings for requests to it.
     """
 
     address: str
@@ -35,13 +35,13 @@ class Source:
     def resources(self) -> Iterator[Resource]:
         """Yield the entries of the Resource List, as they come over the network.
 
-        All parts of a list with an index are read, one after the other; any size is fine. What
-        changed since the list was written is told by `changes`. Entries that cannot be used are
-        left out; `read` tells of them.
+        All parts of a list with an index are read, one after the other; any size is fine. `changes`
+        yields what changed since the list was written. Entries that cannot be used are left out;
+        `read` reports them.
 
         Raises:
             SourceNotFoundError: The Source offers no Resource List.
-            SourceError: A document cannot be had.
+            SourceError: A document cannot be fetched.
             DocumentError: A document cannot be used.
         """
         for document in self._documents(self.lists.resource_list, "Resource List", None):
@@ -53,14 +53,14 @@ class Source:
                 yield entry
 
     def changes(self, since: datetime | None = None) -> Iterator[Change]:
-        """Yield the entries of the Change Lists, oldest first as the Source has them.
+        """Yield the entries of the Change Lists, oldest first, in the Source's order.
 
         Args:
-            since: Only later changes, and those that do not tell their time; an aware moment.
+            since: Only later changes, and those without a time; an aware moment.
 
         Raises:
             SourceNotFoundError: The Source offers no Change List.
-            SourceError: A document cannot be had.
+            SourceError: A document cannot be fetched.
             DocumentError: A document cannot be used.
             ConfigurationError: ``since`` has no time zone.
         """
@@ -78,7 +78,7 @@ class Source:
     def _documents(
         self, uri: str | None, phrase: str, since: datetime | None
     ) -> Iterator[Document]:
-        """Yield a list, or the parts of its index; each is open until the next is asked for."""
+        """Yield a list, or the parts of its index; each is open until the next is requested."""
         if uri is None:
             raise SourceNotFoundError(f"the Source offers no {phrase}", uri=self.lists.entry)
         with _open_network(self.address, self.network) as documents:
@@ -94,7 +94,7 @@ class Source:
 
 
 def _parts(index: Document, since: datetime | None) -> Iterator[str]:
-    """Yield where the parts of an index are, without those that end before a moment."""
+    """Yield the addresses of the parts of an index, without those that end before a moment."""
     for entry in index.entries():
         if isinstance(entry, Part):
             is_before = since is not None and entry.until is not None and entry.until <= since
@@ -121,15 +121,15 @@ def discover(address: str, *, set_name: str = "", network: Network | None = None
     """Find the lists of a Source from any address of it.
 
     Args:
-        address: Of a site, a Source Description, a Capability List, any list, or a sitemap.
-        set_name: Which set of several: its URI, name or number.
-        network: How the Source is asked.
+        address: Address of a site, a Source Description, a Capability List, any list, or a sitemap.
+        set_name: One of several sets: its URI, name or number.
+        network: Settings for requests to the Source.
 
     Raises:
         SourceNotFoundError: Nothing usable was found; the evidence lists what was tried.
         SourceUnavailableError: The Source does not answer now.
         SourceRefusedError: It refuses to answer.
-        ConfigurationError: The address is no http or https URI, or offers several sets of
+        ConfigurationError: The address is not an http or https URI, or offers several sets of
             resources of which none is chosen; then the evidence lists them.
     """
     chosen = network or Network()
@@ -144,16 +144,16 @@ def discover(address: str, *, set_name: str = "", network: Network | None = None
 
 
 def offered_sets(address: str, *, network: Network | None = None) -> tuple[OfferedSet, ...]:
-    """Return the sets of resources that a Source offers, in its order; one at least.
+    """Return the sets of resources that a Source offers, in its order; at least one.
 
     Args:
-        address: As `discover` takes it.
-        network: How the Source is asked.
+        address: As for `discover`.
+        network: Settings for requests to the Source.
 
     Raises:
-        SourceError: Nothing usable was found, or it cannot be had.
-        DocumentError: What was found cannot be used.
-        ConfigurationError: The address is no http or https URI.
+        SourceError: Nothing usable was found, or a document cannot be fetched.
+        DocumentError: A document cannot be used.
+        ConfigurationError: The address is not an http or https URI.
     """
     chosen = network or Network()
     with _open_network(address, chosen) as documents:

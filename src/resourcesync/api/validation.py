@@ -1,4 +1,4 @@
-"""Judge documents, packages and Sources by the rules of the standard."""
+"""Validation of documents, packages and Sources by the rules of the standard."""
 
 import io
 import os
@@ -25,21 +25,21 @@ def validate(
     sample: int | None = None,
     network: Network | None = None,
 ) -> Iterator[RuleFinding]:
-    """Yield what is wrong with a document, a package, a published folder or a Source.
+    """Yield the faults of a document, a package, a published folder or a Source.
 
-    Broken and hostile bytes are findings, no errors. What cannot be had is told by an error after
-    the last finding: what was not judged is never called good.
+    Broken and hostile bytes are findings, not errors. What cannot be fetched raises an error after
+    the last finding: what was not checked is never reported as valid.
 
     Args:
         target: A document's bytes, or an open file that has them; a path; or an address.
-        profile: By which text it is judged.
-        live: Judge all documents of the Source at an address, not only the one there.
-        sample: Of a Source, also fetch so many of the listed resources and compare them.
-        network: How a Source is asked.
+        profile: The text of the standard to check against.
+        live: Check all documents of the Source at an address, not only the one there.
+        sample: Number of listed resources of a Source to fetch and compare.
+        network: Settings for requests to a Source.
 
     Raises:
         ConfigurationError: There is no such file, or an argument cannot work.
-        SourceError: Nothing was found at the address, or something cannot be had.
+        SourceError: Nothing was found at the address, or something cannot be fetched.
         StorageError: A file cannot be read.
     """
     try:

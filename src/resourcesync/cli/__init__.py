@@ -1,1 +1,1 @@
-"""The command line: one module for each command; what it prints and how it exits."""
+"""The command line: one module for each command, its output and its exit codes."""

@@ -44,7 +44,7 @@ def _forms(text: str) -> tuple[str, ...]:
     unknown = [form for form in forms if form not in EVIDENCE_FILES]
     if unknown:
         raise ConfigurationError(
-            f"{unknown[0][:50]!r} is no form of evidence",
+            f"{unknown[0][:50]!r} is not a form of evidence",
             hint=f"choose from {', '.join(EVIDENCE_FILES)}",
         )
     return forms
@@ -62,7 +62,7 @@ _FINDING_KINDS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditArguments:
-    """The command line of ``audit``, understood."""
+    """The parsed command line of ``audit``."""
 
     mirrors: tuple[str, ...]
     configuration: MirrorConfiguration
@@ -78,7 +78,7 @@ class AuditArguments:
 
     @property
     def is_rolling(self) -> bool:
-        """Whether only some of the copies are looked at."""
+        """True if only some of the copies are checked."""
         return bool(self.sample or self.oldest_first or self.max_duration is not None)
 
 
@@ -95,12 +95,12 @@ def _list_option(name: str, what: str) -> Callable[[Any], Any]:
     type=click.Choice(["lists", "stat", "hash", "remote"]),
     default="hash",
     show_default=True,
-    help="Compare the mirror's memory, also size and time of each file, also every byte, or also "
-    "what the Source serves now (a conditional request each).",
+    help="What to compare with the lists: the mirror's state; also size and time of each file; also "
+    "every byte; or also what the Source serves now (one conditional request for each file).",
 )
-@option("--sample", type=options.LIMIT, metavar="P%", help="Look at this share of the files.")
-@option("--oldest-first", is_flag=True, help="Look first at those proven longest ago.")
-@option("--max-duration", type=options.DURATION, help="Look at no more after so long.")
+@option("--sample", type=options.LIMIT, metavar="P%", help="Check this share of the files.")
+@option("--oldest-first", is_flag=True, help="Check the files first that were checked longest ago.")
+@option("--max-duration", type=options.DURATION, help="Stop checking files after this time.")
 @option(
     "--report",
     type=REPORTS,
@@ -111,11 +111,11 @@ def _list_option(name: str, what: str) -> Callable[[Any], Any]:
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="DIR",
-    help="Where evidence goes, into a new folder named after the time.",
+    help="The folder for evidence; each audit makes a new folder in it, named after the time.",
 )
-@option("--offline", is_flag=True, help="Compare with the lists as last read; ask nobody.")
+@option("--offline", is_flag=True, help="Compare with the lists as last read; send no request.")
 @_list_option("combined", "all findings with their symbols")
-@_list_option("missing", "paths that are missing here")
+@_list_option("missing", "paths that are missing in the mirror")
 @_list_option("different", "paths that differ")
 @_list_option("extra", "paths that the Source does not list")
 @options.with_options(options.CONNECTION)
@@ -125,14 +125,15 @@ def command(output: OutputOptions, **values: Any) -> Job:
     """Compare every copy with what the Source lists.
 
     MIRROR is a mirror's folder, or its name in the configuration file.
-    Symbols: + missing here, * different, - extra here, ! failed, ? not proven by a hash.
-    Exit 0 in sync, 1 not. No copy is changed; findings are kept for a repair. A copy that is not
-    what was put there is in doubt from then on: `status` says so, the next pull mends it. With
-    --sample, --oldest-first or --max-duration the other files are compared by memory only.
+    Symbols: + missing, * different, - extra, ! failed, ? not verifiable by a hash.
+    Exit 0 in sync, 1 not. No copy is changed; the findings are stored for a repair. A copy that
+    was changed in the mirror is marked as suspect: `status` shows it, and the next pull fetches it
+    again. With --sample, --oldest-first or --max-duration, the other files are compared by the
+    mirror's state only.
     """
     lists = {name: target for name in _FINDING_KINDS if (target := values.pop(name)) is not None}
     if output.json and "-" in lists.values():
-        raise click.UsageError("--json keeps stdout for itself: write the list to a file")
+        raise click.UsageError("--json uses stdout: write the list to a file")
     values["report"] = values["report"] or ()
     configuration = configured_mirrors.load(values.pop("config"))
     way = options.pop_connection(values)
@@ -157,16 +158,16 @@ def command(output: OutputOptions, **values: Any) -> Job:
 
 def _check(arguments: AuditArguments) -> None:
     if bool(arguments.report) != (arguments.out is not None):
-        raise click.UsageError("--report and --out DIR need each other")
+        raise click.UsageError("--report and --out DIR must be given together")
     if arguments.is_rolling and arguments.method == "lists":
-        raise click.UsageError("--method lists looks at no file: nothing to choose from")
+        raise click.UsageError("--method lists checks no file: it cannot take a part of them")
     if arguments.sample is not None and arguments.sample.percent is None:
-        raise click.UsageError("--sample is a share of the files, such as 15%")
+        raise click.UsageError("--sample must be a share of the files, such as 15%")
     if arguments.offline and arguments.method == "remote":
-        raise click.UsageError("--method remote asks the Source: not with --offline")
+        raise click.UsageError("--method remote needs the Source: leave --offline out")
     reads_all = arguments.method in {"hash", "remote"} and not arguments.is_rolling
     if not reads_all and FULL_AUDIT_FORMS.intersection(arguments.report):
-        raise click.UsageError("bagit and premis are evidence of every byte: --method hash")
+        raise click.UsageError("bagit and premis need an audit of every byte: --method hash")
 
 
 def _audit_all(arguments: AuditArguments, screen: Screen) -> CommandOutcome:
@@ -192,13 +193,13 @@ def _audit_all(arguments: AuditArguments, screen: Screen) -> CommandOutcome:
     fields = outcomes[0].fields
     if len(outcomes) > 1:
         fields = {"mirrors": [{**outcome.fields, "exit": outcome.exit} for outcome in outcomes]}
-    # A list of findings on stdout is for a program: not even the exit code stands below it.
+    # A list of findings on stdout is for a program: no line follows it, not even the exit code.
     has_stdout = "-" in arguments.lists.values()
     return CommandOutcome(exit=code, closing=lines, fields=fields, shows_exit=has_stdout)
 
 
 def _targets(place: str, arguments: AuditArguments) -> "tuple[tuple[Path, ...], Network]":
-    """Return the mirrors that a name or a folder stands for, and how their Source is asked."""
+    """Return the mirrors of a name or a folder, and the network settings for their Source."""
     from resourcesync.wiring import mirrors, sets  # noqa: PLC0415 - help stays quick
 
     configuration = arguments.configuration
@@ -215,7 +216,7 @@ def _failed(error: ResourceSyncError, mirror: str, screen: Screen) -> CommandOut
 
 
 class _AuditTarget(NamedTuple):
-    """A mirror to audit, how its Source is asked, and what tells its events from others'."""
+    """A mirror to audit, its network settings, and the fields that identify its events."""
 
     mirror: Path
     network: "Network"
@@ -242,7 +243,7 @@ def _audit(
         screen.report(event, {**several, **fields})
 
     opened = mirrors.open_destination(mirror, network=network, report=report, clock=clock)
-    # The findings are kept while the mirror is held, so that two audits cannot mix theirs.
+    # The findings are stored under the mirror's lock, so that two audits cannot mix theirs.
     with opened as destination, mirrors.audit_files(mirror).write_findings() as kept:
         found = destination.audit(
             method=arguments.method,
@@ -281,10 +282,10 @@ def _write_evidence(
 
     if len(found.findings) >= MOST_FINDINGS and FULL_AUDIT_FORMS.intersection(arguments.report):
         raise ConfigurationError(
-            "there are too many findings to tell the good copies from the others",
+            "there are too many findings to list the good copies",
             hint="repair the mirror, then audit it again",
         )
-    identity = pull.memory.identity
+    identity = pull.sync_state.identity
     evidence = AuditEvidence(
         report=found,
         mirror=str(mirror),
@@ -312,7 +313,7 @@ def _with_evidence(
 
 @contextmanager
 def _finding_lists(lists: Mapping[str, str]) -> Iterator[Callable[[Mapping[str, object]], None]]:
-    """Open the files of findings; yield what writes one finding to those that want it."""
+    """Open the files of findings; yield a function that writes one finding to its files."""
     with ExitStack() as held:
         opened: list[tuple[str, TextIO]] = []
         for name, target in lists.items():
@@ -321,7 +322,7 @@ def _finding_lists(lists: Mapping[str, str]) -> Iterator[Callable[[Mapping[str, 
             except OSError as error:
                 raise StorageError(
                     f"cannot write {target}: {error.strerror}",
-                    hint="name a file in a folder that exists and may be written",
+                    hint="name a file in a folder that exists and is writable",
                 ) from error
             opened.append((name, stream))  # type: ignore[arg-type]  # opened for text
 

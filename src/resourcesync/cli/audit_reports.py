@@ -1,7 +1,7 @@
-"""The evidence of an audit, in the forms that people and archives keep.
+"""The evidence of an audit: HTML, JSON, CSV, a BagIt manifest and PREMIS events.
 
-HTML is one page that needs nothing else. The BagIt manifest (RFC 8493) and the PREMIS 3 events
-name every copy, so they are for audits that read every byte.
+HTML is one self-contained page. The BagIt manifest (RFC 8493) and the PREMIS 3 events name every
+copy, so they need an audit that reads every byte.
 """
 
 import csv
@@ -24,11 +24,11 @@ from resourcesync.model.digests import parse_digests
 from resourcesync.ports.mirror import Copy
 
 _MEANINGS: Final = {
-    FindingKind.MISSING: "missing here",
+    FindingKind.MISSING: "missing",
     FindingKind.DIFFERENT: "different",
     FindingKind.EXTRA: "not listed by the Source",
     FindingKind.FAILED: "failed",
-    FindingKind.UNPROVEN: "not proven by a hash",
+    FindingKind.UNPROVEN: "not verifiable by a hash",
 }
 _PREMIS_NAMES: Final = {"md5": "MD5"}
 _STYLE: Final = """
@@ -44,15 +44,15 @@ td { border-top: 1px solid #8884; overflow-wrap: anywhere; }
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditEvidence:
-    """What the evidence of an audit is made from.
+    """The input of the evidence of an audit.
 
     Attributes:
-        report: What the audit found.
-        mirror: The mirror.
+        report: The report of the audit.
+        mirror: The mirror's name.
         source: The Source's address.
-        method: How it was audited.
-        when: When it ended, UTC.
-        copies: Yields the copies that the mirror remembers; may be asked several times.
+        method: The method of the audit.
+        when: Time at which the audit ended, UTC.
+        copies: Yields the copies in the mirror's state; may be called several times.
         fields: The report's counts.
     """
 
@@ -68,7 +68,7 @@ class AuditEvidence:
 def write_reports(evidence: AuditEvidence, forms: Iterable[str], out: Path) -> Path:
     """Write the evidence in each of the forms; return the folder.
 
-    The folder is new and named after the time; nothing that is there is written over.
+    The folder is new and named after the time; nothing is overwritten.
 
     Raises:
         StorageError: It cannot be written.
@@ -86,7 +86,7 @@ def write_reports(evidence: AuditEvidence, forms: Iterable[str], out: Path) -> P
     except OSError as error:
         raise StorageError(
             f"cannot write the evidence to {out}: {error.strerror}",
-            hint="name a folder that can be written: --out DIR",
+            hint="name a writable folder: --out DIR",
         ) from error
     return folder
 
@@ -128,7 +128,7 @@ def _row(*cells: str) -> str:
 
 
 def html_report(evidence: AuditEvidence) -> Iterator[str]:
-    """Yield the parts of a page that needs nothing else."""
+    """Yield the parts of a self-contained page."""
     report = evidence.report
     verdict = "In sync" if report.in_sync else "Not in sync"
     title = f"Audit of {_text(evidence.mirror)}"
@@ -142,7 +142,7 @@ def html_report(evidence: AuditEvidence) -> Iterator[str]:
         yield f"<tr><th>{name}</th><td>{_text(value)}</td></tr>\n"
     yield "</table>\n"
     if report.findings:
-        yield "<h2>Findings</h2>\n<table>\n<tr><th>What</th><th>Resource</th><th>Why</th></tr>\n"
+        yield "<h2>Findings</h2>\n<table>\n<tr><th>Kind</th><th>Resource</th><th>Reason</th></tr>\n"
         for finding in report.findings:
             place = _text(f"/{finding.path}" if finding.path else finding.uri)
             what = _MEANINGS[finding.kind]
@@ -166,8 +166,8 @@ def _facts(evidence: AuditEvidence) -> Iterator[tuple[str, str]]:
     if not_given:
         yield "Not known", not_given
     if report.proven is not None:
-        yield "Looked at", formatting.counted(report.proven, "file")
-    yield "Without a hash", formatting.count(report.unproven)
+        yield "Checked", formatting.counted(report.proven, "file")
+    yield "Not verifiable (no hash)", formatting.count(report.unproven)
     yield "Read", formatting.size(report.read)
     yield "Audit", report.run
     yield "Software", f"resourcesync {__version__}"

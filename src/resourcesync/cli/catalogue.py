@@ -1,4 +1,4 @@
-"""``resourcesync catalogue``: tell a Source what became of its resources, without a folder."""
+"""``resourcesync catalogue``: record resource changes from another system."""
 
 import sys
 from collections.abc import Iterator, Mapping
@@ -22,43 +22,43 @@ if TYPE_CHECKING:
 @click.argument("action", type=click.Choice(["import", "post", "export", "check"]))
 @click.argument("file", metavar="FILE|SYSTEM:…")
 @click.argument("lines", default="-", metavar="[LINES|-]")
-@option("--add", is_flag=True, help="For import: what is not told is not gone.")
-@option("--changes", is_flag=True, help="For export: the changes, not the resources.")
+@option("--add", is_flag=True, help="For import: keep resources that the input does not list.")
+@option("--changes", is_flag=True, help="For export: the changes instead of the resources.")
 @option(
     "--after",
     type=click.IntRange(0),
     default=0,
     metavar="NUMBER",
-    help="For export --changes: only those after this one.",
+    help="For export --changes: only changes after this number.",
 )
-@option("--allow-empty", is_flag=True, help="For import: without any line, all are gone.")
+@option("--allow-empty", is_flag=True, help="For import: empty input deletes all resources.")
 @option(
     "--set-aside",
     is_flag=True,
-    help="For check: move the rows that it names away, so that the others can be published.",
+    help="For check: move the bad rows to the table set_aside, so that the others can be published.",
 )
 @option(
     "--with",
     multiple=True,
     type=options.PAIR,
     metavar="KEY=VALUE",
-    help="For a SYSTEM: tell its adapter so, as with publish. Repeat for several.",
+    help="For a SYSTEM: a setting of its adapter, as with publish. Repeat for several.",
 )
 @options.output_options
 def command(output: OutputOptions, **values: Any) -> Job:
     """Read and write a catalogue that other programs fill, as lines of JSON.
 
     \b
-    import  LINES tell of all resources as they are
-    post    LINES tell what became of some: "change" is created, updated or deleted
+    import  LINES are the present state of all resources
+    post    LINES are changes; "change" is created, updated or deleted
     export  write the resources, or the changes, to standard output
-    check   name the rows that cannot be published
+    check   list the rows that cannot be published
 
-    FILE is the catalogue; it is made when it is not there. A line is such as
-    {"uri": "https://example.org/a", "length": 12, "hash": "md5:…", "change": "updated"}; the
+    FILE is the catalogue; it is created if it does not exist. Example of a line:
+    {"uri": "https://example.org/a", "length": 12, "hash": "md5:…", "change": "updated"}. The
     names are those of the specification. Then: resourcesync publish catalogue:FILE.
 
-    SYSTEM:… is another system that takes what became of resources, such as an index of
+    SYSTEM:… is another system that stores resources and their changes, such as an index of
     Elasticsearch; import and post write there. Then: resourcesync publish SYSTEM:….
     """  # noqa: D301 - click's mark for lines that are not to be filled
     action = values["action"]
@@ -72,12 +72,12 @@ def command(output: OutputOptions, **values: Any) -> Job:
         if values[flag] and action != of:
             raise click.UsageError(f"--{flag.replace('_', '-')} is for {of}")
     if action == "export" and (values["lines"] != "-" or output.json):
-        raise click.UsageError("export writes lines of JSON to standard output, and nothing else")
+        raise click.UsageError("export writes lines of JSON to standard output only")
     if action == "check" and values["lines"] != "-":
-        raise click.UsageError("check reads FILE alone")
+        raise click.UsageError("check reads FILE only")
     values["file"] = _parse_catalogue(values["file"], action)
     if values["with"] and isinstance(values["file"], Path):
-        raise click.UsageError("--with is for other systems")
+        raise click.UsageError("--with is only for other systems")
 
     def work(screen: Screen) -> CommandOutcome:
         return _ACTIONS[action](values, screen)
@@ -180,14 +180,14 @@ def _check(values: dict[str, Any], screen: Screen) -> CommandOutcome:
     said = formatting.counted(found, "row")
     if values["set_aside"]:
         kept = TextLine(
-            f"{said}; kept in the table set_aside, their resources told anew", "Set aside"
+            f"{said} moved to the table set_aside; their resources are published again", "Set aside"
         )
         again = TextLine(f"resourcesync publish catalogue:{file}", "Next")
         return CommandOutcome(closing=(kept, again), fields=fields)
     return CommandOutcome(
         exit=ExitCode.FINDINGS,
         closing=(
-            TextLine(f"{said} cannot be published, or not be checked by who reads it", "Found"),
+            TextLine(f"{said} cannot be published, or cannot be checked by readers", "Found"),
             TextLine(f"correct them, or: resourcesync catalogue check {file} --set-aside", "Next"),
         ),
         fields=fields,
@@ -219,7 +219,7 @@ def _outcome(file: Path | str, done: "list[Posted]") -> CommandOutcome:
         again = f"resourcesync publish {file} --url https://HOST/ --out FOLDER"
     return CommandOutcome(
         closing=(
-            TextLine(", ".join(said) or "nothing that was not known", "Recorded", QUIET),
+            TextLine(", ".join(said) or "nothing new", "Recorded", QUIET),
             TextLine(again, "Next"),
         ),
         fields=dict(counts),

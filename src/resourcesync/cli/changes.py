@@ -1,7 +1,4 @@
-"""``resourcesync changes``: what changed in a mirror, for the next program.
-
-How the changes of a mirror are written: as lines, as JSON, as paths, as a table.
-"""
+"""``resourcesync changes``: the changes of a mirror, as text, JSON, paths or CSV."""
 
 import csv
 import io
@@ -37,7 +34,7 @@ _MICROSECONDS: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangesArguments:
-    """The command line of ``changes``, understood."""
+    """The parsed command line of ``changes``."""
 
     mirror: Path
     since: str | None
@@ -52,22 +49,22 @@ class ChangesArguments:
 
 @click.command("changes")
 @mirror_argument
-@option("--since", metavar="CURSOR|TIME", help="Only later ones: a number, -7d or a date.")
-@option("--consumer", metavar="NAME", help="Go on where this program acknowledged the last ones.")
+@option("--since", metavar="CURSOR|TIME", help="Only later changes: a number, -7d or a date.")
+@option("--consumer", metavar="NAME", help="Continue after this program's last acknowledged change.")
 @option("--ack", is_flag=True, help="Move the consumer's cursor when all lines are written.")
-@option("--restart", is_flag=True, help="Let the consumer begin anew with all that is here.")
-@option("--follow", is_flag=True, help="Stay, and show changes as they come.")
+@option("--restart", is_flag=True, help="Start again with all resources of the mirror.")
+@option("--follow", is_flag=True, help="Keep running, and show changes as they come.")
 @option(
     "--interval",
     type=options.DURATION,
     default="1s",
     show_default=True,
-    help="How often --follow looks.",
+    help="Time between two checks of --follow.",
 )
-@option("--touched", is_flag=True, help="Also what was fetched anew with the same bytes.")
-@option("--paths0", is_flag=True, help="Write paths only, of what is here, each ended by a NUL.")
-@option("--deleted-paths0", is_flag=True, help="The same of what is here no more.")
-@option("--csv", is_flag=True, help="Write comma-separated values with a head line.")
+@option("--touched", is_flag=True, help="Also resources that were fetched again with the same bytes.")
+@option("--paths0", is_flag=True, help="Write only the paths of existing files, each ended by a NUL.")
+@option("--deleted-paths0", is_flag=True, help="Write only the paths of deleted files, likewise.")
+@option("--csv", is_flag=True, help="Write comma-separated values with a header line.")
 @options.CONFIG
 @options.output_options
 def command(
@@ -75,13 +72,13 @@ def command(
     mirror: MirrorArgument,
     **values: Any,
 ) -> Job:
-    """Show what changed in a mirror, for the next program.
+    """Show what changed in a mirror, for another program.
 
     MIRROR is a mirror's folder, or its name in the configuration file.
-    A page whose date moved but whose bytes did not is no change. A named consumer has a cursor of
-    its own; new ones are told of all that is here. A cursor that is not moved, because the reader
-    stopped half-way, gives the same changes again. Changes are remembered for 90 days, at most
-    1,000,000 of them.
+    A new date with the same bytes is not a change. A named consumer has its own cursor; a new
+    consumer gets all resources of the mirror. As long as the cursor is not moved, for example
+    because the reader stopped half-way, the same changes are given again. Changes are stored for
+    90 days, at most 1,000,000 of them.
     """
     flags: dict[Form, bool] = {
         "paths0": values.pop("paths0"),
@@ -110,7 +107,7 @@ def _check(arguments: ChangesArguments, output: OutputOptions) -> None:
     if arguments.consumer is None and (arguments.ack or arguments.restart):
         raise click.UsageError("--ack and --restart are for --consumer NAME")
     if arguments.consumer is not None and arguments.since is not None:
-        raise click.UsageError("a consumer has a cursor: --since is for others")
+        raise click.UsageError("--consumer and --since exclude each other: a consumer has a cursor")
     if arguments.ack and output.quiet:
         raise click.UsageError("--ack acknowledges lines that --quiet does not show")
 
@@ -171,7 +168,7 @@ _CSV_COLUMNS: Final = ("seq", "time", "change", "uri", "path", "bytes", "hash", 
 
 
 def change_fields(change: LoggedChange) -> dict[str, object]:
-    """Return a change as the fields of its event; what is not known is left out."""
+    """Return a change as the fields of its event; unknown values are left out."""
     fields: dict[str, object] = {
         "seq": change.seq,
         "change": change.kind,
@@ -188,7 +185,7 @@ def change_fields(change: LoggedChange) -> dict[str, object]:
 def render_change(event: str, fields: Mapping[str, object]) -> Iterator[TextLine]:
     """Yield the line of a change."""
     if event == "change":
-        at = moment(fields["time"])  # type: ignore[arg-type]  # fields_of put it there
+        at = moment(fields["time"])  # type: ignore[arg-type]  # set by change_fields
         size = fields["bytes"]
         amount = f"{count(size)} B" if isinstance(size, int) else ""
         yield TextLine(f"/{fields['path']}   {amount}   {at}", _SYMBOLS[str(fields["change"])])
@@ -197,12 +194,12 @@ def render_change(event: str, fields: Mapping[str, object]) -> Iterator[TextLine
 def change_writer(
     form: str, screen: Screen, state: MirrorStateStore
 ) -> Callable[[LoggedChange], None]:
-    """Return what writes one change, and raises when nobody takes it.
+    """Return a function that writes one change, and raises if stdout is closed.
 
     Args:
-        form: How it is written.
-        screen: Where it is told, in the forms that have no own.
-        state: The mirror's memory: a bare path cannot say whether something is there.
+        form: The output format.
+        screen: Shows the change, for the formats of the screen.
+        state: The mirror's state: it says whether a path is still in the mirror.
     """
     match form:
         case "paths0":
@@ -222,7 +219,7 @@ def _write_path(change: LoggedChange, *, there: bool, state: MirrorStateStore) -
 
 
 class _ChangeCsv:
-    """Writes a row for each change, and the heads above the first."""
+    """A writer of CSV: a header line, then a row for each change."""
 
     def __init__(self) -> None:
         self._row(_CSV_COLUMNS)

@@ -1,4 +1,4 @@
-"""``resourcesync config``: begin, find, check and show the configuration file."""
+"""``resourcesync config``: create, find, check and show the configuration file."""
 
 import json
 import sys
@@ -28,32 +28,32 @@ from resourcesync.config import files
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
 
 EXAMPLE: Final = """\
-# Settings of resourcesync. Take the mark off what you want, then: resourcesync config check
+# Settings of resourcesync. Uncomment what you need, then: resourcesync config check
 #
-# What is looked at first: an option on the command line, RESOURCESYNC_<COMMAND>_<OPTION> in the
-# environment, the table of the mirror, [defaults], what is built in.
-# A key is named like the option of `resourcesync pull`, with _ for -.
+# The first of these counts: an option on the command line, RESOURCESYNC_<COMMAND>_<OPTION> in the
+# environment, the table of the mirror, [defaults], the built-in value.
+# A key has the name of the option of `resourcesync pull`, with _ for -.
 
 #[defaults]
 #contact = "mailto:ops@aggregator.example"   # sent in From and User-Agent
-#proxy = "http://proxy.example:3128"         # for a mirror that needs none: proxy = "direct"
-#ca_file = "authorities.pem"                 # in place of the system's
+#proxy = "http://proxy.example:3128"         # a mirror that needs none: proxy = "direct"
+#ca_file = "authorities.pem"                 # instead of the system's
 #jobs = 64
 #max_delete = "10%"
 #trash = "30d"
 
 #[mirror.museum]
 #source = "https://museum.example/"
-#dest = "museum"                # from the folder of this file, if it is no whole path
+#dest = "museum"                # a relative path starts at the folder of this file
 #exclude = ["/drafts/**"]
 #max_lag = "26h"                # for `resourcesync status --check`
 #auth = "museum"
 
 #[log]
-#file = "resourcesync.log"      # from the folder of this file, if it is no whole path
+#file = "resourcesync.log"      # a relative path starts at the folder of this file
 #format = "json"                # or text
 
-# A secret is never written here, only where it is:
+# A secret is never written in this file, only the place where it is:
 # { env = "…" }, { file = "…" }, { credential = "…" } or { command = ["…"] }.
 #[auth.museum]
 #type = "bearer"                # or basic, header, netrc
@@ -68,36 +68,36 @@ _LOGS: Final = ("postgres", "elasticsearch")
 
 @click.command("config")
 @click.argument("action", type=click.Choice([*_ACTIONS, *_PRINTED, *_LOGS]))
-@option("--origin", is_flag=True, help="For show: where each value comes from, built-in ones too.")
-@option("--events", is_flag=True, help="For schema: of the lines that --json writes.")
+@option("--origin", is_flag=True, help="For show: the origin of each value; built-in values too.")
+@option("--events", is_flag=True, help="For schema: the schema of the lines that --json writes.")
 @option(
     "--with",
     multiple=True,
     type=options.PAIR,
     metavar="KEY=VALUE",
-    help="For postgres: what publish is told of the table. Repeat for several.",
+    help="For postgres: the settings of publish for the table. Repeat for several.",
 )
 @options.CONFIG
 @options.output_options
 def command(output: OutputOptions, **values: Any) -> Job:
-    """Begin, check, show or find the configuration file.
+    """Create, check, show or find the configuration file.
 
     \b
-    init   write an example, unless there is a file
-    check  tell of every mistake, also of what watch would refuse, and of secrets that are
-           not there; nobody is asked
-    show   what counts for each mirror, with [defaults] and the environment
-    path   which file counts
-    schema the JSON Schema of the file, for editors and programs
+    init    write an example, if there is no file yet
+    check   report every mistake, also what watch would refuse, and missing secrets;
+            no request is sent
+    show    the settings of each mirror, with [defaults] and the environment
+    path    the file that is used
+    schema  the JSON Schema of the file, for editors and programs
 
     \b
-    systemd, cron, compose, launchd: what runs it unattended, made for this file
-    grafana a dashboard, alerts rules for Prometheus, from the figures of watch
-    postgres the SQL by which a table of PostgreSQL keeps a log of its changes
-    elasticsearch the requests that make an index of resources, and one of their changes
+    systemd, cron, compose, launchd: print a file that runs resourcesync unattended
+    grafana: a dashboard; alerts: rules for Prometheus; both use the metrics of watch
+    postgres: the SQL that makes a table of PostgreSQL log its changes
+    elasticsearch: the requests that create an index of resources, and one of their changes
 
-    The first of these files counts: --config, RESOURCESYNC_CONFIG, ./resourcesync.toml, the
-    user's, /etc/resourcesync/resourcesync.toml. One inside a mirror does not count, unless named.
+    The first of these files is used: --config, RESOURCESYNC_CONFIG, ./resourcesync.toml, the
+    user's own, /etc/resourcesync/resourcesync.toml. A file inside a mirror is used only if named.
     """  # noqa: D301 - click's mark for lines that are not to be filled
     action, named = values["action"], values["config"]
     _check_flags(action, values)
@@ -148,14 +148,14 @@ def _init(path: Path) -> CommandOutcome:
             stream.write(EXAMPLE)
     except FileExistsError:
         raise ConfigurationError(
-            f"{path} is there already",
+            f"{path} already exists",
             evidence=(("kept", "nothing was changed"),),
-            hint="edit it, then: resourcesync config check (another one: --config FILE)",
+            hint="edit it, then: resourcesync config check (for another file: --config FILE)",
         ) from None
     except OSError as error:
         raise StorageError(
             f"cannot write {path}: {error.strerror}",
-            hint="make the folder, or mend its permissions",
+            hint="create the folder, or correct its permissions",
         ) from error
     return CommandOutcome(
         closing=(TextLine(str(path), "Written", QUIET),), fields={"path": str(path)}
@@ -169,7 +169,7 @@ def _path(named: Path | None) -> CommandOutcome:
             closing=(TextLine(str(file.path), level=QUIET),), fields={"path": file.path}
         )
     places = files.config_locations(named)
-    notes = ("" if place.counts else "; does not count" for place in places)
+    notes = ("" if place.counts else "; not used" for place in places)
     lines = [
         TextLine(f"{place.path}  ({place.note}{note})", "No file", QUIET)
         for place, note in zip(places, notes, strict=True)
@@ -239,7 +239,7 @@ def _check(file: files.ConfigFile, screen: Screen) -> CommandOutcome:
 
 
 def mistakes_of(file: files.ConfigFile) -> Iterator[ConfigurationError]:
-    """Yield every mistake in a configuration file; no secret is asked for."""
+    """Yield every mistake in a configuration file; no secret is read."""
     shared = list(configured_mirrors.global_mistakes(file))
     if shared:
         yield from shared
@@ -277,7 +277,7 @@ def _show(
 def _effective_settings(
     settings: Mapping[str, Setting], *, built_in: bool
 ) -> Iterator[tuple[str, Setting]]:
-    """Yield what counts for a pull of a mirror: the environment's, the file's, the built-in."""
+    """Yield the settings of a pull: those of the environment, of the file, and the built-in."""
     for key in (*(setting for setting in settings if setting not in PULL_KEYS), *PULL_KEYS):
         variable = f"{config.PREFIX}_PULL_{key.upper()}"
         text = config.variable(variable)
@@ -290,10 +290,10 @@ def _effective_settings(
 
 
 def _of_environment(key: str, text: str, variable: str) -> Setting:
-    """Return what a variable says; not what it must not say, such as a proxy's password.
+    """Return the value of a variable.
 
     Raises:
-        ConfigurationError: It must not say that.
+        ConfigurationError: The value is not allowed there, such as a proxy's password.
     """
     if key == "proxy":
         try:
@@ -304,5 +304,5 @@ def _of_environment(key: str, text: str, variable: str) -> Setting:
 
 
 def _as_toml(value: object) -> str:
-    """Return a value as TOML writes it; for texts, numbers, yes and no, and lists that is JSON."""
+    """Return a value as TOML; for texts, numbers, booleans and lists that is JSON."""
     return json.dumps(value, ensure_ascii=False, default=str)

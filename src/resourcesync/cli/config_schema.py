@@ -13,7 +13,7 @@ SCHEMA_DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 Schema = dict[str, Any]
 
 _SECRET_SCHEMA: Final[Schema] = {
-    "description": "Where the secret is; it is never written in the file.",
+    "description": "The place of the secret; the secret is never written in the file.",
     "oneOf": [
         *(
             {
@@ -23,7 +23,7 @@ _SECRET_SCHEMA: Final[Schema] = {
                 "additionalProperties": False,
             }
             for kind, text in (
-                ("env", "A variable of the environment."),
+                ("env", "An environment variable."),
                 ("file", "A file with the secret on its one line."),
                 ("credential", "A credential of the service manager."),
             )
@@ -45,13 +45,13 @@ _SECRET_SCHEMA: Final[Schema] = {
 }
 _ORIGIN_SCHEMA: Final[Schema] = {
     "type": "string",
-    "description": "Whom the secret is for, when that is not the Source's own origin.",
+    "description": "The origin that gets the secret, if it is not the Source's own origin.",
 }
 _TEXT_SCHEMA: Final[Schema] = {"type": "string"}
 
 
 def config_schema() -> Schema:
-    """Return the schema of ``resourcesync.toml``, once it is read as JSON would be."""
+    """Return the schema of ``resourcesync.toml``, read as JSON would be."""
     return {
         "$schema": SCHEMA_DIALECT,
         "title": "resourcesync.toml",
@@ -65,11 +65,11 @@ def config_schema() -> Schema:
 def _table_schemas() -> Schema:
     return {
         "defaults": {
-            "description": "For all mirrors that do not say otherwise.",
+            "description": "Settings of all mirrors that have no setting of their own.",
             **_table_schema(configured_mirrors.DEFAULT_KEYS),
         },
         "mirror": {
-            "description": "Each mirror by its name.",
+            "description": "The mirrors by their names.",
             "type": "object",
             "patternProperties": {
                 f"^({configured_mirrors.NAME.pattern})$": {
@@ -80,15 +80,15 @@ def _table_schemas() -> Schema:
             "additionalProperties": False,
         },
         "log": {
-            "description": "Where and how notes are kept, for commands that read this file.",
+            "description": "The log of the commands that read this file.",
             **_table_schema(configured_mirrors.LOG_KEYS),
         },
         "watch": {
-            "description": "How `resourcesync watch` works.",
+            "description": "Settings of `resourcesync watch`.",
             **_table_schema(SERVICE_KEYS),
         },
         "source": {
-            "description": "Each published tree or catalogue by its name.",
+            "description": "The published trees and catalogues by their names.",
             "type": "object",
             "additionalProperties": {
                 **_table_schema(configured_sources.SOURCE_KEYS),
@@ -96,7 +96,7 @@ def _table_schemas() -> Schema:
             },
         },
         "auth": {
-            "description": "Where each secret is, by the name that `auth` of a mirror gives.",
+            "description": "The places of secrets, by the names that `auth` of mirrors gives.",
             "type": "object",
             "additionalProperties": {"oneOf": list(_secret_schemas())},
         },
@@ -130,10 +130,10 @@ def _description(option: click.Option) -> Schema:
 
 _KEY_HELP: Final = {
     "source": "The Source's address.",
-    "path": "The tree, or catalogue:FILE, from the folder of this file if it is no whole path.",
-    "dest": "The mirror's folder, from the folder of this file if it is no whole path.",
-    "max_lag": "The longest lag that is fine, for `resourcesync status --check`.",
-    "max_quiet": "The longest time without a word of the Source that is fine, likewise.",
+    "path": "The tree, or catalogue:FILE; a relative path starts at the folder of this file.",
+    "dest": "The mirror's folder; a relative path starts at the folder of this file.",
+    "max_lag": "The longest lag that `resourcesync status --check` accepts.",
+    "max_quiet": "The longest time without a publication of the Source that it accepts.",
 }
 
 

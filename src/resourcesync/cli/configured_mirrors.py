@@ -1,6 +1,6 @@
-"""The folders of configured mirrors: where each is, and that no two are in each other's way.
+"""The mirrors of the configuration file: their settings, in the options of ``pull``, and folders.
 
-What the configuration file says of mirrors, in the terms of the options of ``pull``.
+No two mirrors may share a folder, or have folders inside one another.
 """
 
 import re
@@ -36,17 +36,17 @@ if TYPE_CHECKING:
 def configured_folder(
     file: ConfigFile, table: tuple[str, ...], dest: str, key: str = "dest"
 ) -> Path:
-    """Return the folder that ``dest`` means, from the folder of the file if it is no whole path.
+    """Return the folder of ``dest``; a relative path starts at the folder of the file.
 
     Raises:
-        ConfigurationError: It is none.
+        ConfigurationError: It is not a folder.
     """
     if not dest or "://" in dest or "\0" in dest:
         raise file.key_error(table, key, "must be a folder")
     try:
         return file.path.parent / Path(dest).expanduser()
     except RuntimeError:
-        raise file.key_error(table, key, "names a user who is not there") from None
+        raise file.key_error(table, key, "names a user who does not exist") from None
 
 
 def locate_mirror(place: str, state: str | None) -> tuple[Path, str]:
@@ -54,10 +54,10 @@ def locate_mirror(place: str, state: str | None) -> tuple[Path, str]:
 
     Args:
         place: A folder, or the address of a store.
-        state: The folder that was named for the mirror's memory.
+        state: The folder that was named for the mirror's state.
 
     Raises:
-        ConfigurationError: No plug-in is for such an address, or there is nothing to keep apart.
+        ConfigurationError: No plug-in knows the address, or a folder got a ``state`` of its own.
     """
     if ":" in place:
         from resourcesync.wiring import stores  # noqa: PLC0415 - help stays quick
@@ -67,8 +67,8 @@ def locate_mirror(place: str, state: str | None) -> tuple[Path, str]:
             return home.folder, home.store
     if state is not None:
         raise ConfigurationError(
-            f"{place} is a folder, which keeps its own memory",
-            hint="--state is for copies that go into a store: leave it out",
+            f"{place} is a folder, which contains its own state",
+            hint="--state is only for copies in a store: leave it out",
         )
     return Path(place), ""
 
@@ -76,7 +76,7 @@ def locate_mirror(place: str, state: str | None) -> tuple[Path, str]:
 def locate_configured_mirror(
     file: ConfigFile, table: tuple[str, ...], dest: str, state: str | None
 ) -> tuple[Path, str]:
-    """Return the same for what a table says; paths count from the folder of the file.
+    """Return the same for the values of a table; relative paths start at the folder of the file.
 
     Raises:
         ConfigurationError: As `locate_mirror` and `configured_folder` do.
@@ -92,52 +92,52 @@ def locate_configured_mirror(
 
 
 def check_no_overlap(file: ConfigFile, name: str, dest: Path, folders: Mapping[str, Path]) -> None:
-    """Refuse the folder of a mirror when another one has it, has it inside, or lies in it.
+    """Refuse a mirror's folder that is, contains, or lies inside the folder of another mirror.
 
     Each of the two would take the other's files for damage, and pulls would undo each other.
 
     Args:
-        file: Where it is written.
+        file: The configuration file.
         name: The mirror.
-        dest: Its folder.
-        folders: The folders of all mirrors, resolved, as far as their tables tell.
+        dest: The mirror's folder.
+        folders: The folders of all mirrors, resolved, as far as their tables are valid.
 
     Raises:
-        ConfigurationError: It is not alone.
+        ConfigurationError: The folders overlap.
     """
     own = resolve_folder(dest)
-    for other, there in folders.items():
+    for other, folder in folders.items():
         if other == name:
             continue
-        if own == there:
+        if own == folder:
             reason = f"is the folder of [mirror.{other}] too"
-        elif own.is_relative_to(there):
-            reason = f"lies in the folder of [mirror.{other}]"
-        elif there.is_relative_to(own):
-            reason = f"has the folder of [mirror.{other}] in it"
+        elif own.is_relative_to(folder):
+            reason = f"is inside the folder of [mirror.{other}]"
+        elif folder.is_relative_to(own):
+            reason = f"contains the folder of [mirror.{other}]"
         else:
             continue
-        hint = "give each mirror a folder of its own"
+        hint = "give each mirror its own folder"
         raise file.key_error(("mirror", name), "dest", reason, hint=hint)
 
 
 def no_mirrors_error(
     file: ConfigFile | None, looked: tuple[tuple[str, str], ...]
 ) -> ConfigurationError:
-    """Return the error that says that no mirror is configured.
+    """Return the error that no mirror is configured.
 
     Args:
         file: The configuration file; ``None`` when there is none.
-        looked: Where it was looked for, as evidence.
+        looked: The places that were searched, as evidence.
     """
-    hint = "resourcesync config init writes a file to begin with"
+    hint = "resourcesync config init writes an example file"
     if file is not None:
         hint = f"edit that file: add a table [mirror.NAME] with source and dest to {file.path}"
     return ConfigurationError("no mirror is configured", evidence=looked, hint=hint)
 
 
 def resolve_folder(folder: Path) -> Path:
-    """Return a folder without links on its way."""
+    """Return the path of a folder, with all links resolved."""
     try:
         return folder.resolve()
     except (OSError, RuntimeError):  # a circle of links: it cannot be used anyway
@@ -167,18 +167,18 @@ DEFAULT_KEYS: Final = {
     **_LIMITS,
     **WATCH_KEYS,
 }
-"""No secret by default: it would go to the Source of every mirror."""
+"""Keys of ``[defaults]``: no secret, since it would go to the Source of every mirror."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfiguredMirror:
-    """One table ``[mirror.NAME]``, with what ``[defaults]`` and the environment add.
+    """One table ``[mirror.NAME]``, with the values of ``[defaults]`` and the environment.
 
     Attributes:
-        name: Its name.
-        dest: Its folder.
-        store: The address of the store that has its copies; empty for the folder.
-        settings: All of its keys; those it has itself, and those of ``[defaults]``.
+        name: The mirror's name.
+        dest: The mirror's folder.
+        store: The address of the store with the copies; empty for the folder.
+        settings: All keys: those of the table, and those of ``[defaults]``.
     """
 
     name: str
@@ -193,7 +193,7 @@ class ConfiguredMirror:
 
     @property
     def limits(self) -> tuple[float | None, float | None]:
-        """The longest lag that is fine, and the longest time without a word of the Source."""
+        """Accepted seconds of lag, and accepted seconds without a publication of the Source."""
         lag, quiet = (self.settings.get(name) for name in _LIMITS)
         return _seconds(lag), _seconds(quiet)
 
@@ -203,10 +203,10 @@ def _seconds(setting: Setting | None) -> float | None:
 
 
 class MirrorConfiguration:
-    """The mirrors and secrets of a configuration file; of none, when there is no file.
+    """The mirrors and secrets of a configuration file; empty without a file.
 
-    A mistake in one mirror's table is told when that mirror is asked for, so that it does not
-    keep the others back; a mistake in what all of them share is told at once.
+    A mistake in one mirror's table is reported when that mirror is requested, so that the others
+    still work; a mistake in the shared tables is reported at once.
 
     Args:
         file: The file.
@@ -238,7 +238,7 @@ class MirrorConfiguration:
         """Return one mirror.
 
         Raises:
-            ConfigurationError: It is not there, or its table has a mistake.
+            ConfigurationError: It does not exist, or its table has a mistake.
         """
         if name not in self.names or self.file is None:
             raise ConfigurationError(
@@ -248,9 +248,9 @@ class MirrorConfiguration:
             )
         table = ("mirror", name)
         if not NAME.fullmatch(name):
-            raise self.file.key_error(("mirror",), name, "is no name: use letters, digits, . _ -")
-        told = dict(_overridden(name))
-        own = {**without_conflicts(self._settings(table, MIRROR_KEYS), told), **told}
+            raise self.file.key_error(("mirror",), name, "is not a valid name: use letters, digits, . _ -")
+        overrides = dict(_overridden(name))
+        own = {**without_conflicts(self._settings(table, MIRROR_KEYS), overrides), **overrides}
         for key in ("source", "dest"):
             if key not in own:
                 raise self.file.key_error(table, key, "is missing")
@@ -262,7 +262,7 @@ class MirrorConfiguration:
 
     @cached_property
     def _folders(self) -> Mapping[str, Path]:
-        """The folders of the mirrors, as far as their tables tell."""
+        """The folders of the mirrors, as far as their tables are valid."""
         assert self.file is not None
         found = {}
         for name in self.names:
@@ -291,18 +291,18 @@ class MirrorConfiguration:
             auth = settings.get(key)
             if auth is not None and auth.value not in self._table("auth"):
                 raise self.file.key_error(
-                    table, key, f"names [auth.{auth.value}], which is not there"
+                    table, key, f"names [auth.{auth.value}], which does not exist"
                 )
         if "set" in settings and "all_sets" in settings and settings["all_sets"].value:
-            raise self.file.key_error(table, "all_sets", "and `set`: choose one")
+            raise self.file.key_error(table, "all_sets", "excludes `set`: choose one")
         if "every" in settings and "cron" in settings:
-            raise self.file.key_error(table, "cron", "and `every`: choose one")
+            raise self.file.key_error(table, "cron", "excludes `every`: choose one")
 
     def folder(self, place: str) -> Path:
-        """Return the folder of a mirror that is named, or that is a folder itself.
+        """Return the folder of a mirror, from its name or its folder.
 
         Raises:
-            ConfigurationError: The mirror's table has a mistake, or the place is a file.
+            ConfigurationError: The mirror's table has a mistake, or the path is a file.
         """
         if place in self.names:
             return self.mirror(place).dest
@@ -313,24 +313,24 @@ class MirrorConfiguration:
         return locate_mirror(place, None)[0]
 
     def network(self, place: str, way: Mapping[str, Any]) -> "Network":
-        """Return how the Source of a mirror is asked, its secrets included.
+        """Return the network settings for the Source of a mirror, with its secrets.
 
         Args:
             place: The mirror's name or folder.
-            way: The options of ``options.WAY`` that were given.
+            way: The options of ``options.CONNECTION`` that were given.
 
         Raises:
-            ConfigurationError: The mirror's table has a mistake, or a secret cannot be had.
+            ConfigurationError: The mirror's table has a mistake, or a secret cannot be read.
         """
         settings = self.mirror(place).settings if place in self.names else self.defaults
         values = merge_connection(settings, way)
         return self.network_from(values, str(values.get("source", "")))
 
     def network_from(self, values: Mapping[str, Any], source: str) -> "Network":
-        """Return how a Source is asked by the values of options, its secrets included.
+        """Return the network settings from the values of options, with their secrets.
 
         Raises:
-            ConfigurationError: A secret cannot be had.
+            ConfigurationError: A secret cannot be read.
         """
         found = network_of(values, self.credentials(values.get("auth") or "", source))
         name = values.get("proxy_auth") or ""
@@ -345,7 +345,7 @@ class MirrorConfiguration:
 
         Raises:
             ConfigurationError: There is no such table, it has a mistake, or the secret cannot be
-                had.
+                read.
         """
         if not name:
             return ()
@@ -366,7 +366,7 @@ class MirrorConfiguration:
         return self._table("auth", name)
 
     def no_mirrors(self) -> ConfigurationError:
-        """Return the error that says that no mirror is configured."""
+        """Return the error that no mirror is configured."""
         return no_mirrors_error(self.file, self._searched_files())
 
     def _searched_files(self) -> tuple[tuple[str, str], ...]:
@@ -377,7 +377,7 @@ class MirrorConfiguration:
         )
 
     def problems(self) -> Iterator[ConfigurationError]:
-        """Yield every mistake in the tables of mirrors and secrets; no secret is asked for."""
+        """Yield every mistake in the tables of mirrors and secrets; no secret is read."""
         if self.file is None:
             return
         from resourcesync.wiring.credentials import check_credentials  # noqa: PLC0415 - as above
@@ -388,7 +388,7 @@ class MirrorConfiguration:
             try:
                 if not found:
                     self.mirror(name)
-                elif name in self._folders:  # a table with a mistake has its folder all the same
+                elif name in self._folders:  # a table with a mistake may still have a folder
                     folders = self._folders
                     check_no_overlap(self.file, name, folders[name], folders)
             except ConfigurationError as error:
@@ -401,7 +401,7 @@ class MirrorConfiguration:
 
 
 def warnings_of(file: ConfigFile) -> Iterator[Mapping[str, object]]:
-    """Yield what is no mistake, but keeps mirrors from being pulled in this environment."""
+    """Yield a warning for each secret that is missing in this environment."""
     from resourcesync.wiring.credentials import missing_secrets  # noqa: PLC0415 - help stays quick
 
     for name, table in file.table("auth").items():
@@ -410,7 +410,7 @@ def warnings_of(file: ConfigFile) -> Iterator[Mapping[str, object]]:
 
 
 def is_file(place: str) -> bool:
-    """Whether a path leads to a file; one that cannot be looked at leads to none."""
+    """True if a path is a file; False if it cannot be read."""
     try:
         return Path(place).is_file()
     except (OSError, ValueError):
@@ -418,13 +418,13 @@ def is_file(place: str) -> bool:
 
 
 def load(named: Path | None) -> MirrorConfiguration:
-    """Read the configuration that counts here.
+    """Read the configuration file.
 
     Args:
-        named: The file that the operator named.
+        named: The file that the operator named; ``None`` searches for one.
 
     Raises:
-        ConfigurationError: It cannot be used.
+        ConfigurationError: The file cannot be used.
     """
     configuration = MirrorConfiguration(files.find(named))
     context = click.get_current_context(silent=True)
@@ -436,7 +436,7 @@ def load(named: Path | None) -> MirrorConfiguration:
 
 
 def network_of(values: Mapping[str, Any], credentials: "tuple[Credentials, ...]" = ()) -> "Network":
-    """Return how a Source is asked, from the values of options."""
+    """Return the network settings from the values of options."""
     from resourcesync.wiring.mirrors import Network  # noqa: PLC0415 - help stays quick
 
     return Network(
@@ -457,7 +457,7 @@ def network_of(values: Mapping[str, Any], credentials: "tuple[Credentials, ...]"
 
 
 def global_mistakes(file: ConfigFile) -> Iterator[ConfigurationError]:
-    """Yield what is wrong for all mirrors: then none of them can be understood."""
+    """Yield the mistakes in the shared tables: with one, no mirror can be read."""
     for key in file.tables:
         if key not in TABLES:
             yield file.unknown_key_error((), key, TABLES)
@@ -477,8 +477,8 @@ def _overridden(mirror: str, only: str = "") -> Iterator[tuple[str, Setting]]:
             continue
         if key not in MIRROR_KEYS:
             raise ConfigurationError(
-                f"{variable} sets no key of a mirror: `{key}` is unknown",
-                hint="see the keys of a mirror: resourcesync config show --origin",
+                f"{variable}: a mirror has no key `{key}`",
+                hint="the keys of a mirror: resourcesync config show --origin",
             )
         option = MIRROR_KEYS[key]
         written: object = text

@@ -1,4 +1,4 @@
-"""What the configuration file says of Sources, in the terms of the options of ``publish``."""
+"""The Sources of the configuration file: their settings, in the options of ``publish``."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -21,9 +21,9 @@ class ConfiguredSource:
     """One table ``[source.NAME]``.
 
     Attributes:
-        name: Its name.
+        name: The Source's name.
         path: The tree, a catalogue after ``CATALOGUE``, or the address of another system.
-        settings: All of its keys; folders are whole, or stand from the current folder.
+        settings: All keys; folders are absolute, or relative to the current folder.
     """
 
     name: str
@@ -32,13 +32,13 @@ class ConfiguredSource:
 
 
 class ConfiguredSources:
-    """The Sources of a configuration file; none, when there is no file.
+    """The Sources of a configuration file; empty without a file.
 
     Args:
         file: The file.
 
     Raises:
-        ConfigurationError: ``source`` is no table.
+        ConfigurationError: ``source`` is not a table.
     """
 
     def __init__(self, file: ConfigFile | None) -> None:
@@ -49,7 +49,7 @@ class ConfiguredSources:
         """Return one Source.
 
         Raises:
-            ConfigurationError: It is not there, or its table has a mistake.
+            ConfigurationError: It does not exist, or its table has a mistake.
         """
         file, table = self._file, ("source", name)
         if file is None or name not in self.names:
@@ -62,10 +62,10 @@ class ConfiguredSources:
             raise file.key_error(table, "path", "is missing")
         path = _path_of(file, table, settings["path"])
         for key in {"out", "state", "versions_in"} & settings.keys():
-            told = settings[key]
-            if key == "out" and "://" in str(told.value):
+            setting = settings[key]
+            if key == "out" and "://" in str(setting.value):
                 continue
-            settings[key] = replace(told, value=_folder_of(file, table, key, told))
+            settings[key] = replace(setting, value=_folder_of(file, table, key, setting))
         return ConfiguredSource(name=name, path=path, settings=settings)
 
     def problems(self) -> Iterator[ConfigurationError]:
@@ -83,19 +83,19 @@ class ConfiguredSources:
 
 
 def _path_of(file: ConfigFile, table: tuple[str, ...], setting: Setting) -> str:
-    """Return what is published; a path stands from the folder of the file if it is not whole."""
+    """Return the Source's path or address; a relative path starts at the folder of the file."""
     named = str(setting.value)
     for scheme in (CATALOGUE, TABLES):
         if named.startswith(scheme):
-            there = configured_mirrors.configured_folder(
+            folder = configured_mirrors.configured_folder(
                 file, table, named.removeprefix(scheme), "path"
             )
-            return f"{scheme}{there}"
+            return f"{scheme}{folder}"
     if publish_inputs.is_originals_address(named) or publish_inputs.is_external(named):
         return named
     return str(_folder_of(file, table, "path", setting))
 
 
 def _folder_of(file: ConfigFile, table: tuple[str, ...], key: str, setting: Setting) -> Path:
-    """Return the folder that a key names, from the folder of the file if it is no whole path."""
+    """Return the folder of a key; a relative path starts at the folder of the file."""
     return configured_mirrors.configured_folder(file, table, str(setting.value), key)

@@ -27,10 +27,10 @@ DIALECTS: Final = (
     "atom-entries",
     "native",
 )
-"""What can be written."""
+"""Names of the dialects that can be written."""
 _INFERRED_FROM: Final = {
-    "datetime": "from lastmod, which before 1.1 was the time of the change",
-    "lastmod": "from the time of the change, or of the document, that is listed",
+    "datetime": "from lastmod, which was the time of the change before 1.1",
+    "lastmod": "from the listed time of the change or of the document",
 }
 
 
@@ -41,12 +41,12 @@ _INFERRED_FROM: Final = {
     type=click.Choice(DIALECTS),
     required=True,
     metavar="DIALECT",
-    help=f"What to write: {', '.join(DIALECTS)}.",
+    help=f"The version to write: {', '.join(DIALECTS)}.",
 )
 @option(
     "--out",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Write to this file, replaced at once; else to standard output.",
+    help="Write to this file, replaced in one step; without it, to standard output.",
 )
 @option(
     "--lastmod",
@@ -56,27 +56,27 @@ _INFERRED_FROM: Final = {
 @option(
     "--strict",
     is_flag=True,
-    help="Refuse a document that breaks a rule of version 1.1, instead of forgiving it.",
+    help="Refuse a document that breaks a rule of version 1.1, instead of tolerating it.",
 )
 @option(
     "--leave-out",
     is_flag=True,
-    help="Leave out entries that cannot be used, and end with 3; else nothing is written then.",
+    help="Leave out entries that cannot be used (exit 3); without it, nothing is written then.",
 )
 @options.output_options
 def command(output: OutputOptions, **values: Any) -> Job:
     """Write a document in another version of the format.
 
-    FILE is a document of any version, of a plain sitemap, or of one of the forms that were given
-    up: two of Atom, and a native one; gzip is unpacked. What the new version cannot say is left
-    out, what it asks for is inferred, and both are named on standard error. Nothing is written
-    unless all of the document can be.
+    FILE is a document of any version, a plain sitemap, or one of the abandoned draft formats (two
+    of Atom, one native); gzip is unpacked. Values that the new version does not have are left out,
+    and required values are inferred; both are listed on standard error. Nothing is written unless
+    the whole document can be converted.
 
     \b
     resourcesync convert changelist.xml --to 1.0 --out changelist-1.0.xml
     """  # noqa: D301 - click's mark for lines that are not to be filled
     if output.json and values["out"] is None:
-        raise click.UsageError("--json needs --out: standard output is the document's")
+        raise click.UsageError("--json needs --out: the document goes to standard output")
     if values["lastmod"] and values["to"] != "1.1":
         raise click.UsageError("--lastmod is for --to 1.1; older versions always have it")
 
@@ -106,7 +106,7 @@ def _convert(values: dict[str, Any], screen: Screen) -> CommandOutcome:
         )
         clock = machine.system_clock()
         done = document_conversion.convert(values["file"], out, manner, clock=clock)
-    except OSError as error:  # of standard output alone: the wiring's own errors are ours
+    except OSError as error:  # only of standard output: the wiring raises our own errors
         raise OutputLostError(error) from error
     for code, text in _warnings(done, to):
         screen.report("warning", {"code": code, "message": text})
@@ -132,7 +132,7 @@ def _convert(values: dict[str, Any], screen: Screen) -> CommandOutcome:
 
 
 def _warnings(done: "Converted", to: str) -> Iterator[tuple[str, str]]:
-    """Yield what the reader of the new document should know, as codes and sentences."""
+    """Yield the code and the sentence of each warning about the new document."""
     for forgiven in done.tolerated:
         place = f"line {forgiven.line}: " if forgiven.line else ""
         rule = f" ({forgiven.rule})" if forgiven.rule else ""
@@ -146,12 +146,12 @@ def _warnings(done: "Converted", to: str) -> Iterator[tuple[str, str]]:
     phrase = conversion.header.phrase
     if conversion.left_out_of_header:
         names = ", ".join(sorted(conversion.left_out_of_header))
-        yield "left-out", f"{to} does not say of the {phrase}: {names}"
+        yield "left-out", f"{to} has no place in the {phrase} for: {names}"
     for name, count in sorted(conversion.left_out_of_entries.items()):
         entries = "1 entry" if count == 1 else f"{count:,} entries"
-        yield "left-out", f"{to} does not say of {entries}: {name}"
+        yield "left-out", f"{to} has no place for {name} of {entries}"
     for name, count in sorted(conversion.inferred.items()):
         entries = "1 entry" if count == 1 else f"{count:,} entries"
         yield "inferred", f"{name} of {entries} is inferred {_INFERRED_FROM[name]}"
     for text in conversion.added:
-        yield "added", f"{to} asks for what the {phrase} does not say; {text}"
+        yield "added", f"{to} requires a value that the {phrase} does not have; {text}"

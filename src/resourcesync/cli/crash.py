@@ -1,4 +1,4 @@
-"""Crash reports: what we need to mend our own fault, and no secret."""
+"""Crash reports: the details of a bug, without secrets."""
 
 import os
 import platform
@@ -16,11 +16,11 @@ from resourcesync.wiring.machine import new_run_id, system_clock
 
 
 def write_crash_report(error: Exception, arguments: Sequence[str]) -> Problem:
-    """Write down an unexpected error; return what to tell the operator.
+    """Write a report of an unexpected error; return the problem to show.
 
-    The report goes to the user's state folder, or to the temporary folder where that cannot be
-    written; nobody else may read it. Values of ``--header`` and ``--with`` are left out, and the
-    user information and queries of addresses, wherever they stand.
+    The report goes to the user's state folder, or to the temporary folder if that is not writable;
+    only the user may read it. Values of ``--header`` and ``--with`` are left out, and the user
+    information and queries of all addresses.
     """
     evidence = [("error", _message(error, secret_strings(arguments))[:400])]
     try:
@@ -29,7 +29,7 @@ def write_crash_report(error: Exception, arguments: Sequence[str]) -> Problem:
         evidence.append(("report", f"could not be written: {failure.strerror}"))
     return Problem(
         code="bug",
-        message="this is a fault of resourcesync, not of you or the Source",
+        message="this is a bug in resourcesync, not a mistake of yours or of the Source",
         evidence=tuple(evidence),
         hint="please send the report to the project; RESOURCESYNC_DEBUG=1 shows it here",
         exit=ExitCode.BUG,
@@ -52,7 +52,7 @@ def _report_text(error: Exception, arguments: Sequence[str]) -> str:
 
 
 def _error_chain(error: BaseException) -> list[BaseException]:
-    """Return an error and those that led to it, the first of them first."""
+    """Return an error and its causes, the first cause first."""
     chain, seen = [error], {id(error)}
     for exception in chain:
         group = exception.exceptions if isinstance(exception, BaseExceptionGroup) else ()
@@ -64,7 +64,7 @@ def _error_chain(error: BaseException) -> list[BaseException]:
 
 
 def _format_error(error: BaseException, words: Iterable[str]) -> str:
-    """Return where an error was raised and what it says, without secrets."""
+    """Return the traceback and the message of an error, without secrets."""
     frames = [
         traceback.FrameSummary(
             summary.filename, summary.lineno, summary.name, line=without_queries(summary.line or "")
@@ -77,7 +77,7 @@ def _format_error(error: BaseException, words: Iterable[str]) -> str:
 
 
 def _message(error: BaseException, words: Iterable[str]) -> str:
-    """Return the type of an error and what it says, without secrets."""
+    """Return the type and the message of an error, without secrets."""
     kind, colon, text = "".join(traceback.format_exception_only(error)).rstrip().partition(": ")
     text = without_queries(text)
     for word in words:

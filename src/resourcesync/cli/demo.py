@@ -1,4 +1,4 @@
-"""``resourcesync demo``: the whole of it on this machine, with real files, and proven."""
+"""``resourcesync demo``: publish, mirror, change and audit real files on this machine."""
 
 import os
 import shutil
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _SKIPPED: Final = frozenset({"__pycache__", "site-packages", "dist-packages"})
 _TOUCHED: Final = 5
-"""Files that are updated, and files that are deleted, at most."""
+"""Most files that are updated, and most files that are deleted."""
 _NEW: Final = {
     "resourcesync-demo/new.txt": b"a new file in a new folder\n",
     "resourcesync-demo/a blank, an ampersand & p\u0159\u00edpona.html": b"<p>new</p>\n",
@@ -45,7 +45,7 @@ _NEW: Final = {
     "--keep",
     metavar="DIR",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Work in this new folder and leave tree and mirror there.",
+    help="Work in this new folder, and leave the tree and the mirror there.",
 )
 @options.output_options
 def command(output: OutputOptions, source: Path | None, keep: Path | None) -> Job:
@@ -53,8 +53,8 @@ def command(output: OutputOptions, source: Path | None, keep: Path | None) -> Jo
 
     DIR is copied first, and never changed; by default it is Python's own standard library. The
     copy is published, served on a free port of 127.0.0.1, pulled into a mirror, changed, published
-    and pulled again, audited, and at last compared with the mirror byte for byte. Exit 0 means
-    that they are equal. Nothing is left behind.
+    and pulled again, audited, and compared with the mirror byte for byte. Exit 0 means that both
+    are equal. All files of the demo are removed at the end.
     """
 
     def work(screen: Screen) -> CommandOutcome:
@@ -75,7 +75,7 @@ def _render(event: str, fields: Mapping[str, object]) -> Iterator[TextLine]:
 
 @contextmanager
 def _folder(keep: Path | None) -> Iterator[Path]:
-    """Make the folder that all happens in; take it away again, whatever happens meanwhile."""
+    """Create the folder of the demo; remove it at the end, also after an error."""
     if keep is not None:
         if keep.exists() and any(keep.iterdir()):
             raise ConfigurationError(f"{keep} is not empty", hint="name a new folder to --keep")
@@ -87,7 +87,7 @@ def _folder(keep: Path | None) -> Iterator[Path]:
     name = f"resourcesync-demo-{machine.new_run_id(machine.system_clock())}"
     folder = Path(tempfile.gettempdir()) / name
     try:
-        # Made inside, so that no signal comes between making it and promising to remove it.
+        # Made inside the try block, so that a signal after it still removes the folder.
         folder.mkdir(mode=0o700)
         yield folder
     finally:
@@ -98,7 +98,7 @@ def _remove(folder: Path) -> None:
     try:
         shutil.rmtree(folder, ignore_errors=True)
     finally:
-        # A signal may have cut the removal short; a second one is not raised meanwhile.
+        # A signal may have interrupted the removal; a second signal is not raised.
         shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -112,9 +112,9 @@ class _Demo:
     """One demonstration.
 
     Args:
-        screen: Where it is told.
+        screen: Shows the steps.
         folder: An empty folder to work in.
-        kept: Whether the folder stays.
+        kept: True if the folder is left at the end.
     """
 
     def __init__(self, screen: Screen, folder: Path, *, kept: bool) -> None:
@@ -128,7 +128,7 @@ class _Demo:
         self._began = self._clock.monotonic()
 
     def run(self, source: Path) -> CommandOutcome:
-        """Show it all; return how it ended."""
+        """Run all steps; return the outcome."""
         from resourcesync.wiring import comparisons, serving  # noqa: PLC0415 - help stays quick
 
         self._copy(source)
@@ -146,7 +146,7 @@ class _Demo:
         self._step(
             "compared",
             f"{equal} equal byte for byte, {formatting.size(found.bytes)}, "
-            f"{formatting.count(found.surplus)} too many in the mirror",
+            f"{formatting.count(found.surplus)} surplus in the mirror",
             equal=found.equal,
             files=found.files,
             surplus=found.surplus,
@@ -162,7 +162,7 @@ class _Demo:
         left = (
             f"tree and mirror are in {self._tree.parent}"
             if self._keeps_files
-            else "nothing is left"
+            else "all files of the demo were removed"
         )
         said = "the mirror equals the tree" if is_good else "the mirror does not equal the tree"
         label = "In sync" if is_good else "Not in sync"
@@ -182,7 +182,7 @@ class _Demo:
         except OSError as error:
             raise StorageError(
                 f"cannot copy {source}: {error.strerror}",
-                hint="mend its permissions, or name another folder",
+                hint="correct its permissions, or name another folder",
             ) from error
         if not copied.files:
             raise ConfigurationError(
@@ -275,23 +275,23 @@ def _changes(created: int, updated: int, deleted: int) -> str:
 
 
 def _copy_tree(source: Path, target: Path) -> _CopiedFiles:
-    """Copy the regular files of a folder; links and what was compiled or installed are left out."""
+    """Copy the regular files of a folder, without links, compiled and installed files."""
     files = size = 0
     for folder, folders, names in os.walk(source):
         folders[:] = sorted(set(folders) - _SKIPPED)
-        there = target / Path(folder).relative_to(source)
-        there.mkdir(parents=True, exist_ok=True)
+        copied_folder = target / Path(folder).relative_to(source)
+        copied_folder.mkdir(parents=True, exist_ok=True)
         for name in names:
             original = Path(folder) / name
             if original.is_file() and not original.is_symlink():
-                shutil.copy2(original, there / name)
+                shutil.copy2(original, copied_folder / name)
                 files += 1
                 size += original.stat().st_size
     return _CopiedFiles(files, size)
 
 
 def _change_tree(tree: Path) -> tuple[int, int, int]:
-    """Create, update and delete some files; return how many of each."""
+    """Create, update and delete some files; return the number of each."""
     present = sorted(
         path
         for path in tree.rglob("*")

@@ -1,4 +1,4 @@
-"""``resourcesync diff``: compare what two Sources, lists or mirrors say they hold."""
+"""``resourcesync diff``: compare the resources of two Sources, lists or mirrors."""
 
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
@@ -25,14 +25,13 @@ SHOWN_FINDINGS: Final = 1000
 @source_options
 @options.output_options
 def command(output: OutputOptions, asking: SourceAccess, **values: Any) -> Job:
-    """Compare what two Sources, lists or mirrors say they hold.
+    """Compare the resources of two Sources, lists or mirrors.
 
     A and B are each the address of a Source or of a list, a file or folder of documents, or a
-    mirror. Of a Source the Resource List counts, with the changes since. Resources are compared by
-    URI: by their hash, else by length and lastmod; nothing of them is fetched.
-    Symbols, as those of audit and pull with A for the mirror: + only in B (missing in A), - only
-    in A (extra there), * different, ? not proven by a hash.
-    Exit 0 when both say the same, 1 when not.
+    mirror. A Source is read from its Resource List and the changes since then. Resources with the
+    same URI are compared by hash, or without one by length and lastmod; no resource is fetched.
+    Symbols: + only in B, - only in A, * different, ? not verifiable by a hash.
+    Exit 0 when both are the same, 1 when not.
 
     \b
     resourcesync diff ./museum https://museum.example
@@ -62,24 +61,24 @@ def _diff(a: str, b: str, asking: SourceAccess, screen: Screen) -> CommandOutcom
     began = clock.monotonic()
     network = asking.network(a if "://" in a else b)
     with comparisons.open_comparison(a, b, network=network, clock=clock) as comparison:
-        for name, target, telling in (("a", a, comparison.a), ("b", b, comparison.b)):
-            screen.report("account", {"name": name, "target": target, **_side_fields(telling)})
+        for name, target, listing in (("a", a, comparison.a), ("b", b, comparison.b)):
+            screen.report("account", {"name": name, "target": target, **_side_fields(listing)})
         for found in comparison.findings():
             fields = {"kind": found.sign.value, "uri": found.uri, "reason": found.reason}
             screen.report("finding", fields)
     return _conclude(comparison, clock.monotonic() - began)
 
 
-def _side_fields(telling: "ListingSummary") -> dict[str, object]:
+def _side_fields(listing: "ListingSummary") -> dict[str, object]:
     from resourcesync.model.timestamps import from_microseconds  # noqa: PLC0415 - help stays quick
 
     return {
-        "documents": telling.documents,
-        "at": None if telling.at is None else from_microseconds(telling.at),
-        "entries": telling.entries,
-        "changes": telling.changes,
-        "refused": telling.refused,
-        "gap": telling.gap,
+        "documents": listing.documents,
+        "at": None if listing.at is None else from_microseconds(listing.at),
+        "entries": listing.entries,
+        "changes": listing.changes,
+        "refused": listing.refused,
+        "gap": listing.gap,
     }
 
 
@@ -113,7 +112,7 @@ def _conclude(found: "ResourceComparison", seconds: float) -> CommandOutcome:
 
 
 class DiffRenderer:
-    """Turns the events of a comparison into lines."""
+    """A renderer of the events of a comparison as lines."""
 
     def __init__(self) -> None:
         self._findings = 0

@@ -1,4 +1,4 @@
-"""``resourcesync doctor``: look at this machine, a mirror or a Source, and say what to mend."""
+"""``resourcesync doctor``: check this machine, a mirror or a Source for problems."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -28,12 +28,12 @@ _LEVELS: Final = {"ok": formatting.NORMAL, "warning": QUIET, "problem": QUIET}
 @options.CONFIG
 @options.output_options
 def command(output: OutputOptions, target: str | None, **values: Any) -> Job:
-    """Look at this machine, and at a mirror or a Source, for what keeps pulls from going well.
+    """Check this machine, and a mirror or a Source, for problems that disturb pulls.
 
-    MIRROR is a mirror's folder or one where a mirror is to be, or a name in the configuration
-    file; its Source is looked at too. SOURCE is an address. Versions, clock, room, descriptors,
-    configuration; names, memory, lock and temporary files of a mirror; certificate, time and
-    robots.txt of a Source. Exit 0 when nothing must be mended, 1 otherwise.
+    MIRROR is the folder of a mirror or of a future mirror, or a name in the configuration file;
+    its Source is checked too. SOURCE is an address. What is checked: versions, clock, free space,
+    file descriptors and configuration; file names, state, lock and temporary files of a mirror;
+    certificate, time and robots.txt of a Source. Exit 0 without problems, 1 otherwise.
     """
     named: Path | None = values.pop("config")
     way = options.pop_connection(values)
@@ -48,7 +48,7 @@ def command(output: OutputOptions, target: str | None, **values: Any) -> Job:
                     "check": verdict.check,
                     "level": verdict.level,
                     "text": verdict.text,
-                    "next": verdict.next_attempt,
+                    "next": verdict.next_step,
                 },
             )
         return _outcome(verdicts)
@@ -69,25 +69,25 @@ def _verdicts(
     )
 
     clock = machine.system_clock()
-    asked, told = _DoctorTarget(network=configured_mirrors.network_of(way)), None
+    subject, mistake = _DoctorTarget(network=configured_mirrors.network_of(way)), None
     try:
-        asked = _resolve_target(target, configured_mirrors.load(named), way)
+        subject = _resolve_target(target, configured_mirrors.load(named), way)
     except ConfigurationError as error:
-        told = error
-    mistakes, warnings, path = _configuration(named, told)
+        mistake = error
+    mistakes, warnings, path = _configuration(named, mistake)
     found = inspection.inspect_machine(
-        clock, asked.network, config_file=path, mistakes=mistakes, warnings=warnings
+        clock, subject.network, config_file=path, mistakes=mistakes, warnings=warnings
     )
     yield from check_machine(found)
-    address = asked.address
-    if asked.known_names:
-        yield _unknown_target(target or "", asked.known_names)
-    if asked.folder is not None:
-        place = inspection.inspect_folder(asked.folder, clock)
+    address = subject.address
+    if subject.known_names:
+        yield _unknown_target(target or "", subject.known_names)
+    if subject.folder is not None:
+        place = inspection.inspect_folder(subject.folder, clock)
         yield from check_folder(place)
         address = address or place.source
-    if address and told is None and not found.ca_fault:
-        yield from check_source(inspection.inspect_source(address, asked.network, clock))
+    if address and mistake is None and not found.ca_fault:
+        yield from check_source(inspection.inspect_source(address, subject.network, clock))
 
 
 def _unknown_target(target: str, known: tuple[str, ...]) -> "CheckResult":
@@ -96,17 +96,20 @@ def _unknown_target(target: str, known: tuple[str, ...]) -> "CheckResult":
     return CheckResult(
         "name",
         "problem",
-        f"no mirror of the configuration is called {target}, and there is no such folder",
-        f"name one of {', '.join(known)[:500]}; a folder that is to be: ./{target}",
+        f"the configuration has no mirror {target}, and there is no such folder",
+        f"name one of {', '.join(known)[:500]}; for a future folder: ./{target}",
     )
 
 
 class _DoctorTarget(NamedTuple):
-    """What is looked at besides the machine: a folder, an address, or a folder and its Source.
+    """The subject besides the machine: a folder, an address, or a folder and its Source.
 
     Attributes:
-        known: The names of the configuration, where the target is a name that it does not have,
-            and no folder either; it is mistyped then.
+        network: The network settings for the Source.
+        folder: The mirror's folder.
+        address: The Source's address; empty for none.
+        known_names: The names in the configuration, if the target is neither one of them nor a
+            folder, and so was probably mistyped.
     """
 
     network: "Network"
@@ -118,7 +121,7 @@ class _DoctorTarget(NamedTuple):
 def _resolve_target(
     target: str | None, configuration: MirrorConfiguration, way: Mapping[str, Any]
 ) -> _DoctorTarget:
-    """Return what a target means; no secret is asked for."""
+    """Return the subject that a target means; no secret is read."""
     settings = configuration.defaults
     folder, address = None, target or ""
     if target is not None and "://" not in target:
@@ -133,18 +136,18 @@ def _resolve_target(
 
 
 def _configuration(
-    named: Path | None, told: ConfigurationError | None
+    named: Path | None, mistake: ConfigurationError | None
 ) -> tuple[tuple[str, ...], tuple[str, ...], str]:
-    """Return what is wrong in the configuration file, what is doubtful, and where it is."""
+    """Return the mistakes in the configuration file, its warnings, and its path."""
     try:
         file = files.find(named)
     except ConfigurationError as error:
         return (error.message,), (), "its file"
     if file is None:
-        return ((told.message,), (), "the command") if told else ((), (), "")
+        return ((mistake.message,), (), "the command") if mistake else ((), (), "")
     mistakes = [error.message for error in mistakes_of(file)]
-    if told is not None and told.message not in mistakes:
-        mistakes.append(told.message)
+    if mistake is not None and mistake.message not in mistakes:
+        mistakes.append(mistake.message)
     warnings = () if mistakes else configured_mirrors.warnings_of(file)
     return tuple(mistakes), tuple(str(warning["message"]) for warning in warnings), str(file.path)
 
@@ -161,7 +164,7 @@ def _outcome(verdicts: "list[CheckResult]") -> CommandOutcome:
     levels = [verdict.level for verdict in verdicts]
     problems, warnings = levels.count("problem"), levels.count("warning")
     counts = f"{formatting.counted(problems, 'problem')}, {formatting.counted(warnings, 'warning')}"
-    line = TextLine(f"{counts}, {formatting.counted(len(verdicts), 'check')}", "Looked", QUIET)
+    line = TextLine(f"{counts}, {formatting.counted(len(verdicts), 'check')}", "Checked", QUIET)
     code = ExitCode.FINDINGS if problems else ExitCode.OK
     fields = {"problems": problems, "warnings": warnings, "checks": len(verdicts)}
     return CommandOutcome(exit=code, closing=(line,), fields=fields)

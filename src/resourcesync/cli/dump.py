@@ -1,4 +1,4 @@
-"""``resourcesync dump``: packages of the resources, for those who begin or are behind."""
+"""``resourcesync dump``: packages of resources, for Destinations that start or are behind."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,23 +20,23 @@ if TYPE_CHECKING:
 @option(
     "--changes/--no-changes",
     default=False,
-    help="Also add what has changed since the last time to a Change Dump.",
+    help="Also add the changes since the last run to a Change Dump.",
 )
 @option(
     "--resources/--no-resources",
     default=True,
-    help="Bring the Resource Dump in step: only what changed is packed again.",
+    help="Update the Resource Dump: only changed files are packed again.",
 )
 @option(
-    "--max-package", type=options.SIZE, help="Most bytes of content in one package; 256M at first."
+    "--max-package", type=options.SIZE, help="Most bytes of content in one package; default: 256M."
 )
 @options.output_options
 def command(output: OutputOptions, **values: Any) -> Job:
     """Pack the files of a tree into dumps, and publish them.
 
-    This does what `publish` does, and packs. A package is a ZIP with a manifest, and never
-    changes: the next run packs only what is new. Destinations that know dumps make one request
-    for thousands of small files.
+    This command does what `publish` does, and also makes packages. A package is a ZIP with a
+    manifest, and never changes: the next run packs only new files. Destinations that support dumps
+    need one request for thousands of small files.
     """
     tree: Path = values["tree"]
     if not (values["resources"] or values["changes"]):
@@ -59,16 +59,16 @@ def command(output: OutputOptions, **values: Any) -> Job:
 def _dump(tree: Path, values: dict[str, Any], screen: Screen) -> CommandOutcome:
     from resourcesync.wiring import dump_publication, machine, publishing  # noqa: PLC0415 - help stays quick
 
-    asked = publishing.PublishRequest(
+    request = publishing.PublishRequest(
         dumps=dump_publication.DumpRequest(resources=values["resources"], changes=values["changes"])
     )
     chosen = {name: values[name] for name in ("url", "max_package") if values[name]}
     clock = machine.system_clock()
     started = clock.monotonic()
-    done = publishing.publish_tree(tree, chosen, clock=clock, asked=asked)
+    done = publishing.publish_tree(tree, chosen, clock=clock, asked=request)
     render_publish.report(done, screen)
     outcome = render_publish.conclude(done, tree, clock.monotonic() - started)
-    assert done.dumped is not None, "a dump was asked for"
+    assert done.dumped is not None, "a dump was requested"
     for packed in done.dumped.packages:
         screen.report(
             "package", {"name": packed.name, "entries": packed.entries, "bytes": packed.length}
@@ -86,15 +86,15 @@ def _lost_versions(count: int) -> dict[str, object]:
     changes = formatting.counted(count, "change")
     return {
         "code": "versions-gone",
-        "message": f"{changes} cannot be packed: the bytes of these versions are gone",
+        "message": f"{changes} cannot be packed: the bytes of these versions no longer exist",
         "evidence": (("kept", "all later changes: the Change Dump begins with them"),),
-        "hint": "from now on what changes is kept until it is packed",
+        "hint": "from now on, changed versions are stored until they are packed",
     }
 
 
 def _packed_line(dumped: "DumpOutcome") -> TextLine:
     if not dumped.packages:
-        text = f"nothing new; {formatting.counted(dumped.reused, 'package')} as before"
+        text = f"nothing new; {formatting.counted(dumped.reused, 'package')} unchanged"
         return TextLine(text, "Packed", QUIET)
     entries = sum(package.entries for package in dumped.packages)
     size = sum(package.length for package in dumped.packages)
@@ -102,8 +102,8 @@ def _packed_line(dumped: "DumpOutcome") -> TextLine:
         f"{entries:,} {'entry' if entries == 1 else 'entries'} in"
         f" {formatting.counted(len(dumped.packages), 'package')}, {formatting.size(size)}"
     )
-    kept = f"; {formatting.counted(dumped.reused, 'package')} as before" if dumped.reused else ""
-    return TextLine(text + kept, "Packed", QUIET)
+    rest = f"; {formatting.counted(dumped.reused, 'package')} unchanged" if dumped.reused else ""
+    return TextLine(text + rest, "Packed", QUIET)
 
 
 def _packed_fields(dumped: "DumpOutcome") -> dict[str, object]:

@@ -1,7 +1,7 @@
 """The JSON Schema of the lines that ``--json`` writes: one table of their kinds and fields.
 
-Within ``"v": 1`` fields may be added, never renamed, so the schema allows for more than it names.
-A field has the same type wherever it stands, but for those that an event gives another one.
+Within ``"v": 1`` fields may be added, never renamed, so the schema allows unknown fields.
+A field has the same type in every event, unless the event gives it another one.
 """
 
 from dataclasses import dataclass
@@ -78,9 +78,9 @@ class EventSpec:
     """One kind of line.
 
     Attributes:
-        meaning: What it says.
-        always: Its fields, each as ``name`` or ``name:type``; ``?`` after it allows null.
-        sometimes: Those that are left out where they mean nothing.
+        meaning: The meaning of the line.
+        always: The fields of each line, as ``name`` or ``name:type``; ``?`` after it allows null.
+        sometimes: The fields that are left out where they have no meaning.
     """
 
     meaning: str
@@ -122,16 +122,16 @@ EVENTS: Final = {
         ),
     ),
     "error": EventSpec(
-        meaning="What ended the run, or one of several.",
+        meaning="The error that ended the run, or one mirror of several.",
         always="code message place evidence hint exit:integer",
     ),
     "warning": EventSpec(
-        meaning="What is not as it should be, though the run goes on.",
+        meaning="A problem that does not end the run.",
         always="code message",
         sometimes="evidence hint mirror path uri",
     ),
     "source": EventSpec(
-        meaning="Where the Source's lists were found.",
+        meaning="The addresses of the Source's lists.",
         always="entry",
         sometimes=(
             "spec description? set? resource_list? change_list? resource_dump? change_dump? "
@@ -139,21 +139,21 @@ EVENTS: Final = {
         ),
     ),
     "scope": EventSpec(
-        meaning="Other filters hold than in the last pull; told before anything is fetched.",
+        meaning="The filters differ from those of the last pull; comes before anything is fetched.",
         always="before after",
         sometimes="mirror",
     ),
     "plan": EventSpec(
-        meaning="What is going to be done, or would be.",
+        meaning="The planned work; with dry_run, the work that a run would do.",
         always="mode same create update delete held held_of limit:text bytes unsized",
         sometimes="mirror",
     ),
     "trashed": EventSpec(
-        meaning="A file in the trash of a mirror, and when and why it went there.",
+        meaning="A file in the trash of a mirror, with the time and the reason of its deletion.",
         always="path uri bytes? time reason place",
     ),
     "item": EventSpec(
-        meaning="What became of one resource; with dry_run, what would.",
+        meaning="The result for one resource; with dry_run, the planned result.",
         always="status action uri path",
         sometimes=(
             "bytes? was_bytes?:integer hash verified fixity adopted local patched:any linked:any "
@@ -161,12 +161,12 @@ EVENTS: Final = {
         ),
     ),
     "progress": EventSpec(
-        meaning="How far it is, at most once a second.",
+        meaning="The progress of the run, at most once a second.",
         always="done total",
         sometimes="bytes_done bytes_total failed mirror",
     ),
     "mirror": EventSpec(
-        meaning="One of several mirrors: it begins, or its status.",
+        meaning="One of several mirrors: its pull begins, or its status.",
         always="mirror",
         sometimes=(
             "source state resources pending contradicting resting tried_again? refused held "
@@ -174,11 +174,11 @@ EVENTS: Final = {
             "last_run? outcome failed_run? failures set offered doubted:any"
         ),
     ),
-    "admin": EventSpec(meaning="Where operators can look while it runs.", always="uri"),
-    "watch": EventSpec(meaning="The mirrors that are watched from now on.", always="mirrors"),
+    "admin": EventSpec(meaning="The address of the operators' pages.", always="uri"),
+    "watch": EventSpec(meaning="The watched mirrors.", always="mirrors"),
     **{
         f"watch.{kind}": EventSpec(
-            meaning=f"{what} ended; tries: failures in a row, again: when it is due.",
+            meaning=f"{what} ended; tries: failures in a row, again: time of the next one.",
             always="time mirror exit:integer tries again?",
             sometimes=(
                 "state resources created updated deleted failed refused held requests bytes "
@@ -188,14 +188,14 @@ EVENTS: Final = {
         for kind, what in (
             ("pull", "A pull"),
             ("audit", "An audit"),
-            ("hand-on", "A program that was told of changes"),
+            ("hand-on", "A program that received changes"),
         )
     },
     "watch.subscription": EventSpec(
         meaning=(
-            "A subscription of a mirror stands otherwise than before (state: verified, pending, "
-            "refused or ending); taken, refused: its deliveries since the service began; refusals: "
-            "why, and how many came to a former callback (ended)."
+            "A subscription of a mirror changed its state (verified, pending, refused or ending); "
+            "taken, refused: its accepted and refused deliveries since the service started; "
+            "refusals: their reasons (ended: deliveries to a former callback)."
         ),
         always="time mirror topic hub state until? taken last? refused",
         sometimes="reason refusals was",
@@ -207,8 +207,8 @@ EVENTS: Final = {
     ),
     "finding": EventSpec(
         meaning=(
-            "One thing that an audit, an export or a comparison found (kind: + missing here, "
-            "* different, - extra here, ! failed, ? not proven), or that breaks a rule."
+            "A finding of an audit, an export or a comparison (kind: + missing, * different, "
+            "- extra, ! failed, ? not verifiable), or of the validator."
         ),
         always="uri",
         sometimes=(
@@ -222,11 +222,11 @@ EVENTS: Final = {
         sometimes="hash prev_hash",
     ),
     "verdict": EventSpec(
-        meaning="What doctor says of one thing: level is ok, warning or problem.",
+        meaning="The result of one check of doctor: level is ok, warning or problem.",
         always="check level text next",
     ),
     "setting": EventSpec(
-        meaning="One setting that is in force, and where it comes from.",
+        meaning="One effective setting, and its origin.",
         always="mirror key value origin",
     ),
     "file": EventSpec(meaning="A file that config prints.", always="name text"),
@@ -236,7 +236,7 @@ EVENTS: Final = {
         always="name target documents at? entries changes:count refused gap",
     ),
     "alone": EventSpec(
-        meaning="A document was judged without the others of its Source.",
+        meaning="A document was checked without the other documents of its Source.",
         always="uri others",
     ),
     "unopened": EventSpec(
@@ -244,7 +244,7 @@ EVENTS: Final = {
         always="uri packages is_local",
     ),
     "document": EventSpec(
-        meaning="A document of a Source: what it is and holds.",
+        meaning="A document of a Source: its kind and its content.",
         always="uri",
         sometimes=(
             "branches depth label found_by final_uri kind capability? is_index is_open dialect? "
@@ -262,12 +262,12 @@ EVENTS: Final = {
         ),
     ),
     "sum": EventSpec(
-        meaning="What the parts of an index hold together.",
+        meaning="The sum of the parts of an index.",
         always="uri branches parts listed entries refused bytes",
         sometimes="sized hashed unprovable media_types algorithms changes newest?",
     ),
     "plugin": EventSpec(
-        meaning="A plug-in that is installed.",
+        meaning="An installed plug-in.",
         always="group name value:text distribution version ours",
     ),
     "simulated": EventSpec(
@@ -281,23 +281,23 @@ EVENTS: Final = {
         sometimes="admin",
     ),
     "sample": EventSpec(
-        meaning="How many resources of a list were asked for.",
+        meaning="The number of resources of a list that were requested.",
         always="uri checked:count listed",
     ),
     "again": EventSpec(
-        meaning="How many Change Lists were read a second time.",
+        meaning="The number of Change Lists that were read a second time.",
         always="uri lists",
     ),
     "message": EventSpec(
-        meaning="A recorded message of a hub was judged: a `notification` or a `verification`.",
+        meaning="A recorded message of a hub was checked: a `notification` or a `verification`.",
         always="uri kind",
     ),
     "cut-short": EventSpec(
-        meaning="More documents are listed than were judged.",
+        meaning="More documents are listed than were checked.",
         always="uri documents:count all_read message",
     ),
     "unreached": EventSpec(
-        meaning="What could not be had, so it was not judged.",
+        meaning="A document or resource that could not be fetched, so it was not checked.",
         always="uri code message",
     ),
     "rule": EventSpec(
@@ -309,11 +309,11 @@ EVENTS: Final = {
         always="name uri capability entries bytes",
     ),
     "watching": EventSpec(
-        meaning="The tree is watched from now on.",
+        meaning="Watching of the tree begins.",
         always="tree",
     ),
     "published": EventSpec(
-        meaning="A watched tree was published; the documents come before it, as `written`.",
+        meaning="A watched tree was published; its documents come first, as `written`.",
         always="url first resources bytes hashed created updated deleted touched changing"
         " unreadable omitted versions patches written seconds",
     ),
@@ -322,7 +322,7 @@ EVENTS: Final = {
         always="place uri reason",
     ),
     "step": EventSpec(
-        meaning="A step of the demonstration; its other fields are those of what it did.",
+        meaning="A step of the demonstration; its other fields depend on the step.",
         always="step text",
     ),
 }
@@ -358,7 +358,7 @@ def _event_schema(name: str, event: EventSpec) -> Schema:
 
 
 def _field_schema(text: str) -> tuple[str, Schema]:
-    """Return the name and the schema of what the table says of a field."""
+    """Return the name and the schema of a field of the table."""
     name, _, kind = text.replace("?", "").partition(":")
     found: dict[str, Any] = dict(_TYPES[kind or _KIND_OF[name]])
     if "?" in text and "type" in found:

@@ -1,7 +1,7 @@
 """Exit codes: one table for every command.
 
-A rerun helps for 3, 4, 10, 130 and 143, later for 9, after a look for 7. Treat a code that is not
-in this table as a failure.
+A rerun helps for 3, 4, 10, 130 and 143; later for 9; after a decision of the operator for 7. Treat
+an unknown code as a failure.
 """
 
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ from resourcesync import errors
 
 @unique
 class ExitCode(IntEnum):
-    """How a command ended."""
+    """The result of a command."""
 
     OK = 0
     FINDINGS = 1
@@ -33,26 +33,26 @@ class ExitCode(IntEnum):
 
     @property
     def meaning(self) -> str:
-        """What the code says, in a sentence."""
+        """The meaning of the code, in a sentence."""
         return _MEANINGS[self]
 
 
 _MEANINGS: Final = {
-    ExitCode.OK: "did what was asked; for pull: the mirror is in sync",
-    ExitCode.FINDINGS: "ran to the end and the answer is no (audit, diff, validate, status)",
+    ExitCode.OK: "success; for pull: the mirror is in sync",
+    ExitCode.FINDINGS: "completed with findings (audit, diff, validate, status)",
     ExitCode.USAGE: "bad option or configuration; nothing was attempted",
-    ExitCode.PARTIAL: "ran to the end; some resources failed; the good ones are kept",
+    ExitCode.PARTIAL: "completed, but some resources failed; the others are in place",
     ExitCode.UNREACHABLE: "the Source does not answer now",
     ExitCode.UNUSABLE: "the Source answers but offers no usable list",
     ExitCode.REFUSED: "401, 403, robots.txt, TLS or policy",
-    ExitCode.STOPPED: "a safety limit tripped; nothing was deleted",
+    ExitCode.STOPPED: "a safety limit was reached; nothing was deleted",
     ExitCode.LOCAL: "this machine: disk full, permissions, damaged state",
-    ExitCode.LOCKED: "another run holds this mirror or this tree",
-    ExitCode.BUDGET: "a budget was reached; consistent, run again to go on",
-    ExitCode.BUG: "our fault; the message names a crash report",
-    ExitCode.INTERRUPTED: "Ctrl-C; consistent, run again to go on",
-    ExitCode.PIPE: "nobody reads the output any more; consistent, run again to go on",
-    ExitCode.TERMINATED: "SIGTERM or SIGHUP; consistent, run again to go on",
+    ExitCode.LOCKED: "another run has locked this mirror or this tree",
+    ExitCode.BUDGET: "a budget was reached; consistent, run again to continue",
+    ExitCode.BUG: "a bug in resourcesync; the message names a crash report",
+    ExitCode.INTERRUPTED: "Ctrl-C; consistent, run again to continue",
+    ExitCode.PIPE: "the reader of the output is gone; consistent, run again to continue",
+    ExitCode.TERMINATED: "SIGTERM or SIGHUP; consistent, run again to continue",
 }
 
 _WORST_FIRST: Final = (
@@ -75,11 +75,11 @@ _WORST_FIRST: Final = (
 
 
 def worst(codes: Iterable[ExitCode]) -> ExitCode:
-    """Return the code that speaks for several mirrors: the worst of theirs, ``OK`` for none."""
+    """Return the worst of the codes of several mirrors; ``OK`` for none."""
     return min(codes, key=_WORST_FIRST.index, default=ExitCode.OK)
 
 
-_BAD_LINE: Final = "ndjson"  # what a program of the operator's said, and no Source
+_BAD_LINE: Final = "ndjson"  # input of the operator's own program, not of a Source
 _BY_ERROR: Final[dict[type[errors.ResourceSyncError], ExitCode]] = {
     errors.ResourceSyncError: ExitCode.BUG,
     errors.ConfigurationError: ExitCode.USAGE,
@@ -99,11 +99,11 @@ _BY_ERROR: Final[dict[type[errors.ResourceSyncError], ExitCode]] = {
     errors.OriginalChangedError: ExitCode.PARTIAL,
     errors.LockedError: ExitCode.LOCKED,
 }
-"""A class that is not named here ends as its nearest base does."""
+"""Exit codes by error class; a class that is not in it has the code of its nearest base."""
 
 
 def exit_code_for(error: errors.ResourceSyncError) -> ExitCode:
-    """Return how a command ends that this error has ended."""
+    """Return the exit code of a command that this error ended."""
     if is_local_file_truncated(error):
         return ExitCode.UNUSABLE
     if isinstance(error, errors.DocumentError) and getattr(error, "code", "") == _BAD_LINE:
@@ -112,7 +112,7 @@ def exit_code_for(error: errors.ResourceSyncError) -> ExitCode:
 
 
 def exit_code_of_kind(name: str) -> ExitCode | None:
-    """Return how a command ends that an error of the class of this name has ended."""
+    """Return the exit code for the name of an error class; ``None`` for an unknown name."""
     kind = getattr(errors, name, None) if name else None
     if not (isinstance(kind, type) and issubclass(kind, errors.ResourceSyncError)):
         return None
@@ -120,7 +120,7 @@ def exit_code_of_kind(name: str) -> ExitCode | None:
 
 
 def is_local_file_truncated(error: errors.ResourceSyncError) -> bool:
-    """Whether a file of this machine is cut short: no later read gives more of it."""
+    """True if a file on this machine is truncated: a later read gives no more of it."""
     cut = (errors.TruncatedDocumentError, errors.TruncatedPackageError)
-    uri: str = getattr(error, "uri", "")  # none where only the class of an error is asked about
+    uri: str = getattr(error, "uri", "")  # empty if only the class of the error is known
     return isinstance(error, cut) and bool(uri) and "://" not in uri

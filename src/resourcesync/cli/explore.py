@@ -1,4 +1,4 @@
-"""``resourcesync explore``: show a Source's documents as a tree, with what each of them holds."""
+"""``resourcesync explore``: show a Source's documents and their contents as a tree."""
 
 import sys
 from typing import Any
@@ -24,17 +24,17 @@ from resourcesync.errors import ConfigurationError
     help="Levels to show: 3 reaches the lists and dumps, 4 the parts of indexes and archives and "
     "the packages of dumps, 5 the copies of their manifests.",
 )
-@option("--tui", is_flag=True, help="Look around on the whole terminal; q ends, / searches.")
+@option("--tui", is_flag=True, help="Browse the tree in the terminal; q quits, / searches.")
 @source_options
 @options.output_options
 def command(output: OutputOptions, asking: SourceAccess, **values: Any) -> Job:
     """Show a Source's documents as a tree.
 
-    SOURCE is any address of a Source or a site, the folder or file of documents on this machine,
-    or the name of a mirror in the configuration file. Every document is read once and counted;
-    nothing is kept, and no resource or package is fetched: of a package, the tree shows what its
-    dump says and the copy of its manifest. A document that fails is a line of the tree and does
-    not stop the rest; the exit code is 3 then.
+    SOURCE is any address of a Source or a site, a folder or file of documents on this machine, or
+    the name of a mirror in the configuration file. Every document is read once and counted.
+    Nothing is stored, and no resource or package is fetched: for a package, the tree shows the
+    values of its dump and the copy of its manifest. A document that fails is a line of the tree;
+    the others are still shown, and the exit code is 3.
 
     \b
     resourcesync explore https://museum.example --depth 3

@@ -1,4 +1,4 @@
-"""What the page Explore shows: the documents of a Source, as ``explore`` tells of them."""
+"""The content of the page Explore: the documents of a Source, as ``explore`` shows them."""
 
 import shlex
 from collections.abc import Callable, Iterator
@@ -21,20 +21,20 @@ from resourcesync.wiring.mirrors import Network
 
 _SECONDS: Final = 15.0
 _MAX_NODES: Final = 500
-"""Places of the tree that are shown: more help nobody on one page."""
+"""Most nodes of the tree that one page shows."""
 _CACHE_SECONDS: Final = 30.0
 _CACHE_SIZE: Final = 4
 
 
 class CachedExplorer:
-    """Walks Sources for a page: not long, not far, and not again for who loads it again.
+    """A walker of Sources for a page, with limits of time and size, and a short cache.
 
-    One thread at a time asks it.
+    Only one thread at a time may use it.
 
     Args:
-        clock: The time.
-        seconds: How long a walk may take.
-        most: How many places of the tree are shown.
+        clock: The clock.
+        seconds: Most seconds of a walk.
+        most: Most nodes of the tree that are shown.
     """
 
     def __init__(self, clock: Clock, *, seconds: float = _SECONDS, most: int = _MAX_NODES) -> None:
@@ -44,29 +44,29 @@ class CachedExplorer:
     def explore(
         self, name: str, address: str, network: Callable[[], Network], depth: int, again: str = ""
     ) -> DocumentTree:
-        """Return the documents of a Source; what went wrong is told in it.
+        """Return the documents of a Source; errors are part of the result.
 
         Args:
-            name: What it is called here.
-            address: Where it begins: its address, or its folder on this machine.
-            network: Gives how it is asked.
+            name: The Source's name on the page.
+            address: The Source's address, or its folder on this machine.
+            network: Returns the network settings.
             depth: Levels of documents.
-            again: What the command ``explore`` is given; empty for the address.
+            again: The argument of the command ``explore``; empty for the address.
         """
         key, now = (name, address, depth), self._clock.monotonic()
-        before, kept = self._cache.get(key, (0.0, None))
-        if kept is not None and now - before < _CACHE_SECONDS:
-            return kept
+        before, cached = self._cache.get(key, (0.0, None))
+        if cached is not None and now - before < _CACHE_SECONDS:
+            return cached
         moment = self._clock.now()
-        asked = DocumentTree(name=name, address=address, depth=depth, read_at=moment)
-        found = self._walk(asked, network, again or address)
+        empty = DocumentTree(name=name, address=address, depth=depth, read_at=moment)
+        found = self._walk(empty, network, again or address)
         self._cache[key] = self._clock.monotonic(), found
         while len(self._cache) > _CACHE_SIZE:
             del self._cache[next(iter(self._cache))]
         return found
 
     def _walk(
-        self, asked: DocumentTree, network: Callable[[], Network], again: str
+        self, empty: DocumentTree, network: Callable[[], Network], again: str
     ) -> DocumentTree:
         calls, totals, found = CallContext(self._clock), Totals(), list[TreeItem]()
         ends = self._clock.monotonic() + self._seconds
@@ -74,28 +74,28 @@ class CachedExplorer:
         notes: tuple[str, ...] = ()
         try:
             with calls.during(None, lambda: self._clock.monotonic() >= ends):
-                for step in self._steps(asked, network(), calls):
+                for step in self._steps(empty, network(), calls):
                     if len(found) == self._most:
-                        notes = (f"only the first {self._most} places are shown.", whole)
+                        notes = (f"only the first {self._most} nodes are shown.", whole)
                         break
                     totals.add(step)
                     found.append(_page_node(step))
         except StoppedError:
-            notes = (f"not all was read within {self._seconds:g} s.", whole)
+            notes = (f"the time limit of {self._seconds:g} s was reached.", whole)
         except ResourceSyncError as error:
             problem = problem_of(error)
             notes = (f"{problem.message}.", *([f"next   {problem.hint}"] if problem.hint else []))
         said = totals.lines(0)[0].text.rpartition("  ")[0] if found else ""
-        return replace(asked, found=tuple(found), summary=said, notes=notes)
+        return replace(empty, found=tuple(found), summary=said, notes=notes)
 
     def _steps(
-        self, asked: DocumentTree, network: Network, calls: CallContext
+        self, tree: DocumentTree, network: Network, calls: CallContext
     ) -> Iterator[SourceNode | PartsTotal]:
         for step in document_access.explore(
-            asked.address, network=network, clock=calls, depth=asked.depth
+            tree.address, network=network, clock=calls, depth=tree.depth
         ):
             yield step
-            calls.monotonic()  # who reads from a disk asks for no time
+            calls.monotonic()  # checks the deadline: reading a disk does not ask the clock
 
 
 def own_sources(configuration: MirrorConfiguration) -> dict[str, str]:
@@ -103,7 +103,7 @@ def own_sources(configuration: MirrorConfiguration) -> dict[str, str]:
     found: dict[str, str] = {}
     own = ConfiguredSources(configuration.file)
     for name in own.names:
-        with suppress(ConfigurationError):  # which other commands tell of
+        with suppress(ConfigurationError):  # other commands report it
             source = own.source(name)
             place = str(source.settings["out"].value) if "out" in source.settings else source.path
             if Path(place).is_dir():

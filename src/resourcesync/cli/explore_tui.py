@@ -1,11 +1,7 @@
-"""``resourcesync explore --tui``: the tree of a Source, to look around in; the extra ``tui``.
+"""``resourcesync explore --tui``: the tree of a Source in the terminal; needs the extra ``tui``.
 
-The walk goes on in a thread of its own, so the screen answers at once, however slow a Source is.
-Textual draws on standard error.
-
-A walk through a Source that goes on in a thread of its own, for ``explore --tui``.
-
-Steps are handed over in a short queue, so memory is bounded by what was taken from it.
+The walk runs in its own thread, so the screen responds at once, however slow a Source is. Its
+steps go through a bounded queue, which bounds the memory. Textual draws on standard error.
 """
 
 import asyncio
@@ -30,38 +26,38 @@ from resourcesync.discovery.tree import PartsTotal, SourceNode
 
 _QUEUE_SIZE: Final = 1_000
 _BATCH_SIZE: Final = 500
-"""Steps that are taken before the keyboard is asked again."""
+"""Steps that are processed before the keyboard is read again."""
 _PUT_SECONDS: Final = 0.1
 
 Step = SourceNode | PartsTotal
 
 
 class BackgroundWalk:
-    """A walk through a Source in a thread of its own.
+    """A walk through a Source in its own thread.
 
     Args:
-        steps: The walk; it is run in the thread and nowhere else.
+        steps: The walk; it runs only in the thread.
     """
 
     def __init__(self, steps: Iterator[Step]) -> None:
         self._steps = steps
         self._queue: Queue[Step | None] = Queue(_QUEUE_SIZE)
         self._cancelled = threading.Event()
-        # A request that is on its way must not keep the command from ending.
+        # A pending request must not keep the command from ending.
         self._thread = threading.Thread(target=self._run, name="explore", daemon=True)
         self.error: Exception | None = None
         self.is_over = False
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         self._thread.start()
 
     def cancel(self) -> None:
-        """Let the thread end at its next step."""
+        """Make the thread end at its next step."""
         self._cancelled.set()
 
     def poll(self) -> Iterator[Step]:
-        """Yield the steps that wait, some hundred at most; sets ``is_over`` after the last."""
+        """Yield the waiting steps, at most ``_BATCH_SIZE``; set ``is_over`` after the last."""
         for _ in range(_BATCH_SIZE):
             try:
                 step = self._queue.get_nowait()
@@ -77,11 +73,11 @@ class BackgroundWalk:
             for step in self._steps:
                 if not self._put(step):
                     return
-        except Exception as error:  # noqa: BLE001 - a thread's edge: it is raised by who waits
+        except Exception as error:  # noqa: BLE001 - a thread's edge: `browse` raises it
             self.error = error
         finally:
             if isinstance(self._steps, Generator):
-                self._steps.close()  # here, where it was run
+                self._steps.close()  # in the thread that ran it
         self._put(None)
 
     def _put(self, step: Step | None) -> bool:
@@ -101,7 +97,7 @@ _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class ExplorerApp(App[None]):
-    """Shows a walk as a tree, and beside it what is known of the document under the cursor."""
+    """The screen: a walk as a tree, and the details of the document under the cursor."""
 
     ENABLE_COMMAND_PALETTE = False
     CSS = """
@@ -129,7 +125,7 @@ class ExplorerApp(App[None]):
         self._is_stopped = False
 
     def compose(self) -> ComposeResult:
-        """Lay the screen out."""
+        """Yield the widgets of the screen."""
         with Horizontal():
             yield Tree[Step](_safe_text(self._source), id="tree")
             with VerticalScroll(id="beside", can_focus=False):
@@ -139,13 +135,13 @@ class ExplorerApp(App[None]):
         yield Footer()
 
     def on_mount(self) -> None:
-        """Begin the walk, and look for its steps from time to time."""
+        """Start the walk, and poll its steps."""
         self._running_loop = asyncio.get_running_loop()
         if self._is_stopped:
             self.exit()
         self._walk.start()
         self._timer = self.set_interval(_POLL_SECONDS, self._poll_walk)
-        self._show_totals("Looking")
+        self._show_totals("Reading")
         self._tree.focus()
 
     def on_unmount(self) -> None:
@@ -153,7 +149,7 @@ class ExplorerApp(App[None]):
         self._walk.cancel()
 
     def stop(self) -> None:
-        """End, whenever that is possible; for handlers of signals."""
+        """End the screen as soon as possible; for signal handlers."""
         self._is_stopped = True
         if self._running_loop is not None:
             self._running_loop.call_soon_threadsafe(self.exit)
@@ -167,7 +163,7 @@ class ExplorerApp(App[None]):
             self.totals.add(step)
             self._add_node(step)
         if not self._walk.is_over:
-            self._show_totals("Looking")
+            self._show_totals("Reading")
             return
         self._timer.stop()
         self._show_totals("Explored")
@@ -190,13 +186,13 @@ class ExplorerApp(App[None]):
         self._path[level:] = [node]
 
     def on_tree_node_highlighted(self, event: Tree.NodeHighlighted[Step]) -> None:
-        """Show what is known of the document under the cursor."""
+        """Show the details of the document under the cursor."""
         self._show(event.node)
 
     def _show(self, node: TreeNode[Step]) -> None:
         if node.data is not None:
-            told = step_details(step_fields(node.data))
-            text = "\n".join(f"{name}\n  {formatting.escape(value)}" for name, value in told)
+            details = step_details(step_fields(node.data))
+            text = "\n".join(f"{name}\n  {formatting.escape(value)}" for name, value in details)
             self.query_one("#details", Static).update(text)
 
     def _show_totals(self, label: str) -> None:
@@ -206,7 +202,7 @@ class ExplorerApp(App[None]):
     # --- search ---
 
     def action_search(self) -> None:
-        """Ask what to look for."""
+        """Show the search field."""
         search = self.query_one("#search", Input)
         search.display = True
         search.focus()
@@ -217,17 +213,17 @@ class ExplorerApp(App[None]):
         self._tree.focus()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Go to the first place that fits, after the one under the cursor."""
+        """Go to the next match after the cursor."""
         self._wanted = event.value.strip().lower()
         self.action_leave_search()
         self.action_next()
 
     def action_next(self) -> None:
-        """Go to the next place that fits; after the last comes the first."""
+        """Go to the next match; after the last comes the first."""
         if not self._wanted:
             return
-        nodes, here = list(_descendants(self._tree.root)), self._tree.cursor_node
-        start = nodes.index(here) + 1 if here in nodes else 0
+        nodes, current = list(_descendants(self._tree.root)), self._tree.cursor_node
+        start = nodes.index(current) + 1 if current in nodes else 0
         for node in (*nodes[start:], *nodes[:start]):
             if self._wanted in str(node.label).lower():
                 self._go_to(node)
@@ -244,29 +240,28 @@ class ExplorerApp(App[None]):
 
 
 def _safe_text(text: str) -> Text:
-    """Return what a Source wrote as text that says no more than it shows."""
+    """Return text of a Source with control characters escaped, and without markup."""
     return Text(formatting.escape(text[:_MAX_TEXT]))
 
 
 def _descendants(node: TreeNode[Step]) -> Iterator[TreeNode[Step]]:
     waiting = [node]
     while waiting:
-        here = waiting.pop()
-        yield here
-        waiting.extend(reversed(here.children))
+        current = waiting.pop()
+        yield current
+        waiting.extend(reversed(current.children))
 
 
 @contextmanager
 def _stop_on_signal(explorer: ExplorerApp) -> Iterator[None]:
-    """Let a signal end the screen first, and then do what it did before.
+    """End the screen at a signal, and only then call the former handler.
 
-    What it did before is to raise, wherever the program stands: that would leave the terminal as
-    the screen had it.
+    The former handler raises at once, which would leave the terminal in the state of the screen.
     """
-    heard: list[int] = []
+    received: list[int] = []
 
     def stop(number: int, _frame: FrameType | None) -> None:
-        heard.append(number)
+        received.append(number)
         explorer.stop()
 
     before = {number: signal.signal(number, stop) for number in _SIGNALS}
@@ -275,18 +270,18 @@ def _stop_on_signal(explorer: ExplorerApp) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-        if heard:
-            signal.raise_signal(heard[0])
+        if received:
+            signal.raise_signal(received[0])
 
 
 def browse(steps: Iterator[Step], source: str) -> tuple[Totals, bool]:
-    """Show a walk on the terminal until the operator has seen enough.
+    """Show a walk on the terminal until the operator quits.
 
     Returns:
-        What was seen, and whether that was all.
+        The totals of the documents read, and True if all were read.
 
     Raises:
-        SourceError: Nothing was found there, or it cannot be had; and as ``exploring.explore``.
+        SourceError: Nothing was found, or it cannot be fetched; and as ``document_access.explore``.
     """
     walk = BackgroundWalk(steps)
     explorer = ExplorerApp(walk, source)

@@ -1,4 +1,4 @@
-"""``resourcesync export``: give the copies of a mirror to other programs, as packages or a bag."""
+"""``resourcesync export``: export the copies of a mirror as packages or a bag."""
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 @click.command("export")
 @mirror_argument
-@option("--format", metavar="zip|bagit", required=True, help="What to make; or a plug-in.")
+@option("--format", metavar="zip|bagit", required=True, help="The format to write, or a plug-in.")
 @option(
     "--out",
     type=click.Path(path_type=Path),
     metavar="FILE|DIR",
     required=True,
-    help="Where it goes; nothing may be there. With .zip at its end it is one file.",
+    help="The target, which must not exist yet. If the name ends with .zip, it is one file.",
 )
 @option(
     "--max-package",
@@ -36,13 +36,13 @@ if TYPE_CHECKING:
     show_default=True,
     help="Most content of one package, for --format zip into a folder.",
 )
-@option("--url", default="", help="Where the folder will be served: adds a Resource Dump.")
+@option("--url", default="", help="The future address of the folder: adds a Resource Dump.")
 @option(
     "--since",
     type=options.MOMENT,
-    help="Only copies that came since, such as -1d or a date; deletions: changes --deleted-paths0.",
+    help="Only copies that are newer, such as -1d or a date; deletions: changes --deleted-paths0.",
 )
-@option("--organization", default="", help="Who gives the copies away, for bag-info.txt.")
+@option("--organization", default="", help="The organization that exports, for bag-info.txt.")
 @options.CONFIG
 @options.output_options
 def command(output: OutputOptions, mirror: MirrorArgument, out: Path, **values: Any) -> Job:
@@ -50,8 +50,8 @@ def command(output: OutputOptions, mirror: MirrorArgument, out: Path, **values: 
 
     MIRROR is a mirror's folder, or its name in the configuration file.
     zip makes packages of a Resource Dump, which any unzip reads; bagit makes a bag (RFC 8493).
-    Every byte is hashed while it is copied. If a copy is damaged, all such are named and nothing
-    is written: exit 1. A pull may go on meanwhile; what is exported is the state of one moment.
+    Every byte is hashed while it is copied. If copies are damaged, all of them are listed, and
+    nothing is written (exit 1). A pull may run at the same time: the export is a snapshot.
     """
     form, since = values.pop("format"), values.pop("since")
 
@@ -102,18 +102,15 @@ def _outcome(done: "Exported", folder: Path, out: Path, since: datetime | None) 
     as_of = "" if done.as_of is None else f", state as of {formatting.moment(done.as_of)}"
     copies = formatting.counted(done.copies, "resource")
     if since is not None:
-        copies += f" that came since {formatting.moment(since)}"
+        copies += f" newer than {formatting.moment(since)}"
     if not done.copies:
         text = f"{copies}: nothing was written"
         return CommandOutcome(closing=(TextLine(text, "Exported", QUIET),), fields=fields)
-    line = TextLine(
-        f"{copies} in {out}, {formatting.size(done.size)}{as_of}; all hashes verified",
-        "Exported",
-        QUIET,
-    )
+    text = f"{copies} in {out}, {formatting.size(done.size)}{as_of}; all hashes verified"
+    line = TextLine(text, "Exported", QUIET)
     more: tuple[TextLine, ...] = ()
     if done.is_begun:
-        text = "a part only: the first pull was never completed, how much is missing is not known"
+        text = "incomplete: the first pull never completed, so the number of missing ones is unknown"
         more = (
             TextLine(f"          {text}", level=QUIET),
             TextLine(f"  next   resourcesync pull {folder}, then export again"),
@@ -121,21 +118,19 @@ def _outcome(done: "Exported", folder: Path, out: Path, since: datetime | None) 
         return CommandOutcome(exit=ExitCode.PARTIAL, closing=(line, *more), fields=fields)
     if done.missing:
         missing = formatting.counted(done.missing, "listed resource")
-        more = (
-            TextLine(f"          {missing} not in it: not here as listed (resourcesync status)"),
-        )
+        more = (TextLine(f"          {missing} not included: not in the mirror as listed"),)
     return CommandOutcome(closing=(line, *more), fields=fields)
 
 
 def _refused(done: "Exported", folder: Path) -> tuple[TextLine, ...]:
-    """Say that copies are damaged, and what mends them."""
+    """Return the lines that report damaged copies, and how to repair them."""
     copies = formatting.counted(done.damaged, "resource")
     are = "is" if done.damaged == 1 else "are"
     return (
         TextLine(
-            f"{copies} of {folder} {are} not as fetched; nothing was written", "Refused", QUIET
+            f"{copies} of {folder} {are} damaged; nothing was written", "Refused", QUIET
         ),
-        # Without an audit that reads, a repair looks at sizes and times only.
+        # Without an audit that reads every byte, a repair compares only sizes and times.
         TextLine(f"  next   resourcesync audit {folder}"),
         TextLine(f"         resourcesync repair {folder} --from-audit last, then export again"),
     )

@@ -1,9 +1,7 @@
-"""Lines of text output, and the forms of numbers, times and names in them. All of it is pure.
+"""Lines of text output, the formats of numbers, times and names, and the hiding of secrets. Pure.
 
-What is never shown of an address: who may use it; and in a crash report, what it asks for.
-
-Normal output hides user information only: the query of an address is part of a resource's name.
-A crash report is sent to strangers, so it hides more, and rather too much than too little.
+Normal output hides only the user information of addresses: a query is part of a resource's name.
+A crash report is sent to strangers, so it hides queries too, and rather too much than too little.
 """
 
 import re
@@ -52,9 +50,8 @@ class TextLine(NamedTuple):
     """One line of text output.
 
     Attributes:
-        text: What it says; escaped when shown, so it may hold what a Source wrote.
-        label: The word or symbol in front; a word is padded to a column, and what says how
-            something ended is coloured.
+        text: The text; escaped when shown, so it may contain text of a Source.
+        label: The word or symbol in front; a word is padded to a column, and some are coloured.
         level: ``QUIET``, ``NORMAL`` or ``DETAIL``.
     """
 
@@ -74,22 +71,22 @@ def labelled(line: TextLine) -> tuple[str, str]:
 
 
 def not_given(absent: int, skipped: int) -> str:
-    """Return how much the Source lists and does not give, where it may; empty for none.
+    """Return the number of listed resources that the Source does not deliver; empty for none.
 
-    Whether an older copy of it is right, nobody knows.
+    It is unknown whether older copies of them are still right.
     """
     parts = []
     if absent:
-        parts.append(f"{count(absent)} listed and absent at the Source (404)")
+        parts.append(f"{count(absent)} listed but absent at the Source (404)")
     if skipped:
-        parts.append(f"{count(skipped)} skipped (its robots.txt, or a redirect elsewhere)")
+        parts.append(f"{count(skipped)} skipped (robots.txt, or a redirect to another site)")
     return ", ".join(parts)
 
 
 HIDDEN: Final = "(hidden)"
 _SECRET_OPTIONS: Final = frozenset({"--header", "--with"})
-# An address begins a value or a word: one within a query is part of a name. What stands behind a
-# user's colon is no port; a password may have a slash that is not escaped.
+# An address begins a value or a word: one within a query is part of a name. The text behind a
+# user's colon is not a port; a password may contain an unescaped slash.
 _USER_INFO: Final = re.compile(
     r"""(?<![^\s"'`(<\[,])((?:[a-z][a-z0-9+.-]*:)*//|https?:/)"""
     r"""(?:[^/?#\s]*|[^/?#\s@\[]*:(?![0-9]*(?:[/?#,\s"']|$))\S*)@""",
@@ -104,16 +101,16 @@ def without_users(text: str) -> str:
 
 
 def without_queries(text: str) -> str:
-    """Return a text with what may be secret in an address hidden: user information and query.
+    """Return a text with the possible secrets of addresses hidden: user information and query.
 
-    From the beginning of the first address to the last ``@``, and from the first ``?`` (in an
-    address also ``#``) to the end, nothing stays, wherever these secrets may really begin and end.
+    All from the beginning of the first address to the last ``@``, and from the first ``?`` (in an
+    address also ``#``) to the end, is hidden, wherever the secrets really begin and end.
     """
     return _split_address(text)[0]
 
 
 def shown_arguments(arguments: Sequence[str]) -> list[str]:
-    """Return a command line without the secrets that may stand on it."""
+    """Return a command line without its possible secrets."""
     shown, is_secret = [], False
     for argument in arguments:
         name = argument.partition("=")[0]
@@ -128,9 +125,9 @@ def shown_arguments(arguments: Sequence[str]) -> list[str]:
 
 
 def secret_strings(arguments: Iterable[str]) -> list[str]:
-    """Return what was hidden of the addresses on a command line, longest first.
+    """Return the hidden parts of the addresses on a command line, longest first.
 
-    A message may have it apart from its address, so it is looked for everywhere.
+    A message may contain such a part without its address, so they are removed everywhere.
     """
     found: set[str] = set()
     for hidden in (piece for argument in arguments for piece in _split_address(argument)[1]):
@@ -144,14 +141,14 @@ def secret_strings(arguments: Iterable[str]) -> list[str]:
 
 
 def _split_address(text: str) -> tuple[str, tuple[str, ...]]:
-    """Return what may be shown of a text, and what is hidden."""
+    """Return the text with secrets hidden, and the hidden parts."""
     start = text.find("//")
     start = start + 2 if start >= 0 else 0
     asks = [text.find("?"), text.find("#", start) if start else -1]
     query = min((place for place in asks if place >= 0), default=len(text))
     at = text.rfind("@")
     begin = min(start, query)
-    if at >= query:  # a password with a question mark, or a query with an @: nobody can tell
+    if at >= query:  # a password with a question mark, or a query with an @: both are possible
         return f"{text[:begin]}{HIDDEN}", (text[begin:at], text[begin:], text[query + 1 :])
     head = f"{text[:begin]}{HIDDEN}{text[at:query]}" if at >= begin else text[:query]
     tail = f"{text[query]}{HIDDEN}" if query < len(text) else ""

@@ -21,14 +21,14 @@ _PROGRESS_EVERY: Final = 1.0
 
 
 class JsonScreen:
-    """Writes one JSON object per line.
+    """A screen that writes one JSON object per line.
 
     Args:
         command: The command's name.
         run: The run's id.
-        quiet: 1 leaves errors and ``run.end``, 2 leaves nothing.
-        stream: Where the lines go.
-        clock: Time.
+        quiet: 1 shows only errors and ``run.end``, 2 shows nothing.
+        stream: The output stream.
+        clock: The clock.
     """
 
     def __init__(self, *, command: str, run: str, quiet: int, stream: TextIO, clock: Clock) -> None:
@@ -48,14 +48,14 @@ class JsonScreen:
             self._write("run.start", {**head, "command": self._command, **fields})
 
     def report(self, event: str, fields: Mapping[str, object]) -> None:
-        """Write an event; progress at most once a second, but always the last of it."""
-        if self._quiet or (event == "progress" and self._is_too_soon(fields)):
+        """Write an event; progress at most once a second, but always its last event."""
+        if self._quiet or (event == "progress" and self._suppress_progress(fields)):
             return
         if event == "warning":
             fields = {**fields, "evidence": _labelled(fields.get("evidence"))}
         self._write(event, fields)
 
-    def _is_too_soon(self, fields: Mapping[str, object]) -> bool:
+    def _suppress_progress(self, fields: Mapping[str, object]) -> bool:
         now = self._clock.monotonic()
         last = self._progress_at
         done = fields.get("done") == fields.get("total")
@@ -86,7 +86,7 @@ class JsonScreen:
             self._write("run.end", {**head, **tail})
 
     def close(self) -> None:
-        """Do nothing: every line is out already."""
+        """Do nothing: every line is written already."""
 
     def _write(self, kind: str, fields: Mapping[str, object]) -> None:
         row = {"v": VERSION, "type": kind, "run": self._run, **fields}
@@ -99,7 +99,7 @@ def _labelled(evidence: object) -> list[dict[str, str]]:
 
 
 def json_line(kind: str, run: str, fields: Mapping[str, object]) -> bytes:
-    """Return one line, line break included, for another program than the one that called us."""
+    """Return one line, with its line break, for another program."""
     row = {"v": VERSION, "type": kind, "run": run, **fields}
     return msgspec.json.encode(json_safe(row), enc_hook=_plain) + b"\n"
 
@@ -107,7 +107,7 @@ def json_line(kind: str, run: str, fields: Mapping[str, object]) -> bytes:
 def json_safe(value: object) -> object:
     """Return ``value`` as it may be shown in JSON.
 
-    Times are text and lone surrogates are spelled out, for JSON has neither; the user information
+    Times become text and lone surrogates are escaped, since JSON has neither; the user information
     of addresses is hidden.
     """
     if isinstance(value, Digest):

@@ -1,4 +1,4 @@
-"""``--log-file``: what a command reports without ``-q``, and what the library notes meanwhile."""
+"""The log of ``--log-file``: what a command reports without ``-q``, and the library's messages."""
 
 import logging
 import logging.handlers
@@ -21,28 +21,28 @@ _RESERVED_FIELDS: Final = ("time", "level", "logger", "message")
 
 
 class LogFunction(Protocol):
-    """Notes a line of the command's own."""
+    """A function that logs a line of the command."""
 
     def __call__(
         self, message: str, fields: Mapping[str, object] | None = None, level: int = logging.INFO
     ) -> None:
-        """Note it; a log in JSON has the fields too."""
+        """Log a message; a log in JSON has the fields too."""
 
 
 @contextmanager
 def open_log(path: Path, form: str, *, verbose: int) -> Iterator[LogFunction]:
-    """Append what is noted to a file; yield what notes a line of the command's own.
+    """Append log messages to a file; yield the function that logs a line of the command.
 
-    A file that is moved away meanwhile, as logrotate does, is made anew. What cannot be written
-    later is lost: a log is never needed to know the outcome.
+    A file that is moved away, as by logrotate, is created again. A message that cannot be written
+    later is lost: the log is for diagnostics only.
 
     Args:
         path: The file.
         form: ``text`` or ``json``.
-        verbose: From 2 on, also what is of use for those who look for a fault.
+        verbose: From 2 on, also debug messages.
 
     Raises:
-        StorageError: It cannot be opened.
+        StorageError: The file cannot be opened.
     """
     handler = _open_handler(path)
     handler.setFormatter(_JsonFormatter() if form == "json" else _TextFormatter())
@@ -66,14 +66,14 @@ def open_log(path: Path, form: str, *, verbose: int) -> Iterator[LogFunction]:
 
 
 def check_log(path: Path) -> None:
-    """Check that a log can be kept in a file; one that was not there is not there afterwards.
+    """Check that a log can be written to a file; a file that the check creates is removed.
 
     Raises:
-        StorageError: It cannot be opened.
+        StorageError: The file cannot be opened.
     """
-    is_there = os.path.lexists(path)
+    has_file = os.path.lexists(path)
     _open_handler(path).close()
-    if not is_there:
+    if not has_file:
         path.unlink(missing_ok=True)
 
 
@@ -84,18 +84,18 @@ def _open_handler(path: Path) -> "_LogHandler":
         raise StorageError(
             f"cannot write the log {path}: {error.strerror or error}",
             code="log",
-            hint="name a file in a folder that exists and may be written: --log-file FILE",
+            hint="name a file in a folder that exists and is writable: --log-file FILE",
         ) from error
 
 
 class _LogHandler(logging.handlers.WatchedFileHandler):
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - the base's name
-        """Let the line go: stderr is not the place to tell of it."""
+        """Drop the message: stderr belongs to the screen."""
 
 
 class _TextFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        """Return one line, however many the message has."""
+        """Return the message as one line."""
         message = " ".join(without_users(record.getMessage()).split())
         return f"{_time(record)} {record.levelname.lower()} {record.name} {message}"
 
@@ -120,14 +120,14 @@ def _time(record: logging.LogRecord) -> str:
 
 
 class LoggedScreen:
-    """A screen whose run is in the log, too: how it begins and ends, its errors and warnings.
+    """A screen that also logs the run: its start and end, its errors and warnings.
 
-    Of ``watch``, which has no end, that is each line that it writes without ``-q``.
+    For ``watch``, which has no end, each line that it writes without ``-q`` is logged.
 
     Args:
-        job: What runs.
-        screen: Shows it.
-        note: Notes it.
+        job: The running command.
+        screen: Shows the run.
+        note: Logs a line.
     """
 
     def __init__(self, job: Job, screen: Screen, note: LogFunction) -> None:
@@ -138,11 +138,11 @@ class LoggedScreen:
         note(f"{self._name} begins", job.fields)
 
     def start(self, fields: Mapping[str, object]) -> None:
-        """Show that the run begins."""
+        """Show the start of the run."""
         self._screen.start(fields)
 
     def report(self, event: str, fields: Mapping[str, object]) -> None:
-        """Show an event, and note it if it is a warning or a line of ``watch``."""
+        """Show an event, and log it if it is a warning or a line of ``watch``."""
         self._screen.report(event, fields)
         if event == "warning":
             of = f"{fields['mirror']}  " if "mirror" in fields else ""
@@ -155,7 +155,7 @@ class LoggedScreen:
                     self._note(_line_text(line), {"event": event, **fields}, level)
 
     def problem(self, problem: Problem) -> None:
-        """Show an error, and note it with its evidence."""
+        """Show an error, and log it with its evidence."""
         self._screen.problem(problem)
         evidence = "".join(f"  {label}: {text}" for label, text in problem.evidence)
         fields = {"event": "error", "code": problem.code, "exit": int(problem.exit)}
@@ -166,7 +166,7 @@ class LoggedScreen:
         )
 
     def end(self, outcome: CommandOutcome) -> None:
-        """Note how the run ended, and show it."""
+        """Log the end of the run, and show it."""
         for line in outcome.closing if self._job.acts else ():
             if line.level <= self._level:
                 self._note(f"{self._name}: {_line_text(line)}")
@@ -175,7 +175,7 @@ class LoggedScreen:
         self._screen.end(outcome)
 
     def close(self) -> None:
-        """Give the terminal back."""
+        """Restore the terminal."""
         self._screen.close()
 
 

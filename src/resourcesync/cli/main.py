@@ -1,4 +1,4 @@
-"""The command line's edge: the one place where errors, signals and crashes become exit codes."""
+"""The entry point: the one place where errors, signals and crashes become exit codes."""
 
 import importlib
 import os
@@ -28,23 +28,23 @@ from resourcesync.errors import ResourceSyncError, StorageError
 GROUPS: Final = {
     "Mirror": {
         "pull": "copy what changed since last time",
-        "watch": "keep mirrors in step, as a service",
-        "status": "how far behind is each mirror",
-        "changes": "what changed here, for the next program",
+        "watch": "keep mirrors up to date, as a service",
+        "status": "show how far behind each mirror is",
+        "changes": "list what changed in a mirror, for other programs",
         "audit": "compare every copy with the Source; write evidence",
-        "repair": "fetch again what an audit found",
-        "trash": "look at what was deleted here, bring it back, or empty it",
-        "export": "give the copies away: ZIP packages or a bag",
-        "tables": "keep the rows of a large mirror as Parquet files",
+        "repair": "fetch missing and damaged copies again",
+        "trash": "list, restore or remove deleted files",
+        "export": "export the copies: ZIP packages or a bag",
+        "tables": "store the state of a large mirror as Parquet files",
     },
     "Publish": {
         "publish": "write Resource Lists and Change Lists for a tree",
         "dump": "pack a tree into Resource Dumps and Change Dumps",
         "serve": "serve a tree and its lists over HTTP",
-        "notify": "tell subscribers about changes",
-        "catalogue": "tell a Source what became of its resources",
+        "notify": "send change notifications to the hubs",
+        "catalogue": "record resource changes from another system",
     },
-    "Look": {
+    "Inspect": {
         "explore": "show a Source's documents as a tree",
         "validate": "check documents against the specification",
         "diff": "compare two Sources, lists or mirrors",
@@ -53,27 +53,27 @@ GROUPS: Final = {
         "rule": "explain an error or rule code",
     },
     "Set up": {
-        "config": "begin, check or show the configuration file",
-        "plugins": "list what is installed, ours and others'",
-        "doctor": "say what is wrong with this machine, a mirror or Source",
+        "config": "create, check or show the configuration file",
+        "plugins": "list the installed plug-ins",
+        "doctor": "check this machine, a mirror or a Source for problems",
     },
     "Try out": {
         "demo": "publish, mirror and change a real tree on this machine",
-        "simulate": "play a Source and Destinations in virtual time; measure",
+        "simulate": "simulate a Source and Destinations, and measure",
     },
 }
-"""The commands that exist, as the help screen shows them."""
+"""The commands, in the groups of the help screen."""
 
 COMMANDS: Final = {name: text for group in GROUPS.values() for name, text in group.items()}
 
 _HELP: Final = """\
-resourcesync keeps copies of web resources in step with their source.
+resourcesync keeps copies of web resources in sync with their source.
 ResourceSync (ANSI/NISO Z39.99-2017) and plain sitemaps.
 
   resourcesync pull https://docs.example.org ./docs
       mirror a site; run again to update
   resourcesync publish ./public --url https://museum.example
-      become a Source
+      publish a folder as a Source
 
 {commands}
 
@@ -85,7 +85,7 @@ Exit codes: 0 in sync, 1 findings, 2 usage, 3 partial, 4 unreachable,
 
 
 class LazyGroup(click.Group):
-    """Imports a command only when it is asked for: help stays quick."""
+    """A group that imports a command only when it is used: help stays quick."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of the commands."""
@@ -93,7 +93,7 @@ class LazyGroup(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return a command, importing its module; ``None`` when there is none of that name."""
+        """Import and return a command; ``None`` for an unknown name."""
         del ctx
         if cmd_name not in COMMANDS:
             return None
@@ -104,7 +104,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command; a name that does not exist gets the nearest one as a hint."""
+        """Find the command; an unknown name gets the nearest one as a hint."""
         if args[0] not in COMMANDS and not args[0].startswith("-"):
             raise click.NoSuchCommand(args[0], possibilities=list(COMMANDS), ctx=ctx)
         return super().resolve_command(ctx, args)
@@ -141,7 +141,7 @@ def _show_version(ctx: click.Context, _param: click.Parameter, value: bool) -> N
 )
 @click.pass_context
 def cli(ctx: click.Context) -> None:
-    """Keep copies of web resources in step with their source."""
+    """Keep copies of web resources in sync with their source."""
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
 
@@ -152,11 +152,11 @@ def main() -> NoReturn:
 
 
 def run(arguments: Sequence[str], *, ends_process: bool = False) -> int:
-    """Understand and carry out one command line; return its exit code. Never raises.
+    """Parse and run one command line; return its exit code. Never raises.
 
     Args:
         arguments: The command line without the program's name.
-        ends_process: Whether nothing comes after it; then later signals change nothing.
+        ends_process: True if the process ends afterwards; then later signals are ignored.
     """
     environment = config.read_environment()
     with signals.signals_raise(for_good=ends_process):
@@ -165,7 +165,7 @@ def run(arguments: Sequence[str], *, ends_process: bool = False) -> int:
         except OutputLostError as lost:
             _discard_stdout()
             if lost.exit is not ExitCode.PIPE:
-                # Said without a screen: the one there was is the one that is lost.
+                # Written without a screen: its stream is the one that is lost.
                 click.echo(f"error[output]: {lost.reason}\nexit {int(lost.exit)}", err=True)
             return int(lost.exit)
         except KeyboardInterrupt as stop:
@@ -182,11 +182,11 @@ def _run(arguments: Sequence[str], environment: config.Environment) -> ExitCode:
         )
     except click.Abort:
         return ExitCode.INTERRUPTED
-    except SystemExit:  # click's answer to help that nobody reads to its end
+    except SystemExit:  # click's answer to a closed pipe while it writes help
         return ExitCode.PIPE
     except click.ClickException as error:
         return _run_job(_usage_job(_usage(error), arguments, environment), environment, arguments)
-    except ResourceSyncError as error:  # of the configuration, which says what options mean
+    except ResourceSyncError as error:  # of the configuration file
         _show_traceback(environment)
         return _run_job(
             _usage_job(problem_of(error), arguments, environment), environment, arguments
@@ -207,7 +207,7 @@ def _usage(error: click.ClickException) -> Problem:
 
 
 def _usage_job(problem: Problem, arguments: Sequence[str], environment: config.Environment) -> Job:
-    """Return the job of saying that the command line makes no sense, in the form asked for."""
+    """Return a job that reports a wrong command line, as text or JSON."""
     names = [argument for argument in arguments if argument in COMMANDS]
     command = names[0] if names else ""
     options = arguments[: arguments.index("--")] if "--" in arguments else arguments
@@ -221,7 +221,7 @@ def _usage_job(problem: Problem, arguments: Sequence[str], environment: config.E
 
 
 def _run_job(job: Job, environment: config.Environment, arguments: Sequence[str]) -> ExitCode:
-    """Carry out a job and say how it ended."""
+    """Run a job and show its end."""
     with _screen(job, environment) as shown, ExitStack() as held:
         screen = shown
         try:
@@ -235,7 +235,7 @@ def _run_job(job: Job, environment: config.Environment, arguments: Sequence[str]
             _show_traceback(environment)
         except KeyboardInterrupt as stop:
             outcome = _stopped_outcome(signals.acknowledge_stop(stop), job)
-        except Exception as error:  # noqa: BLE001 - the edge: what nobody expected ends here
+        except Exception as error:  # noqa: BLE001 - the edge: unexpected errors end here
             from resourcesync.cli.crash import write_crash_report  # noqa: PLC0415 - seldom needed
 
             problem = write_crash_report(error, arguments)
@@ -247,7 +247,7 @@ def _run_job(job: Job, environment: config.Environment, arguments: Sequence[str]
 
 
 def _with_log(job: Job, screen: Screen, held: ExitStack) -> Screen:
-    """Return the screen, with a log where one is to be; one that cannot be written is a warning."""
+    """Return the screen, with a log if one is requested; an unwritable log is a warning."""
     output = job.output
     if output.log_file is None:
         return screen
@@ -276,8 +276,8 @@ def _screen(job: Job, environment: config.Environment) -> Iterator[Screen]:
 
 def _stopped_outcome(code: ExitCode, job: Job) -> CommandOutcome:
     by = "Ctrl-C" if code is ExitCode.INTERRUPTED else "a signal"
-    again = f" Run again to go on: {job.resume_command}" if job.resume_command else ""
-    line = TextLine(f"by {by}; everything here is whole.{again}", "Stopped", QUIET)
+    again = f" Run again to continue: {job.resume_command}" if job.resume_command else ""
+    line = TextLine(f"by {by}; all files are consistent.{again}", "Stopped", QUIET)
     return CommandOutcome(exit=code, closing=(line,), fields={"stopped_by": by})
 
 
@@ -289,7 +289,7 @@ def _show_traceback(environment: config.Environment) -> None:
 
 
 def _discard_stdout() -> None:
-    """Point stdout to nowhere, so that Python's own flush at exit does not complain."""
+    """Redirect stdout to the null device, so that Python's flush at exit does not fail."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     try:
         os.dup2(nowhere, sys.stdout.fileno())

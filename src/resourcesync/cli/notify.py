@@ -1,4 +1,4 @@
-"""``resourcesync notify``: tell the hubs of a Source what was published."""
+"""``resourcesync notify``: notify the hubs of a Source about what was published."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,19 +27,19 @@ if TYPE_CHECKING:
 @option(
     "--test",
     is_flag=True,
-    help="Try the whole way out on this machine, with a hub and a subscriber of its own.",
+    help="Test a notification on this machine, with a local hub and a local subscriber.",
 )
 @options.CONFIG
 @options.output_options
 def command(output: OutputOptions, source: Path, config: Path | None, *, test: bool) -> Job:
-    """Tell the hubs of a Source what was published since they were told last.
+    """Notify the hubs of a Source about what was published since the last notification.
 
-    The hubs are those of 'publish --hub'. Whatever could not be told before is told now. Use it
-    after the documents were copied to where the world reads them; where they are read from DIR
-    itself, 'publish --notify' does the same at once.
+    The hubs are those of 'publish --hub'. Notifications that failed before are sent again. Use it
+    after you have copied the documents to the web server; if they are served from DIR itself,
+    'publish --notify' does the same at once.
 
-    --test tells nobody: it subscribes to the channel at a hub on this machine, sends the last
-    notification, and says how long each step took.
+    --test notifies no real hub: it subscribes to the channel at a hub on this machine, sends the
+    last notification, and shows the time of each step.
     """
     sources = ConfiguredSources(files.find(config))
     target = _target(sources.source(str(source))) if str(source) in sources.names else source
@@ -59,12 +59,12 @@ def command(output: OutputOptions, source: Path, config: Path | None, *, test: b
 
 
 def _target(source: ConfiguredSource) -> Path:
-    """Return the tree or the catalogue of a Source; another system's is beside its documents."""
+    """Return the tree or the catalogue of a Source; that of another system is in its folder."""
     if publish_inputs.is_originals_address(source.path):
         return Path(str(source.settings["state" if "state" in source.settings else "out"].value))
     if is_external(source.path) and not source.path.startswith(CATALOGUE):
-        told = source.settings.get("state") or source.settings.get("out")
-        out = default_out(source.path) if told is None else told.value
+        setting = source.settings.get("state") or source.settings.get("out")
+        out = default_out(source.path) if setting is None else setting.value
         return Path(f"{CATALOGUE}{out}/.resourcesync/catalogue.db")
     return Path(source.path)
 
@@ -75,17 +75,17 @@ def _notify(source: Path, screen: Screen) -> CommandOutcome:
     with push_channels.open_channels(
         source, is_catalogue=str(source).startswith(CATALOGUE)
     ) as opened:
-        told = opened.notify(machine.system_clock())
-    report(told, screen)
-    failed = {problem.notice.hub for problem in told.problems}
-    reached = {outcome.notice.hub for outcome in told.sent} - failed
+        result = opened.notify(machine.system_clock())
+    report(result, screen)
+    failed = {problem.notice.hub for problem in result.problems}
+    reached = {outcome.notice.hub for outcome in result.sent} - failed
     code = ExitCode.OK
     if failed:
         code = ExitCode.PARTIAL if reached else ExitCode.UNREACHABLE
-    line = summary(told) or TextLine("no hub" if failed else "nothing is new", "Notified", QUIET)
+    line = summary(result) or TextLine("no hub" if failed else "nothing new", "Notified", QUIET)
     fields = {
-        "changes": told.changes,
-        "documents": told.documents,
+        "changes": result.changes,
+        "documents": result.documents,
         "hubs": len(reached),
         "problems": len(failed),
     }
@@ -101,9 +101,9 @@ def _test_round_trip(source: Path) -> CommandOutcome:
         topic, body = opened.last_notification()
     found = websub_round_trip.try_round_trip(topic, body, machine.system_clock())
     lines = (
-        TextLine(f"after {_milliseconds(found.subscribed)}, as the hub verified", "Subscribed"),
+        TextLine(f"after {_milliseconds(found.subscribed)}, verified by the hub", "Subscribed"),
         TextLine(f"by the hub after {_milliseconds(found.accepted)}", "Accepted"),
-        TextLine(f"signed, after {_milliseconds(found.delivered)}: polls now", "Delivered", QUIET),
+        TextLine(f"after {_milliseconds(found.delivered)}, signed", "Delivered", QUIET),
     )
     fields = {
         "subscribed_seconds": round(found.subscribed, 4),
@@ -117,34 +117,35 @@ def _milliseconds(seconds: float) -> str:
     return f"{seconds * 1000:,.0f} ms"
 
 
-def report(told: "Notified", screen: Screen) -> None:
-    """Tell which hubs have not heard it, and why."""
-    for hub, problem in {problem.notice.hub: problem.problem for problem in told.problems}.items():
+def report(result: "Notified", screen: Screen) -> None:
+    """Report the hubs that could not be notified, with the reasons."""
+    problems = {problem.notice.hub: problem.problem for problem in result.problems}
+    for hub, problem in problems.items():
         screen.report(
             "warning",
             {
                 "code": "notify",
-                "message": f"the hub {hub} was not told: {problem}",
-                "evidence": (("kept", "it is told again the next time, with what comes then"),),
+                "message": f"the hub {hub} was not notified: {problem}",
+                "evidence": (("kept", "the next notification contains these changes too"),),
             },
         )
-    if told.error is not None:
-        message = f"no hub was told: {told.error.message}"
-        fields = {"evidence": told.error.evidence, "hint": told.error.hint}
+    if result.error is not None:
+        message = f"no hub was notified: {result.error.message}"
+        fields = {"evidence": result.error.evidence, "hint": result.error.hint}
         screen.report("warning", {"code": "notify", "message": message, **fields})
 
 
-def summary(told: "Notified") -> TextLine | None:
-    """Return the line that says what hubs were told; ``None`` for nothing."""
-    failed = {problem.notice.hub for problem in told.problems}
-    reached = len({outcome.notice.hub for outcome in told.sent} - failed)
+def summary(result: "Notified") -> TextLine | None:
+    """Return the line about the notified hubs; ``None`` for none."""
+    failed = {problem.notice.hub for problem in result.problems}
+    reached = len({outcome.notice.hub for outcome in result.sent} - failed)
     if not reached:
         return None
     said = []
-    if told.changes:
-        said.append(formatting.counted(told.changes, "change"))
-    if told.documents:
-        said.append(formatting.counted(told.documents, "document"))
+    if result.changes:
+        said.append(formatting.counted(result.changes, "change"))
+    if result.documents:
+        said.append(formatting.counted(result.documents, "document"))
     return TextLine(
         f"{formatting.counted(reached, 'hub')} of {' and '.join(said)}", "Notified", QUIET
     )

@@ -1,10 +1,7 @@
-"""Options that commands share, and the types of their values.
+"""Options that commands share, their types, and their values in the configuration file.
 
-Values of the configuration file, turned into what the options of commands take.
-
-One table of the configuration file: its keys are options of a command.
-
-Which value counts where several say something: nearer ones hide those farther off.
+A value of the command line or the environment overrides the mirror's table, which overrides
+``[defaults]``.
 """
 
 import functools
@@ -26,17 +23,17 @@ V = TypeVar("V")
 Decorator = Callable[[Callable[..., Job]], Callable[..., Job]]
 
 LOG: Final = "resourcesync.log"
-"""Under this name a command's context has what `[log]` of the configuration file says."""
+"""Name in a command's context of the table `[log]` of the configuration file."""
 
 option = functools.partial(click.option, show_envvar=True)
 """``click.option`` whose help names the environment variable."""
 
 
 class Parsed(click.ParamType[V], Generic[V]):
-    """A value with a form of its own, such as a duration.
+    """A type of values with a syntax of their own, such as durations.
 
     Args:
-        name: What the value is; shown in help in capitals.
+        name: The name of the type; shown in help in capitals.
         parse: Turns text into the value; raises ``ConfigurationError``.
     """
 
@@ -45,10 +42,10 @@ class Parsed(click.ParamType[V], Generic[V]):
         self._parse = parse
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> V:
-        """Return the value that the text means.
+        """Return the value of a text.
 
         Raises:
-            click.BadParameter: It means none.
+            click.BadParameter: The text has no such value.
         """
         if not isinstance(value, str):
             return value  # type: ignore[no-any-return]  # a default, converted already
@@ -60,7 +57,7 @@ class Parsed(click.ParamType[V], Generic[V]):
 
 
 def or_empty(parse: Callable[[str], V]) -> Callable[[str], V | str]:
-    """Return what turns text into a value, and leaves no text as it is: it takes a value away."""
+    """Return a parser that leaves the empty text as it is: it removes a remembered value."""
     return lambda text: parse(text) if text else text
 
 
@@ -79,7 +76,7 @@ CONFIG = option(
     envvar=files.VARIABLE,
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="The configuration file, instead of the first one that is found.",
+    help="The configuration file to use.",
 )
 AUTH = option(
     "--auth",
@@ -89,7 +86,7 @@ AUTH = option(
 CONTACT = option(
     "--contact",
     metavar="MAIL|URL",
-    help="Whom the Source may turn to; sent in From and User-Agent.",
+    help="Contact address for the Source's operator; sent in From and User-Agent.",
 )
 
 
@@ -97,59 +94,58 @@ ALLOW_ORIGIN = option(
     "--allow-origin",
     multiple=True,
     metavar="URL",
-    help="Trust this origin too: be led there, take its resources, and connect to it though its "
-    "address is private. A mirror remembers it as it does --include.",
+    help="Trust this origin too: follow links and redirects to it, fetch its resources, and connect "
+    "to it even if its address is private. A mirror remembers it, as --include.",
 )
 CONNECTION = (
     option(
         "--proxy",
         type=PROXY,
         metavar="URL",
-        help="Ask by this proxy: http://HOST:PORT, https://… or socks5h://…; direct: by none. "
-        "HTTP_PROXY and HTTPS_PROXY are not obeyed.",
+        help="Use this proxy: http://HOST:PORT, https://… or socks5h://…; direct: no proxy. "
+        "HTTP_PROXY and HTTPS_PROXY are ignored.",
     ),
     option(
         "--proxy-auth",
         metavar="NAME",
-        help="Send user and password of [auth.NAME] in the configuration file to the proxy, and "
-        "to nobody else.",
+        help="Send user and password of [auth.NAME] in the configuration file to the proxy only.",
     ),
     option(
         "--ca-file",
         type=click.Path(),
         metavar="FILE",
-        help="Trust the authorities in this file (PEM), in place of the system's.",
+        help="Trust the authorities in this file (PEM), instead of the system's.",
     ),
 )
-"""How any server is reached, by all commands that ask one; `pop_connection` takes them apart."""
+"""Connection options of all commands that send requests; see `pop_connection`."""
 
 REQUEST_OPTIONS = (
-    option("--timeout", type=DURATION, help="Longest wait for an answer, such as 30s."),
-    option("--retries", type=click.IntRange(0, 100), help="Further tries; 404 gets none."),
+    option("--timeout", type=DURATION, help="Longest wait for a response, such as 30s."),
+    option("--retries", type=click.IntRange(0, 100), help="Retries of a request; none after 404."),
     option(
         "--robots",
         type=click.Choice(["obey", "ignore"]),
         default="obey",
         show_default=True,
-        help="Whether robots.txt is obeyed.",
+        help="Obey or ignore robots.txt.",
     ),
     option(
         "--header",
         type=HEADER,
         multiple=True,
         metavar="'K: V'",
-        help="Send a header to the Source's own origin, and to no other.",
+        help="Send a header, only to the Source's own origin.",
     ),
     ALLOW_ORIGIN,
     AUTH,
     CONTACT,
     *CONNECTION,
 )
-"""How any Source is asked, by the commands that look and those that keep mirrors."""
+"""Options of requests to a Source, for commands that read Sources and for mirrors."""
 
 
 def pop_connection(values: dict[str, Any]) -> dict[str, Any]:
-    """Take the options of ``WAY`` out of a command's values; return those that were given."""
+    """Remove the options of ``CONNECTION`` from a command's values; return those given."""
     names = ("proxy", "proxy_auth", "ca_file")
     way = {name: values.pop(name) for name in names if name in values}
     return {name: value for name, value in way.items() if value is not None}
@@ -161,13 +157,13 @@ MAX_DELETE = option(
     metavar="N|P%",
     default="10%",
     show_default=True,
-    help="Hold deletions back when there are more; 25 are allowed unless N is given, but never more"
-    " than half of what is here that lists only lack.",
+    help="Hold all deletions back if there are more. With P%, 25 are always allowed, but never more"
+    " than half of the copies if the lists only no longer contain them.",
 )
 
 
 def with_options(*groups: tuple[Decorator, ...]) -> Decorator:
-    """Return what gives a command the options of some groups, in their order."""
+    """Return a decorator that gives a command the options of some groups, in their order."""
 
     def add(function: Callable[..., Job]) -> Callable[..., Job]:
         for decorate in reversed([function for group in groups for function in group]):
@@ -178,7 +174,7 @@ def with_options(*groups: tuple[Decorator, ...]) -> Decorator:
 
 
 def options_of(*groups: tuple[Decorator, ...]) -> dict[str, click.Option]:
-    """Return the options of some groups by their names, such as the configuration file has them."""
+    """Return the options of some groups by their names in the configuration file."""
     command = click.command(with_options(*groups)(_no_command))
     return {
         param.name: param
@@ -188,7 +184,7 @@ def options_of(*groups: tuple[Decorator, ...]) -> dict[str, click.Option]:
 
 
 def _no_command(**_values: object) -> Job:
-    raise AssertionError("no command, only the bearer of options")
+    raise AssertionError("not a command: it only carries options")
 
 
 def json_option() -> Decorator:
@@ -200,15 +196,15 @@ _LOG_FILE: Final = option(
     "--log-file",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Append what is noted on the way; never needed to know the outcome.",
+    help="Append log messages to this file; for diagnostics only.",
 )
 _LOG_FORMAT: Final = option(
-    "--log-format", type=click.Choice(["text", "json"]), help="How; text unless chosen."
+    "--log-format", type=click.Choice(["text", "json"]), help="The format of the log; default: text."
 )
 
 
 def _with_log_options(job: Job, *, log_file: Path | None, log_format: Any, **_: Any) -> Job:
-    """Return a job with the log that was chosen, or that the configuration file names."""
+    """Return a job with the log of its options, or of the configuration file."""
     known: Mapping[str, Any] = click.get_current_context().meta.get(LOG, {})
     output = replace(
         job.output,
@@ -219,15 +215,15 @@ def _with_log_options(job: Job, *, log_file: Path | None, log_format: Any, **_: 
 
 
 def output_options(function: Callable[..., Job]) -> Callable[..., Job]:
-    """Give a command the options of how it speaks, handed over as ``output``."""
+    """Give a command the output options, passed as ``output``."""
 
     @json_option()
     @option(
         "-q",
         "--quiet",
         count=True,
-        help="Show nothing when all is well; else, on stderr, what failed, why, and what to do."
-        " Twice: nothing.",
+        help="Show nothing on success; on failure show the errors and what to do, on stderr."
+        " Twice: show nothing.",
     )
     @option("-v", "--verbose", count=True, help="Show a line per resource.")
     @option(
@@ -235,7 +231,7 @@ def output_options(function: Callable[..., Job]) -> Callable[..., Job]:
         type=click.Choice(["auto", "bar", "plain", "off"]),
         default="auto",
         show_default=True,
-        help="Show a bar, or a line every 30 s; auto: a bar on a terminal.",
+        help="Show a bar, or a line every 30 s (plain); auto: a bar on a terminal.",
     )
     @option(
         "--color",
@@ -247,21 +243,21 @@ def output_options(function: Callable[..., Job]) -> Callable[..., Job]:
     @_LOG_FILE
     @_LOG_FORMAT
     @functools.wraps(function)
-    def speaking(**values: Any) -> Job:
+    def with_output(**values: Any) -> Job:
         chosen = {name: values.pop(name) for name in OutputOptions.__dataclass_fields__}
         return _with_log_options(function(output=OutputOptions(**chosen), **values), **chosen)
 
-    return speaking
+    return with_output
 
 
 _SECRET_FIELDS: Final = frozenset({"authorization", "cookie", "proxy-authorization"})
 
 
 def convert_setting(option: click.Option, written: object) -> Any:
-    """Return a value as an option takes it; the message of an error goes on after the key.
+    """Return a value as an option takes it; the message of an error continues the key's name.
 
     Raises:
-        ConfigurationError: It is of another kind, or has not the option's form.
+        ConfigurationError: It has the wrong type or syntax.
     """
     if option.is_flag:
         return _check_type(written, bool, "must be true or false")
@@ -293,17 +289,17 @@ def _check_no_secret_header(headers: tuple[tuple[str, str], ...]) -> None:
     for name, _ in headers:
         if name.lower() in _SECRET_FIELDS:
             raise ConfigurationError(
-                f"must not hold {name}", hint="write a table [auth.NAME] that says where it is"
+                f"must not contain {name}", hint="write a table [auth.NAME] with its place"
             )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """One value and where it came from.
+    """One value and its origin.
 
     Attributes:
-        value: As the option of that name takes it.
-        written: As it is written in the file or the environment.
+        value: The value as the option of that name takes it.
+        written: The value as written in the file or the environment.
         origin: ``file:line``, or the variable's name.
     """
 
@@ -315,7 +311,7 @@ class Setting:
 def table_mistakes(
     file: ConfigFile, table: tuple[str, ...], keys: Mapping[str, click.Option]
 ) -> Iterator[ConfigurationError]:
-    """Yield what is wrong in a table with these keys."""
+    """Yield the mistakes in a table with these keys."""
     try:
         names = list(file.table(*table))
     except ConfigurationError as error:
@@ -351,13 +347,13 @@ def read_setting(
 
 
 def _resolve_file(file: ConfigFile, table: tuple[str, ...], key: str, value: str) -> str:
-    """Return the path of a file, from the folder of the configuration if it is no whole path."""
+    """Return the path of a file; a relative path starts at the folder of the configuration."""
     if not value or "\0" in value:
         raise file.key_error(table, key, "must be a file")
     try:
         return str(file.path.parent / Path(value).expanduser())
     except RuntimeError:
-        raise file.key_error(table, key, "names a user who is not there") from None
+        raise file.key_error(table, key, "names a user who does not exist") from None
 
 
 _EXPLICIT_SOURCES: Final = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
@@ -365,7 +361,7 @@ _CONFLICTS: Final = (frozenset({"set", "all_sets"}), frozenset({"every", "cron"}
 
 
 def given_options() -> frozenset[str]:
-    """Return the options that the command line or the environment of the running command has."""
+    """Return the options that were given on the command line or in the environment."""
     context = click.get_current_context()
     return frozenset(
         param
@@ -377,12 +373,12 @@ def given_options() -> frozenset[str]:
 def merge_settings(
     values: Mapping[str, Any], settings: Mapping[str, Setting], given: frozenset[str]
 ) -> dict[str, Any]:
-    """Return the values of a command's options; what is not given comes from the configuration.
+    """Return the values of a command's options; those not given come from the configuration.
 
     Args:
-        values: The options, as click understood them.
-        settings: What the configuration says.
-        given: Those that the command line or the environment has.
+        values: The options, as parsed by click.
+        settings: The settings of the configuration.
+        given: The options on the command line or in the environment.
     """
     hidden = given | _hidden_names(given)
     found = {
@@ -390,23 +386,20 @@ def merge_settings(
         for name, setting in settings.items()
         if name in values and name not in hidden
     }
-    # A file's proxy does not get the secret that another of its tables has for another proxy.
+    # A proxy of one table does not get the secret that another table has for another proxy.
     gone = {"proxy_auth": None} if "proxy" in found and "proxy_auth" not in given else {}
     return {**values, **gone, **found}
 
 
 def merge_connection(settings: Mapping[str, Setting], way: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of settings, and of the options of ``options.WAY`` that were given."""
+    """Return the values of settings, overridden by the options of ``CONNECTION`` given."""
     hidden = _hidden_names(way.keys())
     values = {name: setting.value for name, setting in settings.items() if name not in hidden}
     return {**values, **way}
 
 
 def _hidden_names(names: Collection[str]) -> frozenset[str]:
-    """Return what does not count any more, once some settings are given nearer by.
-
-    The secret of one proxy is nothing for another one.
-    """
+    """Return the names that some given settings override; a proxy also overrides its secret."""
     hidden = frozenset().union(*(rivals for rivals in _CONFLICTS if rivals.intersection(names)))
     return hidden | {"proxy_auth"} if "proxy" in names else hidden
 
@@ -414,6 +407,6 @@ def _hidden_names(names: Collection[str]) -> frozenset[str]:
 def without_conflicts(
     defaults: Mapping[str, Setting], own: Mapping[str, Setting]
 ) -> dict[str, Setting]:
-    """Return the defaults without those that say the opposite of what the mirror says."""
+    """Return the defaults without those that conflict with the mirror's settings."""
     hidden = _hidden_names(own.keys())
     return {name: setting for name, setting in defaults.items() if name not in hidden}

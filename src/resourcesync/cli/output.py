@@ -1,11 +1,7 @@
-"""What a command hands to the screen, and what a screen is: text or JSON, the same content.
+"""Jobs, outcomes and screens: the interface between commands and ``cli.main``.
 
-What a command line asks for, once it is understood: work that has yet to be done.
-
-Understanding options (click) and doing the work are kept apart, so that there is one place where
-errors, signals and crashes become words and an exit code: ``cli.main``.
-
-A screen for work that nobody looks at: what it is told is kept for later.
+A command parses its options (click) and returns a `Job`; ``cli.main`` runs it. So errors, signals
+and crashes become text and an exit code in one place. All screens show the same content.
 """
 
 import errno
@@ -28,25 +24,24 @@ ProgressStyle = Literal["auto", "bar", "plain", "off"]
 ColorStyle = Literal["auto", "always", "never"]
 
 Renderer = Callable[[str, Mapping[str, object]], Iterable[TextLine]]
-"""Turns one event of a run into the lines of text that tell of it."""
+"""A function that turns one event of a run into lines of text."""
 
 SILENT: Final = 2
-"""``-qq``: nothing at all; the exit code speaks."""
+"""Level of ``-qq``: no output, only the exit code."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputOptions:
-    """How a command speaks.
+    """The output options of a command.
 
     Attributes:
-        json: One JSON object per line on stdout, and nothing on stderr.
-        quiet: 1 leaves nothing of what went well, and of the rest errors and the closing lines;
-            2 leaves nothing.
+        json: True for one JSON object per line on stdout, and nothing on stderr.
+        quiet: 1 shows nothing on success, else errors and the closing lines; 2 shows nothing.
         verbose: 1 adds a line per resource.
-        progress: How progress is shown.
-        color: Whether words are coloured.
-        log_file: Where the library's notes are appended; ``None`` for nowhere.
-        log_format: ``text`` or ``json``; ``None`` takes what the configuration file says.
+        progress: The style of progress.
+        color: The use of colours.
+        log_file: The log file; ``None`` for none.
+        log_format: ``text`` or ``json``; ``None`` for that of the configuration file.
     """
 
     json: bool = False
@@ -64,11 +59,11 @@ class Problem:
 
     Attributes:
         code: A stable word.
-        message: What happened, in one sentence.
-        place: ``document:line:column`` and the same in words, where there is one.
-        evidence: Labels and what they say.
+        message: The problem in one sentence.
+        place: ``document:line:column`` and the same in words; empty for none.
+        evidence: Labels and their texts.
         hint: One command or edit that helps.
-        exit: How a command ends that this has ended.
+        exit: The exit code of a command that the error ended.
     """
 
     code: str
@@ -79,12 +74,12 @@ class Problem:
     exit: ExitCode
 
 
-_LOCAL_HINT: Final = "the file on this machine is cut short: get it again, whole"
-_SOURCE_HINT: Final = "tell the Source; look at its lists with: resourcesync validate URL"
+_LOCAL_HINT: Final = "the file on this machine is truncated: get a complete copy"
+_SOURCE_HINT: Final = "report it to the Source; check its lists: resourcesync validate URL"
 
 
 def problem_of(error: ResourceSyncError) -> Problem:
-    """Return how an error is shown."""
+    """Return an error as it is shown."""
     place = ""
     if isinstance(error, DocumentError) and error.uri and error.line:
         where = f"line {error.line}, column {error.column}"
@@ -95,7 +90,7 @@ def problem_of(error: ResourceSyncError) -> Problem:
     elif isinstance(error, (TruncatedDocumentError, TruncatedPackageError)):
         what = "document" if isinstance(error, TruncatedDocumentError) else "package"
         answered = (
-            ("got", f"a whole answer, as far as HTTP tells: the Source's own {what} stops there"),
+            ("got", f"a complete HTTP response: the Source's own {what} is truncated"),
             ("kept", "nothing was changed"),
         )
         evidence, hint = (*evidence, *answered), hint or _SOURCE_HINT
@@ -111,13 +106,13 @@ def problem_of(error: ResourceSyncError) -> Problem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandOutcome:
-    """How a command ended.
+    """The outcome of a command.
 
     Attributes:
         exit: The exit code.
         closing: The closing lines of text.
-        fields: The same for ``run.end``.
-        says_exit: Whether the closing lines name the exit code themselves.
+        fields: The fields of ``run.end``.
+        shows_exit: True if the closing lines contain the exit code.
     """
 
     exit: ExitCode = ExitCode.OK
@@ -127,10 +122,10 @@ class CommandOutcome:
 
 
 class Screen(Protocol):
-    """Shows one run, from its start to its end."""
+    """A view of one run, from its start to its end."""
 
     def start(self, fields: Mapping[str, object]) -> None:
-        """Say that the run begins."""
+        """Show the start of the run."""
         ...
 
     def report(self, event: str, fields: Mapping[str, object]) -> None:
@@ -142,18 +137,18 @@ class Screen(Protocol):
         ...
 
     def end(self, outcome: CommandOutcome) -> None:
-        """Say how the run ended; nothing comes after it."""
+        """Show the end of the run; no call but ``close`` follows."""
         ...
 
     def close(self) -> None:
-        """Give the terminal back as it was; called twice does no harm."""
+        """Restore the terminal; may be called twice."""
         ...
 
 
 class OutputLostError(BaseException):
-    """Nothing can be written any more: the reader went away, or the disk behind stdout is full.
+    """Stdout cannot be written: its reader is gone, or its disk is full.
 
-    No ``Exception``, so that nobody on the way takes it for a failure of one resource.
+    Not an ``Exception``, so that no caller takes it for the failure of one resource.
     """
 
     def __init__(self, cause: OSError) -> None:
@@ -163,7 +158,7 @@ class OutputLostError(BaseException):
 
 
 def write_line(stream: TextIO, text: str) -> None:
-    """Write one line and flush it; characters the stream cannot show are spelled out.
+    """Write one line and flush it; characters that the stream cannot encode are escaped.
 
     Raises:
         OutputLostError: It cannot be written.
@@ -185,25 +180,25 @@ _ASCII: Final = str.maketrans({"→": "->", "…": "...", "│": "|", "├": "|"
 
 
 def render_nothing(event: str, fields: Mapping[str, object]) -> Iterable[TextLine]:
-    """Tell of no event: for commands whose closing lines say everything."""
+    """Return no line: for commands whose closing lines are enough."""
     del event, fields
     return ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """One command, ready to be carried out.
+    """One command, ready to run.
 
     Attributes:
-        command: Its name.
-        output: How it speaks.
-        work: Does it.
-        words: Turns its events into text.
-        subject: What it works on, such as the mirror's folder: for progress and ``run.start``.
-        fields: More for ``run.start``.
-        acts: Whether it does something, so that ``-q`` has nothing to say when all is well; what
-            only answers a question answers in any case.
-        again: The command that goes on after an interruption; empty when that makes no sense.
+        command: The command's name.
+        output: The output options.
+        work: The function that does the work.
+        render: Turns the events into text.
+        subject: The subject, such as the mirror's folder: for progress and ``run.start``.
+        fields: Further fields of ``run.start``.
+        acts: True if it changes something, so that ``-q`` shows nothing on success; a command that
+            only answers a question shows its answer in any case.
+        resume_command: The command that continues after an interruption; empty for none.
     """
 
     command: str
@@ -220,7 +215,7 @@ _MOST_WARNINGS: Final = 100
 
 
 class CollectingScreen:
-    """A screen that shows nothing and keeps what it was told."""
+    """A screen that shows nothing and stores the problems, mirrors and warnings."""
 
     def __init__(self) -> None:
         self.problems: list[Problem] = []
@@ -231,18 +226,18 @@ class CollectingScreen:
         """Show nothing."""
 
     def report(self, event: str, fields: Mapping[str, object]) -> None:
-        """Keep a mirror, or a warning; of many warnings the first."""
+        """Store a mirror, or one of the first warnings."""
         if event == "mirror":
             self.mirrors.append(fields)
         elif event == "warning" and len(self.warnings) < _MOST_WARNINGS:
             self.warnings.append(fields)
 
     def problem(self, problem: Problem) -> None:
-        """Keep an error."""
+        """Store an error."""
         self.problems.append(problem)
 
     def end(self, outcome: CommandOutcome) -> None:
         """Show nothing."""
 
     def close(self) -> None:
-        """Have nothing to give back."""
+        """Do nothing."""

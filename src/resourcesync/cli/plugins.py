@@ -1,4 +1,4 @@
-"""``resourcesync plugins``: list what is installed, ours and others'."""
+"""``resourcesync plugins``: list the installed plug-ins."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
@@ -13,10 +13,11 @@ from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
 @click.command("plugins")
 @options.output_options
 def command(output: OutputOptions) -> Job:
-    """List what can be used by its name: mappers, exporters, accounts, originals, stores and more.
+    """List the installed plug-ins: path mappers, exporters, input adapters, stores and more.
 
-    Ours, and those that other installed packages bring by entry points, each with the package
-    that it is of. Nothing of them is imported for this.
+    The list has the built-in plug-ins and those of other installed packages (entry points), each
+    with its package. No plug-in is imported. Kinds: accounts are input adapters of publish,
+    originals are object stores of publish, mappers give files their paths.
     """
     return Job(command="plugins", output=output, work=_list, render=_render)
 
@@ -29,7 +30,7 @@ def _list(screen: Screen) -> CommandOutcome:
         screen.report("plugin", {**asdict(plugin), "ours": plugin.distribution == "resourcesync"})
     others = sum(plugin.distribution != "resourcesync" for plugin in found)
     ours = formatting.count(len(found) - others)
-    text = f"{ours} of resourcesync, {formatting.count(others)} of others"
+    text = f"{ours} of resourcesync, {formatting.count(others)} of other packages"
     closing = (TextLine(text, "Plug-ins", NORMAL),)
     return CommandOutcome(closing=closing, fields={"plugins": len(found), "others": others})
 

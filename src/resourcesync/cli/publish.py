@@ -1,7 +1,4 @@
-"""``resourcesync publish``: make a tree a Source, and keep it one.
-
-``publish tables:…``: a table of resources that are too many for a catalogue.
-"""
+"""``resourcesync publish``: write the lists of a tree, a catalogue, a table or another system."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -38,19 +35,19 @@ _NOT_FOR_TABLES: Final = ("auth", "proxy", "proxy_auth", "ca_file", "rescan")
 
 
 def is_table_address(target: str) -> bool:
-    """Whether what is to be published is named as a table."""
+    """True if the target is the address of a table."""
     return target.startswith(TABLES)
 
 
 def check_engine(target: str, values: Mapping[str, Any]) -> None:
-    """Refuse an engine for what is no table.
+    """Refuse an engine for a target that is not a table.
 
     Raises:
-        ConfigurationError: One is named.
+        ConfigurationError: An engine is named.
     """
     if values["engine"] is not None:
         raise ConfigurationError(
-            f"--engine is for tables, and {target} is none",
+            f"--engine is only for tables; {target} is not a table",
             hint="resourcesync publish tables:DIR --engine ENGINE",
         )
 
@@ -72,8 +69,8 @@ def publish_table(
     clock = machine.system_clock()
     started = clock.monotonic()
     source = _table_source(target, values)
-    told = {name: value for name, value in chosen.items() if name != "out"}
-    done = inventories.publish_table(source, told, clock=clock, asked=asked)
+    settings = {name: value for name, value in chosen.items() if name != "out"}
+    done = inventories.publish_table(source, settings, clock=clock, asked=asked)
     heads = [document for document in done.publication.written if "-sha256-" not in document.name]
     publication = replace(done.publication, written=tuple(heads))
     report(replace(done, publication=publication), screen)
@@ -89,19 +86,19 @@ def _table_source(target: str, values: Mapping[str, Any]) -> "TableSource":
     from resourcesync.wiring import inventories  # noqa: PLC0415 - help stays quick
 
     if values["watch"]:
-        raise ConfigurationError("--watch is for folders and other systems", hint="use cron")
+        raise ConfigurationError("--watch is only for folders and other systems", hint="use cron")
     for name in _NOT_FOR_TABLES:
         if values[name]:
             raise ConfigurationError(
-                f"--{name.replace('_', '-')} is for other systems, not for {target}"
+                f"--{name.replace('_', '-')} is only for other systems, not for {target}"
             )
     out, state = values["out"], values["state"]
     if out is None:
         raise ConfigurationError(f"{target} needs --out: the folder or the store for the documents")
     if state is None and not isinstance(out, Path):
         raise ConfigurationError(
-            f"it is not said where the table of {target} is kept",
-            hint=f"with --out {out}: --state DIR",
+            f"{target} needs --state: the folder for its table",
+            hint=f"with --out {out}, add: --state DIR",
         )
     return inventories.TableSource(
         address=target,
@@ -124,23 +121,23 @@ def _table_lines(
         "updated": publication.updated,
         "deleted": publication.deleted,
     }
-    told = ", ".join(
+    counts = ", ".join(
         f"{formatting.count(number)} {name}" for name, number in changes.items() if number
     )
     text = (
         f"{formatting.counted(lists, 'list')} of {formatting.counted(done.scan.files, 'resource')}"
     )
-    yield TextLine(f"{text}{': ' if told else ''}{told}", "Wrote", QUIET)
+    yield TextLine(f"{text}{': ' if counts else ''}{counts}", "Wrote", QUIET)
     for document in publication.written:
         if "-sha256-" not in document.name:
             yield TextLine(f"          {source.out}/{document.name}", level=QUIET)
     if publication.first:
         where = f"  resourcesync pull {done.settings.url} ./copy --dry-run"
-        yield TextLine(f"upload what is in {source.out}, then check:{where}", "Next")
+        yield TextLine(f"upload the files in {source.out}, then check:{where}", "Next")
 
 
 _MAX_NAMES: Final = 10_000
-"""How many names of what is left out are kept in mind while it watches."""
+"""Most names of omitted files that are stored, so that each is reported once."""
 
 
 @click.command("publish")
@@ -151,8 +148,8 @@ _MAX_NAMES: Final = 10_000
 )
 @option("--all", "all", is_flag=True, help="Publish every source of the configuration file.")
 @options.with_options(publish_options.TREE)
-@option("--allow-empty", is_flag=True, help="Publish it although there are no files in it.")
-@option("-n", "--dry-run", is_flag=True, help="Say what has changed; write nothing.")
+@option("--allow-empty", is_flag=True, help="Publish even if there are no files.")
+@option("-n", "--dry-run", is_flag=True, help="Show what has changed; write nothing.")
 @options.with_options(publish_options.POLICY, publish_options.VERSIONS)
 @options.with_options(publish_options.STEPS, publish_options.WATCH, publish_options.SYSTEM)
 @options.CONFIG
@@ -161,28 +158,26 @@ def command(output: OutputOptions, **values: Any) -> Job:
     """Write Resource Lists and Change Lists for a tree.
 
     The first run writes a Resource List, an empty Change List, a Capability List and a Source
-    Description; later runs do what is due: they list what has changed, close lists that are old,
-    and write nothing for an unchanged tree. What is given by options is remembered with the
-    tree, but for --initialise, --update, --rebase, --allow-empty and --dry-run. Hidden files are
-    left out.
+    Description. Later runs list the changes, close old lists, and write nothing if nothing changed.
+    The options are remembered with the tree, except --initialise, --update, --rebase, --allow-empty
+    and --dry-run. Hidden files are left out.
 
-    NAME is a table [source.NAME] of the configuration file; what it says counts in each run.
+    NAME is a table [source.NAME] of the configuration file; its settings are used in each run.
 
     catalogue:FILE is a catalogue that other programs fill, see the command catalogue; it needs
-    --out FOLDER once. ndjson:FILE, or ndjson:- for standard input, tells of all resources, a line
-    of JSON each; it needs --out FOLDER. No folder is looked at then.
+    --out FOLDER once. ndjson:FILE, or ndjson:- for standard input, is a list of all resources, one
+    line of JSON each; it needs --out FOLDER.
 
     s3://BUCKET/PREFIX publishes the objects of a bucket; it needs --out. The documents may go to a
-    bucket too: --out s3://BUCKET/PREFIX. 'resourcesync plugins' lists what else can be named so.
+    bucket too: --out s3://BUCKET/PREFIX. For other stores, see 'resourcesync plugins'.
 
-    SYSTEM:… is another system that tells of its resources: 'resourcesync plugins' lists what can be
-    named so. It needs --out FOLDER. What it tells is recorded and published; it is never changed.
+    SYSTEM:… is another system whose resources are published; for the systems, see 'resourcesync
+    plugins'. It needs --out FOLDER. The system itself is never changed.
 
-    tables:DIR is a table of resources in Parquet files, for very many: it is kept sorted, and its
-    lists are written by workers, see --engine. It needs --out. A file or a pattern may stand for
-    DIR.
+    tables:DIR is a table of resources in Parquet files, for very large numbers: it is stored sorted,
+    and workers write its lists, see --engine. It needs --out. DIR may also be a file or a pattern.
 
-    A mirror's folder is published as an aggregator does: its copies at addresses of their own, each
+    A mirror's folder is published as an aggregator does: its copies at their own addresses, each
     with a link to the original. The documents go to .resourcesync/publication in it, or to --out.
     """
     publish_options.check_steps(values)
@@ -214,7 +209,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
 def _resolve_target(
     target: str, values: dict[str, Any], sources: ConfiguredSources, given: frozenset[str]
 ) -> tuple[str, dict[str, Any]]:
-    """Return what is to be published where a name or a folder is given, and how."""
+    """Return the path or address of a name or folder, and its settings."""
     if target not in sources.names:
         return target, values
     source = sources.source(target)
@@ -242,7 +237,7 @@ def _job_of_all(
     given: frozenset[str],
     output: OutputOptions,
 ) -> Job:
-    """Return the job that publishes every source; one that fails does not keep the others back."""
+    """Return the job that publishes every source; the others go on after a failure."""
 
     def publish(name: str, screen: Screen) -> CommandOutcome:
         tree, settings = _resolve_target(name, values, sources, given)
@@ -281,9 +276,9 @@ def _publish(target: str, values: dict[str, Any], screen: Screen) -> CommandOutc
     if is_table_address(target):
         return publish_table(target, chosen, asked, values, screen)
     check_engine(target, values)
-    told = publish_inputs.external_name(target)
-    if told:
-        return _publish_external(told, chosen, asked, values, screen)
+    external = publish_inputs.external_name(target)
+    if external:
+        return _publish_external(external, chosen, asked, values, screen)
     if publish_inputs.is_originals_address(target):
         done, root, seconds = publish_inputs.publish_originals(target, chosen, asked, values)
         report(done, screen)
@@ -307,17 +302,17 @@ def _publish_external(
     values: dict[str, Any],
     screen: Screen,
 ) -> CommandOutcome:
-    """Publish what other programs tell."""
+    """Publish a catalogue, lines of JSON, a mirror or another system."""
 
     def network() -> "Network":
         return configured_mirrors.load(values["config"]).network_from(values, "")
 
-    told = publish_inputs.ExternalInput(
+    source = publish_inputs.ExternalInput(
         name=name, settings=chosen, request=asked, values=values, network=network
     )
     if values["watch"]:
-        return told.follow(*_watch_reporters(name, screen))
-    done, root, seconds = told.publish()
+        return source.follow(*_watch_reporters(name, screen))
+    done, root, seconds = source.publish()
     report(done, screen)
     return conclude(done, root, seconds, has_files=False)
 
@@ -329,7 +324,7 @@ def _watch(
     rescan: float | None,
     screen: Screen,
 ) -> CommandOutcome:
-    """Publish until a signal comes; that is how it is meant to end."""
+    """Publish until a signal; a signal is the normal end."""
     from resourcesync.wiring import machine, publish_loop  # noqa: PLC0415 - help stays quick
 
     if asked.dry_run:
@@ -342,28 +337,28 @@ def _watch(
             if rescan is None
             else publish_loop.WatchIntervals(rescan=rescan)
         )
-        keeper = publish_loop.PublishLoop(tree, machine.system_clock(), pace, published, failed)
-        with keeper.watcher() as watcher:
-            keeper.run(watcher, chosen, asked)
+        loop = publish_loop.PublishLoop(tree, machine.system_clock(), pace, published, failed)
+        with loop.watcher() as watcher:
+            loop.run(watcher, chosen, asked)
     except KeyboardInterrupt as stop:
         acknowledge_stop(stop)
     return CommandOutcome(closing=(TextLine("no longer watched", "Stopped", QUIET),))
 
 
 def _watch_reporters(name: str, screen: Screen) -> tuple[OnPublished, OnFailed]:
-    """Return what tells of each run that ended, and of each that failed."""
-    told: set[str] = set()  # once is enough
+    """Return the functions that report each publication, and each failure."""
+    reported: set[str] = set()  # each omission is reported once
 
     def published(done: "PublicationResult") -> None:
-        fresh = tuple(omission for omission in done.omissions if omission.name not in told)
-        if len(told) > _MAX_NAMES:
-            told.clear()
-        told.update(omission.name for omission in fresh)
+        fresh = tuple(omission for omission in done.omissions if omission.name not in reported)
+        if len(reported) > _MAX_NAMES:
+            reported.clear()
+        reported.update(omission.name for omission in fresh)
         report(replace(done, omissions=fresh), screen)
         screen.report("published", fields_of(done, 0.0))
 
     def failed(error: ResourceSyncError, pause: float) -> None:
-        message = f"{error.message}; tried again in {pause:g} s"
+        message = f"{error.message}; next try in {pause:g} s"
         fields = {"evidence": error.evidence, "hint": error.hint}
         screen.report("warning", {"code": error.code, "message": message, **fields})
 
@@ -373,7 +368,7 @@ def _watch_reporters(name: str, screen: Screen) -> tuple[OnPublished, OnFailed]:
 
 def _render_event(event: str, fields: Mapping[str, object]) -> Iterator[TextLine]:
     if event == "watching":
-        yield TextLine(f"{fields['tree']}; Ctrl-C ends it", "Watching", QUIET)
+        yield TextLine(f"{fields['tree']}; stop with Ctrl-C", "Watching", QUIET)
     elif event == "published" and fields["written"]:
         counts = {name: fields[name] for name in ("created", "updated", "deleted")}
         said = ", ".join(

@@ -1,7 +1,4 @@
-"""``publish`` of originals that are no files of a folder, such as the objects of a bucket.
-
-``publish`` of what is told: a catalogue, lines of JSON, a mirror, or another system.
-"""
+"""The inputs of ``publish`` other than folders: buckets, catalogues, JSON, mirrors, systems."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -25,7 +22,7 @@ _SYSTEM_ONLY: Final = ("auth", "proxy", "proxy_auth", "ca_file")
 
 
 def is_originals_address(target: str) -> bool:
-    """Whether what is to be published is named by the address of originals."""
+    """True if the target is the address of an object store."""
     if "://" not in target:
         return False
     from resourcesync.wiring import originals  # noqa: PLC0415 - help stays quick
@@ -36,21 +33,21 @@ def is_originals_address(target: str) -> bool:
 def publish_originals(
     target: str, chosen: dict[str, object], asked: "PublishRequest", values: Mapping[str, Any]
 ) -> "tuple[PublicationResult, Path, float]":
-    """Publish originals once.
+    """Publish the objects of a store once.
 
     Returns:
-        What was done, the folder that ``Settings.out`` is relative to, and the seconds it took.
+        The result, the folder that ``Settings.out`` is relative to, and the seconds.
 
     Raises:
-        ConfigurationError: It is not said where the documents go, or something is not for them.
+        ConfigurationError: The folder of the documents is missing, or an option does not apply.
     """
     from resourcesync.wiring import document_stores, machine, originals, publishing  # noqa: PLC0415
 
     if values["watch"]:
-        raise ConfigurationError("--watch is for folders and other systems", hint="use cron")
+        raise ConfigurationError("--watch is only for folders and other systems", hint="use cron")
     for name in _SYSTEM_ONLY:
         if values[name]:
-            raise ConfigurationError(f"--{name} is for other systems, not for {target}")
+            raise ConfigurationError(f"--{name} is only for other systems, not for {target}")
     root = _originals_root(target, values)
     if values["out"] is not None:
         chosen["out"] = document_stores.out_setting(root, values["out"])
@@ -66,42 +63,42 @@ def publish_originals(
 
 @contextmanager
 def _created_folder(folder: Path) -> Iterator[None]:
-    """Make a folder for the block; it goes again if it is empty in the end, as after a dry run."""
-    was_there = folder.exists()
+    """Create a folder for the block; remove it if it is empty at the end, as after a dry run."""
+    existed = folder.exists()
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ConfigurationError(f"{folder} cannot be made: {error.strerror}") from error
+        raise ConfigurationError(f"cannot create {folder}: {error.strerror}") from error
     try:
         yield
     finally:
-        if not was_there:
+        if not existed:
             with suppress(OSError):
                 folder.rmdir()
 
 
 def _originals_root(target: str, values: Mapping[str, Any]) -> Path:
-    """Return the folder of the catalogue: the one named for it, or that of the documents."""
+    """Return the folder of the catalogue: ``--state``, or the folder of the documents."""
     state, out = values["state"], values["out"]
     if state is not None:
         return Path(state)
     if isinstance(out, Path):
         return out
     raise ConfigurationError(
-        f"it is not said where the catalogue of {target} is",
-        hint="--out DIR keeps it with the documents; for documents in a store, name --state DIR",
+        f"{target} needs a folder for its catalogue",
+        hint="--out DIR puts it beside the documents; for documents in a store, add --state DIR",
     )
 
 
 CATALOGUE: Final = "catalogue:"
-"""What begins the name of a catalogue, which is no folder."""
+"""Prefix of the name of a catalogue."""
 LINES: Final = "ndjson:"
 MIRROR: Final = "mirror:"
 TABLES: Final = "tables:"
 SYSTEM_OPTIONS: Final = ("with", "auth", "proxy", "proxy_auth", "ca_file")
-"""What is asked of other systems alone, by the names of its values."""
+"""Options that are only for other systems, by the names of their values."""
 _FILE_WRITING_SCHEME: Final = "oai:"
-"""What begins the names of systems whose account makes files in the folder of the documents."""
+"""Prefix of systems whose adapter writes files into the folder of the documents."""
 _RETRY_SECONDS: Final = 2.0
 _MAX_RETRY_SECONDS: Final = 300.0
 
@@ -110,15 +107,15 @@ OnFailed = Callable[[ResourceSyncError, float], None]
 
 
 def is_external(tree: str) -> bool:
-    """Whether what is to be published is told by other programs, or a mirror, and no folder."""
+    """True if the target is a catalogue, JSON, a mirror or another system, and not a folder."""
     return bool(external_name(tree))
 
 
 def check_address(tree: str) -> None:
-    """Refuse the address of another system that has a secret in it, before it is told anywhere.
+    """Refuse the address of another system with a secret in it, before it is shown or logged.
 
     Raises:
-        ConfigurationError: It has one.
+        ConfigurationError: The address contains a secret.
     """
     if ":" in tree and not tree.startswith((CATALOGUE, LINES)):
         from resourcesync.wiring import account_access, accounts  # noqa: PLC0415 - quick
@@ -128,7 +125,7 @@ def check_address(tree: str) -> None:
 
 
 def external_name(tree: str) -> str:
-    """Return the name of what is told; that of a mirror is not its folder's. Empty for folders."""
+    """Return the name of an external input; ``mirror:PATH`` for a mirror, empty for folders."""
     if tree.startswith((CATALOGUE, LINES)):
         return tree
     if ":" in tree:
@@ -152,7 +149,7 @@ def _may_be_mirror(tree: str) -> bool:
 
 
 def default_out(tree: str) -> Path | None:
-    """Return where the documents of what is told go by themselves; ``None``: it must be said."""
+    """Return the default folder of the documents; ``None`` if ``--out`` is required."""
     name = external_name(tree)
     if not name.startswith(MIRROR):
         return None
@@ -163,31 +160,31 @@ def default_out(tree: str) -> Path | None:
 
 
 def check_folder(target: str, values: Mapping[str, Any]) -> None:
-    """Refuse what is for other systems, and a file.
+    """Refuse a file, and options that are for other systems.
 
     Raises:
-        ConfigurationError: It is for another system, or it is a file.
+        ConfigurationError: The target is a file, or an option is for other systems.
     """
     for name in SYSTEM_OPTIONS:
         if values[name]:
-            raise ConfigurationError(f"--{name} is for other systems, and {target} is none")
+            raise ConfigurationError(f"--{name} is only for other systems, not for {target}")
     try:
         if Path(target).is_file():
             raise ConfigurationError(f"{target} is a file", hint="name the folder to publish")
     except (OSError, ValueError):
-        raise ConfigurationError(f"{target[:200]!r} is no folder") from None
+        raise ConfigurationError(f"{target[:200]!r} is not a folder") from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExternalInput:
-    """What other programs tell, to be published.
+    """An external input of ``publish``.
 
     Attributes:
         name: ``catalogue:FILE``, ``ndjson:FILE``, or the address of another system or a mirror.
-        chosen: The settings that were given.
-        asked: What is asked of this run.
+        settings: The settings that were given.
+        request: The options of this run.
         values: The options of ``publish``.
-        network: How another system is asked.
+        network: Returns the network settings for another system.
     """
 
     name: str
@@ -200,7 +197,7 @@ class ExternalInput:
         """Publish once.
 
         Returns:
-            What was done, the folder that ``Settings.out`` is relative to, and the seconds it took.
+            The result, the folder that ``Settings.out`` is relative to, and the seconds.
         """
         from resourcesync.wiring import machine  # noqa: PLC0415 - help stays quick
 
@@ -210,13 +207,13 @@ class ExternalInput:
         return done, root, clock.monotonic() - started
 
     def follow(self, on_published: OnPublished, on_failed: OnFailed) -> CommandOutcome:
-        """Follow another system until a signal comes; that is how it is meant to end.
+        """Follow another system until a signal; a signal is the normal end.
 
-        What fails later than at the first time is told and tried again: nobody sits before it.
+        A failure after the first publication is reported and retried: the service is unattended.
         """
         if self.name.startswith((CATALOGUE, LINES)):
             raise ConfigurationError(
-                "--watch is for folders and other systems", hint="publish again after each post"
+                "--watch is only for folders and other systems", hint="publish after each post"
             )
         from resourcesync.wiring import machine  # noqa: PLC0415 - help stays quick
 
@@ -272,7 +269,7 @@ class ExternalInput:
         from resourcesync.wiring.accounts import FollowedAccount  # noqa: PLC0415 - help stays quick
 
         if self.values["hash"]:
-            raise ConfigurationError("--hash is for folders: another system has its own digests")
+            raise ConfigurationError("--hash is only for folders: another system has its own digests")
         (out, store), values = self._places(), dict(self.values["with"])
         if self.name.startswith(MIRROR) and "hops" not in values:
             from resourcesync.wiring import mirror_account  # noqa: PLC0415 - help stays quick
@@ -290,26 +287,26 @@ class ExternalInput:
     def _check_plain(self) -> None:
         for name in SYSTEM_OPTIONS:
             if self.values[name]:
-                raise ConfigurationError(f"--{name} is for other systems, not for {self.name}")
+                raise ConfigurationError(f"--{name} is only for other systems, not for {self.name}")
 
     def _places(self) -> tuple[Path, str]:
         """Return the folder of the catalogue, and the store for the documents; empty: the folder.
 
         Raises:
-            ConfigurationError: It is not said where the catalogue is, or files would be missing.
+            ConfigurationError: The folder of the catalogue is missing, or files would be missing.
         """
         store, state = self.values["out"], self.values["state"]
         if not isinstance(store, str):
             return self._out(), ""
         if state is None:
             raise ConfigurationError(
-                f"it is not said where the catalogue of {self.name} is",
-                hint=f"with --out {store}: --state DIR",
+                f"{self.name} needs --state: the folder for its catalogue",
+                hint=f"with --out {store}, add: --state DIR",
             )
         if self.name.startswith(_FILE_WRITING_SCHEME):
             raise ConfigurationError(
-                f"{self.name} makes files beside its documents: these go to a folder",
-                hint="--out DIR, and copy that: what is led to before what leads to it",
+                f"{self.name} writes files beside its documents: --out must be a folder",
+                hint="use --out DIR and copy it: lists before the documents that link to them",
             )
         return Path(state), store
 
@@ -320,6 +317,6 @@ class ExternalInput:
         if not isinstance(out, Path):
             raise ConfigurationError(
                 f"the documents of {self.name} go to a folder, not to {out}",
-                hint="publish into a folder, and copy that: lists before what leads to them",
+                hint="publish into a folder and copy it: lists before the documents that link to them",
             )
         return out

@@ -1,4 +1,4 @@
-"""The options of ``publish`` that say when lists are closed, kept and written anew."""
+"""The options of ``publish``, and the settings that they give."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -29,7 +29,7 @@ class _FolderOrStore(click.ParamType[Path | str]):
 
 
 TREE: Final = (
-    option("--url", metavar="BASE", help="The address of DIR on the Web; needed once."),
+    option("--url", metavar="BASE", help="The web address of DIR; needed once."),
     option(
         "--out",
         type=_FolderOrStore(),
@@ -39,15 +39,15 @@ TREE: Final = (
     option(
         "--state",
         type=click.Path(file_okay=False, path_type=Path),
-        help="Of a bucket or another system: keep the catalogue in this folder, not with the"
-        " documents; needed where these go to a store.",
+        help="For a bucket or another system: the folder for the catalogue, if not with the"
+        " documents; needed if these go to a store.",
     ),
     option(
         "--include",
         multiple=True,
         metavar="GLOB",
-        help="Publish only files whose path below the tree matches: * is any text, / too; ? is one "
-        "character. The globs of pull are others.",
+        help="Publish only files whose path below DIR matches: * is any text, including /; ? is one "
+        "character. The globs of pull are different.",
     ),
     option("--exclude", multiple=True, metavar="GLOB", help="Publish no files whose path matches."),
     option(
@@ -55,123 +55,122 @@ TREE: Final = (
         "hash",
         multiple=True,
         type=click.Choice(["sha-256", "sha-512", "sha-384", "sha-224", "sha-1", "md5"]),
-        help="Digests of every file; sha-256 unless given. Repeat for several.",
+        help="Digests of every file; default: sha-256. Repeat for several.",
     ),
-    option("--max-entries", type=click.IntRange(1, 50_000), help="Most entries of one document."),
-    option("--max-bytes", type=options.SIZE, help="Most bytes of one document, such as 10M."),
+    option("--max-entries", type=click.IntRange(1, 50_000), help="Most entries in one document."),
+    option("--max-bytes", type=options.SIZE, help="Most bytes in one document, such as 10M."),
     option(
         "--described-by",
         metavar="URI",
-        help="A document about the resources, instead of one that is written here;"
-        " '' takes that back.",
+        help="The address of a description of the resources, instead of a document that publish"
+        " writes; '' removes it.",
     ),
 )
 POLICY: Final = (
     option(
         "--change-lists",
         type=click.Choice(["append", "per-run", "archive"]),
-        help="append: one open Change List. per-run: each run writes a closed one. archive: the"
-        " same, led to by a Change List Archive instead of an index.",
+        help="append: one open Change List. per-run: each run writes a closed list. archive: as"
+        " per-run, with a Change List Archive instead of an index.",
     ),
     option("--rotate", type=options.DURATION, help="Close an open Change List at this age."),
     option(
         "--keep",
         type=options.DURATION,
-        help="Drop closed Change Lists of this age that no one needs to start from.",
+        help="Remove closed Change Lists of this age, if no Resource List is older.",
     ),
-    option("--rebase-every", type=options.DURATION, help="Write a new Resource List so often."),
+    option("--rebase-every", type=options.DURATION, help="Write a new Resource List (baseline) at this interval."),
     option(
         "--archive",
         type=options.DURATION,
-        help="Keep superseded lists and dumps this long, and list them in archives; 0: not.",
+        help="Store superseded lists and dumps for this time, and list them in archives; 0: never.",
     ),
     option(
         "--dialect",
         type=click.Choice(["1.1", "1.0", "0.9.1", "0.9", "0.6", "0.5"]),
-        help="The version of the format to write; 1.1 unless given.",
+        help="The version of the format to write; default: 1.1.",
     ),
     option(
         "--sitemap/--no-sitemap",
         default=None,
-        help="Write a plain sitemap too, which search engines read without complaint.",
+        help="Also write a plain sitemap for search engines.",
     ),
     option(
         "--robots/--no-robots",
         default=None,
-        help="Write robots.txt with the sitemap's address; never over one of yours.",
+        help="Write robots.txt with the sitemap's address; never overwrite your own file.",
     ),
     option(
         "--hub",
         multiple=True,
         metavar="URL",
-        help="Where changes can be subscribed to (WebSub): the lists say so. Repeat for several,"
-        " '' takes them back.",
+        help="A WebSub hub for subscriptions to changes; the lists name it. Repeat for several;"
+        " '' removes them.",
     ),
     option(
         "--notify/--no-notify",
         default=None,
-        help="Tell the hubs after each publication; without, 'resourcesync notify' does.",
+        help="Notify the hubs after each publication; otherwise use 'resourcesync notify'.",
     ),
     option(
         "--link",
         multiple=True,
         metavar="RULE",
-        help="Links of the resources, such as 'describedby:{path}.xml only=*.pdf'; repeat for"
-        " several, '' takes them back.",
+        help="Links of the resources, such as 'describedby:{path}.xml only=*.pdf'. Repeat for"
+        " several; '' removes them.",
     ),
 )
 VERSIONS: Final = (
     option(
         "--versions/--no-versions",
         default=None,
-        help="Keep the versions of each file, and tell where each is: links memento, timegate and"
-        " timemap. `serve` answers there.",
+        help="Store the versions of each file, and list them with links memento, timegate and"
+        " timemap. `serve` serves them.",
     ),
     option(
         "--versions-in",
         type=click.Path(file_okay=False, path_type=Path),
-        help="Keep them in this folder instead of .resourcesync/versions.",
+        help="The folder for versions, instead of .resourcesync/versions.",
     ),
     option(
         "--versions-keep",
         type=options.DURATION,
-        help="Former versions stay at least so long, and longer while a list tells of them.",
+        help="Store former versions at least for this time, and as long as a list names them.",
     ),
     option(
         "--versions-least",
         type=click.IntRange(0, 1_000_000),
-        help="So many former versions of each file stay at least.",
+        help="Store at least this number of former versions of each file.",
     ),
     option(
         "--versions-max-bytes",
         type=options.SIZE,
-        help="Most bytes of all versions; the oldest go first, told of or not. 0: any.",
+        help="Most bytes of all versions; the oldest are removed first, listed or not. 0: no limit.",
     ),
     option(
         "--patches/--no-patches",
         default=None,
-        help="Compute patches for JSON and XML that lead from each version to the next; needs"
-        " --versions.",
+        help="Compute patches between the versions of JSON and XML files; needs --versions.",
     ),
 )
 WATCH: Final = (
     option(
         "--watch",
         is_flag=True,
-        help="Keep running, and publish what changes; Ctrl-C ends it. Needs the extra 'watch'.",
+        help="Keep running, and publish changes; stop with Ctrl-C. Needs the extra 'watch'.",
     ),
     option(
         "--rescan",
         type=options.DURATION,
-        help="Look at all there is at least so often: with --watch at all files, 4h unless given;"
-        " at all that another system has, 7d unless given, and 4h where it tells no changes.",
+        help="Time between two complete scans. Default: 4h for a folder with --watch; 7d for another"
+        " system, or 4h if it does not report changes.",
     ),
     option(
         "--every",
         type=options.DURATION,
         default="1m",
         show_default=True,
-        help="With --watch, of another system: publish so often what changed.",
+        help="With --watch of another system: publish its changes at this interval.",
     ),
 )
 SYSTEM: Final = (
@@ -180,22 +179,30 @@ SYSTEM: Final = (
         multiple=True,
         type=options.PAIR,
         metavar="KEY=VALUE",
-        help="Of another system: tell its adapter so, see 'resourcesync plugins' and the how-tos."
-        " env:NAME and file:PATH stand for what is there. Repeat for several.",
+        help="For another system: a setting of its adapter, see 'resourcesync plugins' and the"
+        " how-tos. env:NAME and file:PATH read the value from there. Repeat for several.",
     ),
     option(
         "--engine",
         metavar="ADDRESS",
-        help="Of a table: have the lists written by processes, processes:8, dask://HOST:PORT,"
-        " spark://HOST:PORT or spark:local[4]; processes unless given.",
+        help="For a table: write the lists with processes, processes:8, dask://HOST:PORT,"
+        " spark://HOST:PORT or spark:local[4]; default: processes.",
     ),
     options.AUTH,
     *options.CONNECTION,
 )
 STEPS: Final = (
-    option("--initialise", is_flag=True, help="Start over: a Resource List, no changes."),
-    option("--update", is_flag=True, help="List the changes, whatever else is due."),
-    option("--rebase", is_flag=True, help="List the changes, and write a new Resource List."),
+    option(
+        "--initialise",
+        is_flag=True,
+        help="Discard the history, and publish a fresh Resource List.",
+    ),
+    option("--update", is_flag=True, help="Only list the changes."),
+    option(
+        "--rebase",
+        is_flag=True,
+        help="List the changes, and write a new Resource List (baseline).",
+    ),
 )
 _SETTING_NAMES: Final = {"hash": "algorithms"}
 _IF_NOT_EMPTY: Final = ("url", "include", "exclude", "hash", "max_entries", "max_bytes")
@@ -216,11 +223,11 @@ _IF_NOT_NONE: Final = (
     "patches",
     "notify",
 )
-"""What counts when it is given, even if it is nothing: a duration of 0, an empty address."""
+"""Options that count when given, even with an empty value: a duration of 0, an empty address."""
 
 
 def given_settings(values: Mapping[str, Any]) -> dict[str, object]:
-    """Return the settings that were given, by the names that ``wiring`` knows."""
+    """Return the given settings, by their names in ``wiring``."""
     found = {_SETTING_NAMES.get(name, name): values[name] for name in _IF_NOT_EMPTY if values[name]}
     if values["link"]:
         found["links"] = tuple(filter(None, values["link"]))
@@ -241,7 +248,7 @@ def check_steps(values: Mapping[str, Any]) -> None:
 
 
 def step_of(values: Mapping[str, Any]) -> "PublicationStep":
-    """Return the step that is forced; by default what is due."""
+    """Return the forced step; by default the step that is due."""
     from resourcesync.source.plan import PublicationStep  # noqa: PLC0415 - help stays quick
 
     forced = _forced(values)

@@ -1,6 +1,6 @@
-"""``resourcesync pull``: bring a mirror in step with its Source.
+"""``resourcesync pull``: bring mirrors in sync with their Sources; metrics of a run for Prometheus.
 
-Figures of a run for Prometheus: a file that its node exporter reads (``--metrics-file``).
+``--metrics-file`` writes a file for the textfile collector of Prometheus' node exporter.
 """
 
 import os
@@ -35,19 +35,19 @@ _MetricRow = Mapping[str, object]
 _METRICS: Final = {
     "resources": ("resources", "Resources in the mirror."),
     "listed": ("listed", "Resources that the Source lists and that are selected."),
-    "unchanged": ("unchanged", "Listed resources that were here already."),
-    "applied": ("applied", "Listed resources that the run brought."),
-    "pending": ("pending", "Listed resources that are not here as listed."),
-    "contradicting": ("contradicting", "Copies kept though they contradict the list."),
-    "absent": ("absent", "Listed resources that the server does not have, where accepted."),
-    "skipped": ("skipped", "Listed resources that the Source keeps out of reach, where accepted."),
+    "unchanged": ("unchanged", "Listed resources that were in the mirror before."),
+    "applied": ("applied", "Listed resources that the run fetched."),
+    "pending": ("pending", "Listed resources that are not in the mirror as listed."),
+    "contradicting": ("contradicting", "Stored copies that do not match the list."),
+    "absent": ("absent", "Listed resources that the server does not have, if accepted."),
+    "skipped": ("skipped", "Listed resources that the Source blocks or redirects, if accepted."),
     "refused": ("refused", "Entries of the Source that cannot be used."),
     "held": ("held_deletions", "Deletions that are held back."),
     "deleted": ("deleted", "Copies that the run deleted."),
     "requests": ("requests", "Requests that the run sent."),
     "bytes": ("received_bytes", "Bytes that the run received, lists included."),
-    "seconds": ("duration_seconds", "How long the run took."),
-    "as_of": ("complete_until_timestamp_seconds", "The Source's time up to which it is complete."),
+    "seconds": ("duration_seconds", "Duration of the run."),
+    "as_of": ("complete_until_timestamp_seconds", "The Source's time of the mirror's state."),
 }
 _METRIC_PREFIX: Final = "resourcesync_pull_"
 
@@ -55,12 +55,12 @@ _METRIC_PREFIX: Final = "resourcesync_pull_"
 def with_metrics(
     work: Callable[[Screen], CommandOutcome], path: Path | None, mirror: str
 ) -> Callable[[Screen], CommandOutcome]:
-    """Return work that also writes its figures to a file when it ends, however it ends.
+    """Return work that also writes its metrics to a file at its end, after an error too.
 
     Args:
         work: Does the pull.
-        path: The file; ``None`` writes none.
-        mirror: The mirror's name, where there is only one.
+        path: The file; ``None`` for none.
+        mirror: The mirror's name, if there is only one.
     """
     if path is None:
         return work
@@ -81,7 +81,7 @@ def with_metrics(
 
 
 def metric_rows(outcome: CommandOutcome, mirror: str) -> list[_MetricRow]:
-    """Return the fields of each mirror that a pull was of."""
+    """Return the fields of each mirror of a pull."""
     several = outcome.fields.get("mirrors") or outcome.fields.get("sets")
     if isinstance(several, list):
         return several
@@ -89,14 +89,14 @@ def metric_rows(outcome: CommandOutcome, mirror: str) -> list[_MetricRow]:
 
 
 def write_metrics(path: Path, rows: Iterable[_MetricRow], now: datetime) -> None:
-    """Write a file in the text format of Prometheus, so that nobody sees a part of it.
+    """Write a file in the text format of Prometheus, in one atomic step.
 
     Raises:
         StorageError: It cannot be written.
     """
-    import tempfile  # noqa: PLC0415 - many keep no metrics
+    import tempfile  # noqa: PLC0415 - rarely needed
 
-    from resourcesync.server.metrics import write_metrics  # noqa: PLC0415 - seldom needed
+    from resourcesync.server.metrics import write_metrics  # noqa: PLC0415 - rarely needed
 
     text = write_metrics(_metric_figures(list(rows), now)).decode()
     temporary = ""
@@ -113,27 +113,27 @@ def write_metrics(path: Path, rows: Iterable[_MetricRow], now: datetime) -> None
             Path(temporary).unlink()
         raise StorageError(
             f"cannot write {path}: {error.strerror or error}",
-            evidence=(("kept", "the mirror is as the pull left it"),),
-            hint="name a file in a folder that exists and may be written: --metrics-file FILE",
+            evidence=(("kept", "the mirror and the result of the pull"),),
+            hint="name a file in a folder that exists and is writable: --metrics-file FILE",
         ) from error
 
 
 def _metric_figures(rows: list[_MetricRow], now: datetime) -> "Iterator[Metric]":
     yield _metric_figure(
-        "end_timestamp_seconds", "When the run ended.", rows, lambda _: now.timestamp()
+        "end_timestamp_seconds", "Time at which the run ended.", rows, lambda _: now.timestamp()
     )
-    yield _metric_figure("exit_code", "How it ended.", rows, partial(_number_of, key="exit"))
+    yield _metric_figure("exit_code", "Exit code.", rows, partial(_number_of, key="exit"))
     yield _metric_figure("in_sync", "1 when the mirror is in sync.", rows, _is_in_sync)
     for key, (name, what) in _METRICS.items():
-        there = [row for row in rows if row.get(key) is not None]
-        if there:
-            yield _metric_figure(name, what, there, partial(_number_of, key=key))
+        known = [row for row in rows if row.get(key) is not None]
+        if known:
+            yield _metric_figure(name, what, known, partial(_number_of, key=key))
 
 
 def _metric_figure(
     name: str, what: str, rows: Iterable[_MetricRow], value: Callable[[_MetricRow], float]
 ) -> "Metric":
-    from resourcesync.server.metrics import Metric  # noqa: PLC0415 - seldom needed
+    from resourcesync.server.metrics import Metric  # noqa: PLC0415 - rarely needed
 
     values = tuple(((("mirror", str(row["mirror"])),), value(row)) for row in rows)
     return Metric(name=_METRIC_PREFIX + name, kind="gauge", help_text=what, values=values)
@@ -157,7 +157,7 @@ _HOST: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]*")
 @click.command("pull")
 @click.argument("places", nargs=-1, metavar="[SOURCE [DEST] | MIRROR...]")
 @option("--all", "all", is_flag=True, help="Pull every mirror of the configuration file.")
-@option("-n", "--dry-run", is_flag=True, help="Say what would be done; change nothing.")
+@option("-n", "--dry-run", is_flag=True, help="Show what would be done; change nothing.")
 @option("-i", "--itemize", is_flag=True, help="Show a line per action.")
 @options.with_options(RUN_OPTIONS, *PULL_OPTIONS, (options.CONFIG,))
 @options.output_options
@@ -166,12 +166,12 @@ def command(output: OutputOptions, **values: Any) -> Job:
 
     SOURCE is any address of a site or a Source: its root, a Source Description, a list, a sitemap.
     DEST is the mirror's folder, by default ./HOST. Later, `resourcesync pull DEST` is enough.
-    MIRROR is a name in the configuration file, or a folder. Of several, one that fails does not
-    keep the others back; the exit code is the worst of theirs.
-    Exit 0 means: everything selected that the Source lists is here and equal. So --lists-only,
-    which fetches nothing, ends with 3 as long as there is something to fetch.
-    Files have their names at the Source; of two that cannot both have theirs, such as /a and /a/b,
-    one gets a mark: a!9.
+    MIRROR is a name in the configuration file, or a folder. If one of several mirrors fails, the
+    others are still pulled; the exit code is the worst of all.
+    Exit 0 means: every selected resource that the Source lists is in the mirror and equal. So
+    --lists-only, which fetches nothing, exits with 3 as long as there is something to fetch.
+    Files have the names of the Source; if two names exclude each other, such as /a and /a/b, one
+    gets a mark: a!9.
     """
     from resourcesync.cli.render_pull import PullRenderer  # noqa: PLC0415 - help stays quick
 
@@ -181,7 +181,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
     configuration = configured_mirrors.load(values.pop("config"))
     _check(places, configuration, values, every=every)
     if values["moved"] and (len(places) != 1 or _is_source(places)):
-        raise click.UsageError("--moved is about one MIRROR: name it, and no SOURCE")
+        raise click.UsageError("--moved needs exactly one MIRROR, and no SOURCE")
     chosen = TargetResolver(configuration, values, given_options())
     words = PullRenderer(itemize=values["itemize"], dry_run=values["dry_run"])
     if every or (len(places) > 1 and not _is_source(places)):
@@ -215,9 +215,9 @@ def _job_of_many(
     from resourcesync.cli.pull_run import pull_many  # noqa: PLC0415 - help stays quick
 
     def work(screen: Screen) -> CommandOutcome:
-        def pull_one(name: str, tell: "Reporter") -> CommandOutcome:
+        def pull_one(name: str, report: "Reporter") -> CommandOutcome:
             target = chosen.target(name)
-            return pull(target, _context(chosen.configuration, words), screen, tell)
+            return pull(target, _context(chosen.configuration, words), screen, report)
 
         return pull_many(names, pull_one, screen)
 
@@ -246,11 +246,11 @@ def _check(
     *,
     every: bool,
 ) -> None:
-    """Refuse a command line that makes no sense."""
+    """Refuse options that exclude each other."""
     if values["set"] and values["all_sets"]:
         raise click.UsageError("--set and --all-sets: choose one")
     if every and places:
-        raise click.UsageError("--all pulls every mirror: name none")
+        raise click.UsageError("--all pulls every mirror: do not name one")
     if every and not configuration.names:
         raise configuration.no_mirrors()
     if not every and not places:
@@ -259,7 +259,7 @@ def _check(
         for place in places:
             _check_mirror(place, configuration, is_only=len(places) == 1)
     elif len(places) > 2:  # noqa: PLR2004 - SOURCE and DEST
-        raise click.UsageError("one SOURCE and one DEST at a time")
+        raise click.UsageError("give only one SOURCE and one DEST")
     else:
         _check_folder("".join(places[1:]))
 
@@ -270,11 +270,11 @@ def _check_mirror(place: str, configuration: MirrorConfiguration, *, is_only: bo
     _check_folder(place)
     if not is_only and not os.path.lexists(place):
         hint = f"for an address, write https://{place}/"
-        raise click.UsageError(f"{place!r} is no mirror and no address of a Source: {hint}")
+        raise click.UsageError(f"{place!r} is neither a mirror nor the address of a Source: {hint}")
 
 
 def _is_source(places: Sequence[str]) -> bool:
-    """Whether the first place is the address of a Source; that of a store alone is a mirror."""
+    """True if the first argument is the address of a Source; that of a store alone is a mirror."""
     first = "".join(places[:1])
     if "://" not in first or first.startswith(("http://", "https://")) or len(places) > 1:
         return "://" in first
@@ -285,7 +285,7 @@ def _is_source(places: Sequence[str]) -> bool:
 
 def _check_folder(place: str) -> None:
     if place.startswith(("http://", "https://")):
-        raise click.UsageError(f"{place!r} is no folder and no name of a mirror")
+        raise click.UsageError(f"{place!r} is neither a folder nor the name of a mirror")
     if configured_mirrors.is_file(place):
         raise click.UsageError(f"{place!r} is a file, not a mirror's folder")
 

@@ -1,11 +1,4 @@
-"""One pull of a command: a mirror, its options and the configuration, made work.
-
-Several mirrors in one run: each in turn, and how they ended together.
-
-``resourcesync pull`` of several sets: a mirror for each, and how they ended together.
-
-What a dry run shows of each resource: the items that the real run would tell of.
-"""
+"""The pull of one mirror, of several mirrors, or of the sets of a Source, and their outcome."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -43,12 +36,12 @@ _FILTERS: Final = {
     "allow_origin": "allow_origins",
     "link": "links",
 }
-"""The options that say what of a Source is wanted, and their names in ``Filters``."""
+"""The filter options, and their names in ``Filters``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PullArguments:
-    """The command line of ``pull``, understood."""
+    """The parsed command line of ``pull``."""
 
     dry_run: bool
     itemize: bool
@@ -95,15 +88,15 @@ class PullArguments:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PullTarget:
-    """One mirror that is to be pulled, and how.
+    """One mirror to pull, and its options.
 
     Attributes:
-        name: As the operator calls it.
-        address: The Source's; ``None`` for the remembered one.
-        folder: The mirror.
-        arguments: How.
-        is_configured: Whether a table says how, filters included.
-        store: The address of the store that has the copies; empty for the folder itself.
+        name: The name that the operator uses.
+        address: The Source's address; ``None`` for the remembered one.
+        folder: The mirror's folder.
+        arguments: The options.
+        is_configured: True if the options, with the filters, come from a table.
+        store: The address of the store with the copies; empty for the folder.
     """
 
     name: str
@@ -115,12 +108,12 @@ class PullTarget:
 
 
 class TargetResolver:
-    """What the command line and the configuration file say together.
+    """A resolver of names and folders, from the command line and the configuration file.
 
     Args:
         configuration: The file's mirrors and secrets.
         values: The options of the command line.
-        given: Those that it has itself; they stand above the file's.
+        given: The names of the options that were given; they override the file's.
     """
 
     def __init__(
@@ -131,7 +124,7 @@ class TargetResolver:
         self._given = given
 
     def target(self, place: str) -> PullTarget:
-        """Return the mirror that a name or a folder means.
+        """Return the mirror of a name or a folder.
 
         Raises:
             ConfigurationError: The mirror's table has a mistake.
@@ -150,10 +143,10 @@ class TargetResolver:
         )
 
     def target_at(self, address: str | None, place: str) -> PullTarget:
-        """Return the mirror at a place, of a Source or of the one that it remembers.
+        """Return the mirror at a folder or store address, of a Source or of its remembered one.
 
         Raises:
-            ConfigurationError: The place is the address of a store that no plug-in is for.
+            ConfigurationError: No plug-in knows the store address.
         """
         values = options.merge_settings(self._values, self.configuration.defaults, self._given)
         arguments = PullArguments(**values)
@@ -165,12 +158,12 @@ class TargetResolver:
 
 
 class PullContext(NamedTuple):
-    """What all pulls of a command share.
+    """The parts that all pulls of a command share.
 
     Attributes:
         configuration: The file's mirrors and secrets.
-        words: Told whether a pull is the mirror's first.
-        clock: Time; it may end a pull by raising, wherever it is asked.
+        renderer: Its ``first`` is set for each mirror.
+        clock: The clock; any call may raise to end the pull.
     """
 
     configuration: MirrorConfiguration
@@ -178,51 +171,53 @@ class PullContext(NamedTuple):
     clock: "Clock"
 
 
-def pull(target: PullTarget, way: PullContext, screen: Screen, tell: "Reporter") -> CommandOutcome:
-    """Pull a mirror, or a folder with one for each set.
+def pull(
+    target: PullTarget, context: PullContext, screen: Screen, on_event: "Reporter"
+) -> CommandOutcome:
+    """Pull a mirror, or a folder with one mirror for each set.
 
     Args:
-        target: The mirror, and how.
-        way: What it shares with others.
+        target: The mirror, and its options.
+        context: The parts shared with other pulls.
         screen: Shows the problems of a set that fails.
-        tell: Told what happens.
+        on_event: Receives the events.
 
     Raises:
-        ResourceSyncError: It came to no end of its own.
+        ResourceSyncError: The pull failed.
     """
     from resourcesync.wiring import sets  # noqa: PLC0415 - help stays quick
 
     arguments, folder = target.arguments, target.folder
-    network = _network(target, way.configuration)
+    network = _network(target, context.configuration)
     is_several = arguments.all_sets or len(arguments.set) > 1
     if arguments.moved and (is_several or sets.is_folder_of_sets(folder)):
         raise ConfigurationError(
-            "--moved is about one mirror",
-            hint=f"name the folder of one set below {folder}, for each set",
+            "--moved needs exactly one mirror",
+            hint=f"run it for each set: name the folder of the set below {folder}",
         )
     if is_several and target.store:
         raise ConfigurationError(
-            "several sets need a folder with a mirror for each; a store is one mirror",
-            hint="name one set, and a store of its own for each",
+            "a store can contain only one mirror, and so only one set",
+            hint="name one set, and give each set its own store",
         )
     if not is_several and not sets.is_folder_of_sets(folder):
         name = "".join(arguments.set)
-        return _pull_one(_MirrorPull(target, folder, name), network, way, tell)
+        return _pull_one(_MirrorPull(target, folder, name), network, context, on_event)
 
-    wish = sets.SetRequest(source=target.address, names=arguments.set, every=arguments.all_sets)
-    plan = sets.plan_sets(folder, wish, network=network, clock=way.clock)
+    request = sets.SetRequest(source=target.address, names=arguments.set, every=arguments.all_sets)
+    plan = sets.plan_sets(folder, request, network=network, clock=context.clock)
 
     def pull_one(set_target: SetTarget, report: "Reporter") -> CommandOutcome:
         of_set = replace(target, address=set_target.address)
         return _pull_one(
-            _MirrorPull(of_set, set_target.folder, set_target.uri), network, way, report
+            _MirrorPull(of_set, set_target.folder, set_target.uri), network, context, report
         )
 
     return pull_all_sets(plan, pull_one, screen, dry_run=arguments.dry_run)
 
 
 class _MirrorPull(NamedTuple):
-    """What is pulled: how, into which folder, of which set; an empty name is the only set."""
+    """One pull: its options, its folder, and its set; an empty name means the only set."""
 
     target: PullTarget
     folder: Path
@@ -230,14 +225,14 @@ class _MirrorPull(NamedTuple):
 
 
 def _pull_one(
-    pull: _MirrorPull, network: "Network", way: PullContext, tell: "Reporter"
+    pull: _MirrorPull, network: "Network", context: PullContext, on_event: "Reporter"
 ) -> CommandOutcome:
     """Pull one mirror."""
     from resourcesync.cli.render_pull import conclude  # noqa: PLC0415 - help stays quick
     from resourcesync.wiring import mirrors  # noqa: PLC0415 - help stays quick
 
     address, folder = pull.target.address, pull.folder
-    words, clock = way.renderer, way.clock
+    words, clock = context.renderer, context.clock
     if address is None and not mirrors.is_mirror(folder):
         raise mirrors.not_a_mirror_error(folder)
     plan: dict[str, object] = {}
@@ -245,7 +240,7 @@ def _pull_one(
     def report(event: str, fields: Mapping[str, object]) -> None:
         if event == "plan":
             plan.update(fields)
-        tell(event, fields)
+        on_event(event, fields)
 
     with mirrors.open_destination(
         _home(pull),
@@ -256,7 +251,7 @@ def _pull_one(
         is_expected=pull.target.is_configured,
     ) as destination:
         words.first = destination.is_new
-        review = item_review(tell) if pull.target.arguments.dry_run else None
+        review = item_review(on_event) if pull.target.arguments.dry_run else None
         chosen = replace(_options(pull, clock.now()), review=review)
         found = destination.pull(address, chosen)
     place, pruning = pull.target.store or str(folder), pull.target.arguments.prune
@@ -264,18 +259,18 @@ def _pull_one(
 
 
 def _home(pull: _MirrorPull) -> "Path | Home":
-    """Return where the mirror is, and who pulls it."""
+    """Return the place of the mirror, and its workers."""
     store, engine = pull.target.store, pull.target.arguments.engine
     if not store and engine is None:
         return pull.folder
-    from resourcesync.wiring.engines import Workers  # noqa: PLC0415 - seldom
-    from resourcesync.wiring.stores import Home  # noqa: PLC0415 - seldom
+    from resourcesync.wiring.engines import Workers  # noqa: PLC0415 - rarely needed
+    from resourcesync.wiring.stores import Home  # noqa: PLC0415 - the same
 
     return Home(pull.folder, store, None if engine is None else Workers(engine=engine))
 
 
 def _network(target: PullTarget, configuration: MirrorConfiguration) -> "Network":
-    """Return how the Source is asked, its secret included."""
+    """Return the network settings for the Source, with its secret."""
     from resourcesync.wiring import mirrors  # noqa: PLC0415 - help stays quick
 
     auth = target.arguments.auth or ""
@@ -317,11 +312,11 @@ def _options(pull: _MirrorPull, now: datetime) -> Any:
 
 
 def _filters(arguments: PullArguments, now: datetime) -> dict[str, object]:
-    """Return the filters that were given, by their names; the others are as they were.
+    """Return the filters that were given, by their names; the others stay as they were.
 
     Args:
-        arguments: What was given; an option of no text takes away what is remembered of it.
-        now: What ``since`` may count from.
+        arguments: The options; one with an empty text removes the remembered filter.
+        now: The present moment, for a relative ``since``.
     """
     given: dict[str, object] = {}
     for name, known_as in _FILTERS.items():
@@ -334,26 +329,26 @@ def _filters(arguments: PullArguments, now: datetime) -> dict[str, object]:
 
 
 def _without_empty(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options without those of no text, which are named as ``forgotten``."""
-    told, forgotten = dict(values), set()
+    """Return the options without empty texts; the names of these are in ``forgotten``."""
+    found, forgotten = dict(values), set()
     for name in _FILTERS:
-        value = told.get(name)
+        value = found.get(name)
         if value == "":
-            told[name] = None
+            found[name] = None
         elif isinstance(value, tuple) and "" in value:
-            told[name] = tuple(item for item in value if item)
+            found[name] = tuple(item for item in value if item)
         else:
             continue
         forgotten.add(name)
-    return {**told, "forgotten": frozenset(forgotten)}
+    return {**found, "forgotten": frozenset(forgotten)}
 
 
 PullNamed = Callable[[str, Reporter], CommandOutcome]
-"""Pulls the mirror of a name; raises ``ResourceSyncError``."""
+"""A function that pulls the mirror of a name; raises ``ResourceSyncError``."""
 
 
 class BatchResult(NamedTuple):
-    """How one of several ended: its name, what tells it apart in ``run.end``, and its outcome."""
+    """The result of one of several: its name, its identifying fields in ``run.end``, its outcome."""
 
     name: str
     fields: Mapping[str, object]
@@ -361,12 +356,12 @@ class BatchResult(NamedTuple):
 
 
 def pull_many(names: Sequence[str], pull_one: PullNamed, screen: Screen) -> CommandOutcome:
-    """Pull the mirrors in turn; one that fails, for whatever reason, does not keep the others back.
+    """Pull the mirrors in turn; the others go on after a failure of any kind.
 
     Args:
-        names: The mirrors, as the operator calls them.
+        names: The mirrors, by the names that the operator uses.
         pull_one: Pulls one of them.
-        screen: Shows it.
+        screen: Shows the events.
     """
     ended = [
         BatchResult(name, {"mirror": name}, _pull_named(name, pull_one, screen)) for name in names
@@ -383,8 +378,8 @@ def _pull_named(name: str, pull_one: PullNamed, screen: Screen) -> CommandOutcom
         return pull_one(name, report)
     except ResourceSyncError as error:
         return report_failure(problem_of(error), name, screen)
-    except Exception as error:  # noqa: BLE001 - our own fault in one mirror is no reason to stop
-        from resourcesync.cli.crash import write_crash_report  # noqa: PLC0415 - seldom needed
+    except Exception as error:  # noqa: BLE001 - a bug in one mirror does not stop the others
+        from resourcesync.cli.crash import write_crash_report  # noqa: PLC0415 - rarely needed
 
         return report_failure(write_crash_report(error, ["pull", name]), name, screen)
 
@@ -392,18 +387,18 @@ def _pull_named(name: str, pull_one: PullNamed, screen: Screen) -> CommandOutcom
 def report_failure(
     problem: Problem, name: str, screen: Screen, noun: str = "mirror"
 ) -> CommandOutcome:
-    """Tell of the error that ended one of several; return how that one ended."""
+    """Show the error that ended one of several; return its outcome."""
     screen.problem(replace(problem, evidence=((noun, name), *problem.evidence)))
     line = TextLine(f"{problem.code}: {problem.message}  exit {int(problem.exit)}", "Failed", QUIET)
     return CommandOutcome(exit=problem.exit, closing=(line,))
 
 
 def combine_outcomes(ended: Iterable[BatchResult], noun: str) -> CommandOutcome:
-    """Return how several ended: the lines of each, and the worst of their exit codes.
+    """Return the outcome of several: the lines of each, and the worst of their exit codes.
 
     Args:
-        ended: How each ended.
-        noun: What they are, ``mirror``, ``set`` or ``source``.
+        ended: The result of each.
+        noun: ``mirror``, ``set`` or ``source``.
     """
     lines: list[TextLine] = []
     rows: list[dict[str, object]] = []
@@ -417,7 +412,7 @@ def combine_outcomes(ended: Iterable[BatchResult], noun: str) -> CommandOutcome:
         codes.append(outcome.exit)
     code = worst(codes)
     good = sum(not code for code in codes)
-    text = f"{formatting.count(good)} of {formatting.counted(len(codes), noun)} without a fault"
+    text = f"{formatting.count(good)} of {formatting.counted(len(codes), noun)} OK"
     lines.append(TextLine(f"{text}  exit {int(code)}", f"{noun.capitalize()}s", QUIET))
     return CommandOutcome(
         exit=code, closing=tuple(lines), fields={f"{noun}s": rows}, shows_exit=True
@@ -425,7 +420,7 @@ def combine_outcomes(ended: Iterable[BatchResult], noun: str) -> CommandOutcome:
 
 
 class SetTarget(NamedTuple):
-    """What is pulled: the Source's address, the mirror's folder, the set."""
+    """One set to pull: the Source's address, the mirror's folder, the set's URI."""
 
     address: str
     folder: Path
@@ -433,20 +428,20 @@ class SetTarget(NamedTuple):
 
 
 PullSet = Callable[[SetTarget, Reporter], CommandOutcome]
-"""Pulls one mirror; raises ``ResourceSyncError``."""
+"""A function that pulls one mirror; raises ``ResourceSyncError``."""
 
 
 def pull_all_sets(
     plan: "SetPlan", pull_one: PullSet, screen: Screen, *, dry_run: bool
 ) -> CommandOutcome:
-    """Pull the mirror of each set; one that fails does not keep the others back.
+    """Pull the mirror of each set; the others go on after a failure.
 
     Raises:
-        StorageError: The sets cannot be remembered.
+        StorageError: The sets cannot be stored.
     """
-    unasked = "" if plan.failure is None else plan.failure.message
+    failure = "" if plan.failure is None else plan.failure.message
     screen.report(
-        "sets", {"source": plan.source, "sets": len(plan.mirrors), "not_asked_anew": unasked}
+        "sets", {"source": plan.source, "sets": len(plan.mirrors), "not_asked_anew": failure}
     )
     if not dry_run:
         plan.remember()
@@ -477,10 +472,10 @@ def _pull_set(
 
 
 def item_review(report: Reporter) -> "Review":
-    """Return what tells of each decided action as an ``item``; what stays as it is is no action.
+    """Return a review that reports each planned action as an ``item``.
 
     Args:
-        report: Takes the events.
+        report: Receives the events.
     """
 
     def review(mode: "Mode", decide: "Callable[[], Iterator[Decision]]", same: int) -> None:

@@ -1,4 +1,4 @@
-"""What ``audit`` says: its events, its closing lines."""
+"""The text output of ``audit``: its events and its closing lines."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ EVIDENCE_FILES: Final = {
 FULL_AUDIT_FORMS: Final = frozenset({"bagit", "premis"})
 MOST_FINDINGS: Final = 1_000_000
 
-_REMOTE: Final = "--method remote asks the server"
+_REMOTE: Final = "check them at the server: --method remote"
 
 SHOWN_FINDINGS: Final = 1000
 """Findings that are shown one by one unless ``-v`` is given; the counts are complete."""
@@ -31,7 +31,7 @@ SHOWN_FINDINGS: Final = 1000
 
 @dataclass(slots=True, kw_only=True)
 class AuditRenderer:
-    """Turns the events of an audit into lines; none while the findings themselves are on stdout."""
+    """A renderer of the events of an audit; silent if the findings themselves go to stdout."""
 
     is_shown: bool = True
     findings: int = 0
@@ -57,13 +57,13 @@ def _name(fields: Mapping[str, object]) -> str:
 def conclude(
     report: AuditReport, mirror: Path, *, quiet: bool = False, named: bool = False
 ) -> CommandOutcome:
-    """Return how an audit ended, in the words of its closing lines.
+    """Return the outcome of an audit, with its closing lines.
 
     Args:
-        report: What it found.
-        mirror: The mirror.
-        quiet: Say nothing: stdout holds a list of findings.
-        named: Whether each mirror's lines name it.
+        report: The report.
+        mirror: The mirror's folder.
+        quiet: No lines, since a list of findings goes to stdout.
+        named: True if the lines begin with the mirror's name.
     """
     lines = [] if quiet else _closing(report, mirror)
     if named and lines:
@@ -78,7 +78,7 @@ def _closing(report: AuditReport, mirror: Path) -> list[TextLine]:
     cost = f"{formatting.duration(report.seconds)}, {formatting.size(report.read)} read"
     if report.in_sync:
         unproven = f"; {_REMOTE}" if report.unproven else ""
-        unseen = "" if report.is_looking else ", no file was looked at"
+        unseen = "" if report.is_looking else ", no file was checked"
         text = f"coverage {coverage}, accuracy {accuracy}{unproven}{unseen}  {cost}"
         if report.proven is not None:
             text = _sampled(report)
@@ -90,15 +90,15 @@ def _closing(report: AuditReport, mirror: Path) -> list[TextLine]:
         TextLine(f"{indent}accuracy {accuracy}     {cost}", level=QUIET),
     ]
     if report.has_gap:
-        gap = "there may be changes that no list tells of that was read"
+        gap = "changes may be missing: the lists that were read do not cover all of them"
         lines.append(TextLine(f"{indent}{gap}", level=QUIET))
     counts = _remaining_counts(report)
     if counts:
         lines.append(TextLine(f"{indent}{counts}", level=QUIET))
-    kept = [*_not_given(report), *_retained(report, mirror)]
     return [
         *lines,
-        *kept,
+        *_not_given(report),
+        *_retained(report, mirror),
         *_foreign(report),
         TextLine(f"  next        {_next_command(report, mirror)}"),
     ]
@@ -106,40 +106,40 @@ def _closing(report: AuditReport, mirror: Path) -> list[TextLine]:
 
 def _coverage(report: AuditReport) -> str:
     if report.is_begun:
-        here = formatting.counted(report.present, "resource")
-        return f"not known: the first pull was never completed; {here} here"
+        present = formatting.counted(report.present, "resource")
+        return f"not known: the first pull never completed; {present} in the mirror"
     return _share_of(report.present, report.listed)
 
 
 def _next_command(report: AuditReport, mirror: Path) -> str:
-    """Return the command that mends most: nothing is here yet for a repair to mend."""
-    is_here = report.present == report.accurate == report.listed
-    if report.is_begun or report.has_gap or not report.present or is_here:
+    """Return the command that helps most; a repair needs copies that are missing or different."""
+    is_complete = report.present == report.accurate == report.listed
+    if report.is_begun or report.has_gap or not report.present or is_complete:
         return f"resourcesync pull {mirror}"
     return f"resourcesync repair {mirror} --from-audit {report.run}"
 
 
 def _sampled(report: AuditReport) -> str:
     proven, listed = formatting.count(report.proven or 0), formatting.count(report.listed)
-    looked = f"{proven} of {listed} files read"
-    ended = ", then the time was over" if report.stopped else ""
+    checked = f"{proven} of {listed} files read"
+    ended = ", until the time limit" if report.stopped else ""
     since = ""
     if report.proven_since is not None:
-        since = f"; every file proven since {formatting.moment(report.proven_since)}"
-    return f"{looked}{ended}{since}  {formatting.duration(report.seconds)}"
+        since = f"; every file checked since {formatting.moment(report.proven_since)}"
+    return f"{checked}{ended}{since}  {formatting.duration(report.seconds)}"
 
 
 def accuracy_of(report: AuditReport) -> str:
-    """Return how much of what is here is known to be equal, and what of it is not known."""
+    """Return the share of copies that are known to be right, and the reason if it is unknown."""
     if report.accuracy is not None:
         known = _share_of(report.accurate, report.present)
         return f"at most {known}" if report.unproven else known
     if not report.present:
-        return "not known: the Source gives nothing of what it lists"
+        return "not known: the Source delivers no listed resource"
     if report.unproven == report.present:
         return "not known: the Source lists no hash"
-    few, all_here = formatting.count(report.unproven), formatting.count(report.present)
-    return f"not known: {few} of {all_here} without a hash at the Source"
+    few, present = formatting.count(report.unproven), formatting.count(report.present)
+    return f"not known: {few} of {present} not verifiable (the Source lists no hash)"
 
 
 def _share_of(part: int, whole: int) -> str:
@@ -150,38 +150,34 @@ def _share_of(part: int, whole: int) -> str:
 
 def _remaining_counts(report: AuditReport) -> str:
     counts: Sequence[tuple[int, str]] = (
-        (report.extra, "here that the Source does not list"),
-        (report.refused, "listed that cannot be used"),
-        (report.unproven, "without a hash at the Source"),
+        (report.extra, "not listed by the Source"),
+        (report.refused, "listed but not usable"),
+        (report.unproven, "not verifiable (the Source lists no hash)"),
     )
     return ", ".join(f"{formatting.count(number)} {what}" for number, what in counts if number)
 
 
 def _not_given(report: AuditReport) -> list[TextLine]:
-    """Return a line of what the Source lists and does not give: no copy of it counts as right."""
+    """Return the line of listed resources that the Source does not deliver."""
     text = formatting.not_given(report.absent, report.skipped)
-    return (
-        [TextLine(f"          {text}: whether a copy of it is right is not known")] if text else []
-    )
+    return [TextLine(f"          {text}: it is unknown if their copies are right")] if text else []
 
 
 def _retained(report: AuditReport, mirror: Path) -> list[TextLine]:
     if not report.unlisted:
         return []
     copies = formatting.counted(report.unlisted, "copy", "copies")
-    if report.has_gap:  # then it is not known that they are gone
-        return [TextLine(f"          {copies} kept, not in the lists that could be read")]
-    drop = f"resourcesync repair {mirror} --delete drops"
-    them = "it" if report.unlisted == 1 else "them"
-    return [TextLine(f"          {copies} kept, no longer listed; {drop} {them}")]
+    if report.has_gap:  # they may still be listed
+        return [TextLine(f"          {copies} not in the lists that could be read (kept)")]
+    remove = f"to remove: resourcesync repair {mirror} --delete"
+    return [TextLine(f"          {copies} no longer listed (kept); {remove}")]
 
 
 def _foreign(report: AuditReport) -> list[TextLine]:
     if not report.foreign:
         return []
     files = formatting.counted(report.foreign, "file")
-    are = "is" if report.foreign == 1 else "are"
-    return [TextLine(f"          {files} here did not come from the Source and {are} left alone")]
+    return [TextLine(f"          {files} did not come from the Source (not touched)")]
 
 
 def fields_of(report: AuditReport, mirror: Path) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""What ``explore`` says: the fields of an event, and the lines of the tree."""
+"""The output of ``explore``: the fields of an event, and the lines of the tree."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ Fields = Mapping[str, Any]
 SHOWN_PARTS: Final = 20
 """Documents of one index that are shown one by one unless ``-v`` is given."""
 _WELL_KNOWN: Final = "well-known URI"
-"""A road that the first document's own address shows."""
+"""The way of discovery that the address of the first document already shows."""
 _COLUMN: Final = 55
 _TOP: Final = 4
 _NOUNS: Final = {
@@ -33,14 +33,14 @@ _NOUNS: Final = {
     "framework-notification": "change",
 }
 PACKAGE: Final = "package"
-"""The kind of a step that is no document."""
+"""The kind of a step that is a package, not a document."""
 _HIDDEN_FIELDS: Final = frozenset({"branches", "depth", "documents"})
 _POINTER_CAPABILITIES: Final = frozenset({Capability.DESCRIPTION, Capability.CAPABILITY_LIST})
 _SKIPPED: Final = {
     "seen": "shown above",
     "channel": "a channel to subscribe to; not fetched",
-    "unknown": "a capability that is not known here; not fetched",
-    "unread": "a capability that is not known here; not read",
+    "unknown": "an unknown capability; not fetched",
+    "unread": "an unknown capability; not read",
     "budget": "too many documents; not fetched",
 }
 
@@ -49,7 +49,7 @@ _SKIPPED: Final = {
 
 
 def step_event(step: SourceNode | PartsTotal) -> str:
-    """Return the name of the event that tells of a step."""
+    """Return the name of the event of a step."""
     if isinstance(step, PartsTotal):
         return "sum"
     return "document" if step.package is None else PACKAGE
@@ -129,7 +129,7 @@ def _counts(survey: DocumentSurvey) -> dict[str, object]:
 
 @dataclass(slots=True)
 class Totals:
-    """What all documents together are."""
+    """The totals of all documents."""
 
     documents: int = 0
     failed: int = 0
@@ -158,11 +158,11 @@ class Totals:
         ):
             return
         self.entries += reading.survey.entries
-        if kind is None or not kind.is_manifest:  # its bytes are those of the package
+        if kind is None or not kind.is_manifest:  # a manifest's bytes are those of the package
             self.size += reading.survey.size
 
     def fields(self) -> dict[str, object]:
-        """Return the same for ``run.end``."""
+        """Return the totals as the fields of ``run.end``."""
         return {
             "documents": self.documents,
             "failed": self.failed,
@@ -191,7 +191,7 @@ class Totals:
 
 
 def describe_step(fields: Fields) -> str:
-    """Return what a step of the walk is and holds, in one line."""
+    """Return the kind and the content of a step, in one line."""
     if "parts" in fields:
         read, listed = fields["parts"], formatting.counted(fields["listed"], "part")
         some = (
@@ -205,12 +205,12 @@ def describe_step(fields: Fields) -> str:
     if fields.get("skipped"):
         label = f"{fields['label']}  " if fields["label"] else ""
         return label + _SKIPPED[fields["skipped"]]
-    held = [] if _is_pointer(fields) else _list_contents(fields, str(fields["capability"]))
-    return "  ".join((*_title(fields), *held))
+    contents = [] if _is_pointer(fields) else _list_contents(fields, str(fields["capability"]))
+    return "  ".join((*_title(fields), *contents))
 
 
 def step_details(fields: Fields) -> Iterator[tuple[str, str]]:
-    """Yield everything that is known of a step of the walk, as names and values."""
+    """Yield all details of a step, as names and values."""
     for name, value in fields.items():
         if name in _HIDDEN_FIELDS or value is None or value in ("", {}):
             continue
@@ -234,7 +234,7 @@ def _value(value: object) -> str:
 
 
 class ExploreRenderer:
-    """Draws the tree, a line for each document as it comes and one for what it holds."""
+    """A renderer of the tree: a line for each document, and one for its content."""
 
     def __init__(self) -> None:
         self._origin = ""
@@ -261,11 +261,11 @@ class ExploreRenderer:
                 yield TextLine(f"found by: {fields['found_by']}")
             yield TextLine(head + "  ".join(_title(fields)), level=level)
             if not _is_pointer(fields):
-                held = "  ".join(_list_contents(fields, str(fields["capability"])))
-                yield TextLine(_branch((*branches, True)) + held, level=level)
+                contents = "  ".join(_list_contents(fields, str(fields["capability"])))
+                yield TextLine(_branch((*branches, True)) + contents, level=level)
 
     def _name(self, uri: str) -> str:
-        """Return an address without the origin, once that has been shown."""
+        """Return an address without its origin, if that was shown before."""
         if not self._origin:
             self._origin = _origin(uri)
         elif _origin(uri) == self._origin:
@@ -273,7 +273,7 @@ class ExploreRenderer:
         return uri
 
     def _level(self, branches: tuple[bool, ...]) -> int:
-        """Return how loudly a line is said: the later ones of very many are for ``-v``."""
+        """Return the level of a line: after the first ``SHOWN_PARTS``, only ``-v`` shows it."""
         depth = len(branches)
         self._shown = {key: number for key, number in self._shown.items() if key <= depth}
         number = self._shown[depth] = self._shown.get(depth, 0) + 1
@@ -296,7 +296,7 @@ def _branch(branches: tuple[bool, ...]) -> str:
 
 
 def _is_pointer(fields: Fields) -> bool:
-    """Whether its line has room for all that it holds: it points to documents or packages."""
+    """True if a document only points to documents or packages: one line is enough."""
     capability = fields["capability"]
     if fields["is_index"] or capability in {"description", "capabilitylist"}:
         return True
@@ -315,7 +315,7 @@ def _title(fields: Fields) -> Iterator[str]:
 
 
 def _package_parts(fields: Fields) -> Iterator[str]:
-    """Yield what a dump says of one package."""
+    """Yield the details of a package, in the parts of one line."""
     yield PACKAGE
     if fields["bytes"] is not None:
         yield formatting.size(fields["bytes"])
@@ -346,7 +346,7 @@ def _pointer_counts(fields: Fields) -> str:
 
 
 def _list_contents(fields: Fields, capability: str) -> Iterator[str]:
-    """Yield what a list holds, in the parts of one line."""
+    """Yield the content of a list, in the parts of one line."""
     noun = "change" if fields["changes"] else _NOUNS.get(capability, "resource")
     yield f"{_numbered(fields['entries'], noun)}{_refused(fields)}"
     if fields["bytes"]:

@@ -1,9 +1,4 @@
-"""Findings as one HTML page that needs nothing else: no script, no font, no request.
-
-Findings as a SARIF 2.1.0 log, for code scanning.
-
-Findings in the formats of others: SARIF, JUnit, GitHub's workflow commands, one HTML page.
-"""
+"""Findings of ``validate`` as a self-contained HTML page, SARIF 2.1.0, JUnit or GitHub commands."""
 
 import re
 import sys
@@ -52,7 +47,7 @@ mark { background: #ffd54f; color: #000; } p { margin: .3rem 0; overflow-wrap: a
 
 
 def html_page(events: Sequence[ValidationEvent], tally: ValidationTally) -> str:
-    """Return the findings as a page, document by document."""
+    """Return the findings as an HTML page, by document."""
     return "\n".join(_html_lines(events, tally))
 
 
@@ -75,7 +70,7 @@ def _html_lines(events: Sequence[ValidationEvent], tally: ValidationTally) -> It
 def _html_sections(
     events: Sequence[ValidationEvent],
 ) -> tuple[dict[str, list[str]], dict[str, str]]:
-    """Return the articles of each place, and what stands above them."""
+    """Return the articles and the titles of each document."""
     sections: dict[str, list[str]] = {}
     titles: dict[str, str] = {}
     for event in events:
@@ -220,7 +215,7 @@ def _sarif_notification(event: Unreached) -> dict[str, object]:
 
 
 def uri_reference(uri: str) -> str:
-    """Return an address, or the path of a file, as the URI reference that SARIF asks for."""
+    """Return an address, or the path of a file, as a URI reference for SARIF."""
     safe = "/:?#[]@!$&'()*+,;=%~" if "://" in uri else "/~"
     return quote(uri, safe=safe, errors="replace")
 
@@ -230,7 +225,7 @@ def _valid_unicode(text: str) -> str:
 
 
 MOST_FINDINGS: Final = 10_000
-"""Findings that a whole document of findings holds; the counts are complete."""
+"""Most findings in one document of findings; the counts are complete."""
 _ILLEGAL_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _GITHUB_COMMANDS: Final = {
     Severity.ERROR: "error",
@@ -240,19 +235,19 @@ _GITHUB_COMMANDS: Final = {
 
 
 class FindingsWriter(Protocol):
-    """Takes events, writes them to stdout in its own format."""
+    """A writer of events to stdout, in one format."""
 
     def add(self, event: ValidationEvent) -> None:
-        """Take an event."""
+        """Accept an event."""
         ...
 
     def end(self, tally: ValidationTally) -> None:
-        """Write what is not written yet."""
+        """Write the rest."""
         ...
 
 
 def open_findings_writer(name: str, *, fail_on: str) -> FindingsWriter:
-    """Return the sheet of a format: ``github``, ``sarif``, ``junit`` or ``html``."""
+    """Return the writer of a format: ``github``, ``sarif``, ``junit`` or ``html``."""
     if name == "github":
         return GithubFindingsWriter()
     render: dict[str, Callable[[Sequence[ValidationEvent], ValidationTally], str]] = {
@@ -264,10 +259,10 @@ def open_findings_writer(name: str, *, fail_on: str) -> FindingsWriter:
 
 
 class WholeFindingsWriter:
-    """Keeps the first findings and writes them as one document.
+    """A writer that stores the first findings and writes them as one document.
 
     Args:
-        render: Makes the document.
+        render: Returns the document.
     """
 
     def __init__(self, render: Callable[[Sequence[ValidationEvent], ValidationTally], str]) -> None:
@@ -275,7 +270,7 @@ class WholeFindingsWriter:
         self._events: list[ValidationEvent] = []
 
     def add(self, event: ValidationEvent) -> None:
-        """Keep an event."""
+        """Store an event."""
         if len(self._events) < MOST_FINDINGS or isinstance(event, CutShort):
             self._events.append(event)
 
@@ -285,7 +280,7 @@ class WholeFindingsWriter:
 
 
 class GithubFindingsWriter:
-    """Writes a workflow command for each finding, as it comes."""
+    """A writer of one workflow command for each finding."""
 
     def add(self, event: ValidationEvent) -> None:
         """Write a finding."""
@@ -300,7 +295,7 @@ class GithubFindingsWriter:
             write_line(sys.stdout, f"::warning title=cut-short::{text}")
 
     def end(self, tally: ValidationTally) -> None:
-        """Write what was found in all, for the log."""
+        """Write the summary, for the log."""
         write_line(sys.stdout, tally.sentence())
 
 
@@ -328,7 +323,7 @@ def _github_property(text: str) -> str:
 def junit_suites(events: Sequence[ValidationEvent], tally: ValidationTally, *, fail_on: str) -> str:
     """Return the findings as JUnit XML: a suite for each document, a failure for each finding.
 
-    Findings below ``fail_on`` are tests that pass and say what they saw.
+    Findings below ``fail_on`` are tests that pass, with the finding as their output.
     """
     suites: dict[str, list[str]] = {}
     failures = 0

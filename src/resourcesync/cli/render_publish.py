@@ -1,4 +1,4 @@
-"""What ``publish`` and ``dump`` tell of what they did, for people and for programs."""
+"""The output of ``publish`` and ``dump``: closing lines, and the fields of ``run.end``."""
 
 import os
 from pathlib import Path
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def report(done: "PublicationResult", screen: Screen) -> None:
-    """Tell what was left out, and what was written."""
+    """Report the omitted files and the written documents."""
     for omission in done.omissions:
         screen.report(
             "warning",
@@ -23,8 +23,8 @@ def report(done: "PublicationResult", screen: Screen) -> None:
         )
     if done.retained.unkept:
         files = formatting.counted(done.retained.unkept, "file")
-        told = f"the versions of {files} are not kept: --versions-max-bytes leaves no room"
-        screen.report("warning", {"code": "no-room", "message": told})
+        message = f"the versions of {files} are not stored: --versions-max-bytes is reached"
+        screen.report("warning", {"code": "no-room", "message": message})
     for left in done.scan.left:
         screen.report("warning", {"code": left.code, "message": left.reason})
     if done.notified is not None:
@@ -45,13 +45,13 @@ def report(done: "PublicationResult", screen: Screen) -> None:
 def conclude(
     done: "PublicationResult", tree: Path, seconds: float, *, has_files: bool = True
 ) -> CommandOutcome:
-    """Return how publishing ended, in the words of its closing lines.
+    """Return the outcome of a publication, with its closing lines.
 
     Args:
-        done: What was published.
+        done: The publication.
         tree: The folder that ``--out`` is relative to.
-        seconds: How long it took.
-        has_files: Whether the folder has the files that are listed; else it has lists alone.
+        seconds: Duration in seconds.
+        has_files: True if the folder contains the listed files, and not only documents.
     """
     left = done.scan.changing + done.scan.unreadable
     code = ExitCode.PARTIAL if left else ExitCode.OK
@@ -60,7 +60,7 @@ def conclude(
     )
     if left:
         files = formatting.counted(left, "file")
-        line = TextLine(f"{files} changed while read, or could not be read: see the next run", "!")
+        line = TextLine(f"{files} not published: unreadable, or changed while being read", "!")
         lines.append(line._replace(level=QUIET))
     return CommandOutcome(exit=code, closing=tuple(lines), fields=fields_of(done, seconds))
 
@@ -87,8 +87,8 @@ def _closing_lines(done: "PublicationResult", tree: Path, *, has_files: bool) ->
         touched = done.scan.touched
         more = f" ({formatting.counted(touched, 'file')} touched, same bytes)" if touched else ""
         return [TextLine(f"Nothing changed{more}", level=QUIET), *_notified(done)]
-    is_told = publication.first and (done.scan.hashed or not done.scan.files)
-    lines = [TextLine(_scanned(done), "Scanned")] if is_told else []
+    shows_scan = publication.first and (done.scan.hashed or not done.scan.files)
+    lines = [TextLine(_scanned(done), "Scanned")] if shows_scan else []
     lines += _written(done, tree)
     lines += _version_lines(done)
     lines += _notified(done)
@@ -98,7 +98,7 @@ def _closing_lines(done: "PublicationResult", tree: Path, *, has_files: bool) ->
 
 
 def _written(done: "PublicationResult", tree: Path) -> list[TextLine]:
-    """Say which documents were written; what is behind them stands after the list it went into."""
+    """Return the lines of the written documents, with counts after the lists."""
     out = _document_folder(done, tree)
     publication = done.publication
     names = [f"{out}/{written.name}" for written in publication.written]
@@ -125,9 +125,9 @@ def _written(done: "PublicationResult", tree: Path) -> list[TextLine]:
 
 
 def _document_folder(done: "PublicationResult", tree: Path) -> str:
-    """Return where the documents are."""
-    told = done.settings.out
-    return told if "://" in told else os.path.normpath(tree / told)
+    """Return the folder or the store of the documents."""
+    out = done.settings.out
+    return out if "://" in out else os.path.normpath(tree / out)
 
 
 def _notified(done: "PublicationResult") -> list[TextLine]:
@@ -136,11 +136,12 @@ def _notified(done: "PublicationResult") -> list[TextLine]:
 
 
 def _version_lines(done: "PublicationResult") -> list[TextLine]:
-    kept = done.retained
-    if not kept.versions or not done.settings.versions:
+    retained = done.retained
+    if not retained.versions or not done.settings.versions:
         return []
-    more = f", {formatting.counted(kept.patches, 'patch', 'patches')}" if kept.patches else ""
-    return [TextLine(f"{formatting.counted(kept.versions, 'version')}{more}", "Kept")]
+    patches = formatting.counted(retained.patches, "patch", "patches")
+    more = f", {patches}" if retained.patches else ""
+    return [TextLine(f"{formatting.counted(retained.versions, 'version')}{more}", "Stored")]
 
 
 def _changes(done: "PublicationResult") -> str:
@@ -155,28 +156,28 @@ def _changes(done: "PublicationResult") -> str:
 
 
 def _next_steps(done: "PublicationResult", lists: str) -> list[TextLine]:
-    """Say what to do after the first time; in a store, the documents are where they belong.
+    """Return the next steps after the first publication; documents in a store need no upload.
 
     Args:
-        done: What was published.
-        lists: The folder that has lists alone; empty where they are with the files.
+        done: The publication.
+        lists: The folder that contains only documents; empty if it contains the files too.
     """
     url = done.settings.url
     base = url if url.endswith("/") else f"{url}/"
     indent = "          "
-    first = f"upload {f'what is in {lists}' if lists else 'as usual'}, then "
+    first = f"upload {f'the files in {lists}' if lists else 'as usual'}, then "
     first = "" if "://" in done.settings.out else first
     sitemap = naming.SITEMAP if done.settings.sitemap else naming.RESOURCE_LIST
     allowed = "".join(f" --allow-origin {origin}" for origin in done.foreign_origins)
     return [
         TextLine(f"{first}check:  resourcesync pull {url} ./copy{allowed} --dry-run", "Next"),
-        TextLine(f"{indent}to be found by search engines too, add to robots.txt:"),
+        TextLine(f"{indent}for search engines, add to robots.txt:"),
         TextLine(f"{indent}Sitemap: {base}{sitemap}"),
     ]
 
 
 def fields_of(done: "PublicationResult", seconds: float) -> dict[str, object]:
-    """Return what publishing did as the fields of ``run.end``."""
+    """Return a publication as the fields of ``run.end``."""
     scan, publication = done.scan, done.publication
     changes = scan if done.dry_run else publication
     return {

@@ -1,4 +1,4 @@
-"""What ``pull`` says: its events, its plan, its closing lines."""
+"""The text output of ``pull``: its events, its plan and its closing lines."""
 
 import shlex
 from collections.abc import Iterator, Mapping
@@ -15,20 +15,20 @@ from resourcesync.destination.reports import MirrorState, Mode, RunReport
 from resourcesync.errors import ResourceMissingError
 
 SHOWN_FAILURES: Final = 20
-"""Failures that are named one by one unless every resource is."""
+"""Failures that are shown one by one unless ``--itemize`` is given."""
 
 _SYMBOLS: Final = {"create": "+", "update": "*", "delete": "-"}
 
 
 @dataclass(slots=True, kw_only=True)
 class PullRenderer:
-    """Turns the events of a pull into lines.
+    """A renderer of the events of a pull.
 
     Attributes:
-        first: Whether this is the mirror's first pull: then lists and plan are shown.
-        itemize: Whether every action gets a line.
-        dry_run: Whether the actions are only planned.
-        failures: How many failures were met so far.
+        first: True for the mirror's first pull: then lists and plan are shown.
+        itemize: True if every action gets a line.
+        dry_run: True if the actions are only planned.
+        failures: Number of failures so far.
     """
 
     first: bool = True
@@ -48,7 +48,7 @@ class PullRenderer:
             case "item":
                 yield from self._item(fields)
             case "patch":
-                text = f"{_name(fields)}   fetched whole: its patch is of no use: "
+                text = f"{_name(fields)}   fetched whole, since its patch cannot be used: "
                 level = NORMAL if self.itemize else DETAIL
                 yield TextLine(f"{text}{fields.get('reason')}", "*", level)
             case "sets":
@@ -63,11 +63,11 @@ class PullRenderer:
         spec = fields.get("spec")
         kind = "plain sitemap" if fields.get("sitemap") else f"ResourceSync {spec}"
         yield TextLine(f"{fields.get('entry')}  ({kind})", "Source", level)
-        shown = [told for of in ("resource", "change") if (told := _listing(of, fields))]
+        shown = list(filter(None, (_listing(of, fields) for of in ("resource", "change"))))
         if shown and not fields.get("sitemap"):
             yield TextLine(", ".join(shown), "Set", level)
         if self.dry_run:
-            yield TextLine(str(fields.get("found_by") or "the address itself"), "Found by")
+            yield TextLine(str(fields.get("found_by") or "its address"), "Found by")
 
     def _plan(self, fields: Mapping[str, object]) -> TextLine:
         total = sum(count_field(fields, name) for name in ("same", "create", "update"))
@@ -103,7 +103,7 @@ class PullRenderer:
             yield TextLine(_name(fields), "=", DETAIL)
 
     def _next_level(self) -> int:
-        """Return the level of one more line of what is not here: the first ones are shown."""
+        """Return the level of the next failure: the first ones are shown."""
         self.failures += 1
         return NORMAL if self.itemize or self.failures <= SHOWN_FAILURES else DETAIL
 
@@ -115,20 +115,20 @@ class PullRenderer:
         often = f" after {tries} tries" if tries > 1 else ""
         yield TextLine(f"{_name(fields)}   {fields.get('reason')}{often}{kept}", "!", level)
         if self.failures == SHOWN_FAILURES + 1 and not self.itemize:
-            yield TextLine("  more failures are not shown one by one; -i shows them")
+            yield TextLine("  more failures are not shown; use -i to see them")
 
     def _action_text(self, action: str, fields: Mapping[str, object]) -> str:
         if self.dry_run:
             return f"would {action}"
         if action == "delete":
-            return "deleted, now in the trash"
+            return "deleted (in the trash)"
         size, before = count_field(fields, "bytes"), fields.get("was_bytes")
         amount = f"{formatting.count(size)} B"
-        if isinstance(before, int) and before >= 0:  # less: nobody knows what is there
+        if isinstance(before, int) and before >= 0:  # negative: unknown
             amount = f"{formatting.count(before)} → {amount}"
         patch = fields.get("patched")
         how = f"   by a patch of {formatting.count(patch)} B" if isinstance(patch, int) else ""
-        return f"{amount}{how}   {_proof(fields)}"
+        return f"{amount}{how}   {_proof(fields)}".rstrip()
 
 
 _FILTERS: Final = {
@@ -146,26 +146,26 @@ _UNSET: Final[tuple[object, ...]] = (None, ())
 
 
 def _scope(fields: Mapping[str, object]) -> TextLine:
-    """Return the line that tells which filters are others now, and which still hold."""
+    """Return the line about the changed filters and those that still hold."""
     before, after = (_filters(fields.get(name)) for name in ("before", "after"))
-    told, held, level = [], [], DETAIL
+    changes, unchanged, level = [], [], DETAIL
     for name in _FILTERS:
         was, now = before.get(name, ""), after.get(name, "")
         if was != now and not (name == "since" and was and now):  # such as -7d, in each run
             level = NORMAL
         if was == now:
-            held += [now] if now else []
+            unchanged += [now] if now else []
         elif was and now:
-            told.append(f"{now} in place of {was}")
+            changes.append(f"{now} instead of {was}")
         else:
-            told.append(f"{now} added" if now else f"{was} no longer holds")
-    still = f"; {', '.join(held)} still {'hold' if held[1:] else 'holds'}" if held else ""
-    return TextLine(f"changed: {', '.join(told)}{still}", "Scope", level)
+            changes.append(f"{now} added" if now else f"{was} removed")
+    still = f"; unchanged: {', '.join(unchanged)}" if unchanged else ""
+    return TextLine(f"changed: {', '.join(changes)}{still}", "Filters", level)
 
 
-def _filters(told: object) -> dict[str, str]:
-    """Return those filters that are set, each as its option is written."""
-    values: Mapping[str, Any] = told if isinstance(told, Mapping) else dict.fromkeys(_FILTERS)
+def _filters(filters: object) -> dict[str, str]:
+    """Return the filters that are set, each as its option is written."""
+    values: Mapping[str, Any] = filters if isinstance(filters, Mapping) else dict.fromkeys(_FILTERS)
     return {name: _as_option(name, values[name]) for name in _FILTERS if values[name] not in _UNSET}
 
 
@@ -178,7 +178,7 @@ def _as_option(name: str, value: Any) -> str:
 
 
 def _mirror(fields: Mapping[str, object]) -> TextLine:
-    """Return the line that begins one of several mirrors; only one of a set has a set."""
+    """Return the first line of one of several mirrors; only a mirror of a set names its set."""
     of_set = f"  {fields['set']}" if "set" in fields else ""
     gone = "" if fields.get("offered", True) else "  (withdrawn by the Source; copies kept)"
     return TextLine(f"{fields.get('mirror')}{of_set}{gone}", "Mirror")
@@ -190,16 +190,16 @@ def _sets(fields: Mapping[str, object]) -> Iterator[TextLine]:
         "Sets",
     )
     if fields.get("not_asked_anew"):
-        yield TextLine(f"          as known: {fields.get('not_asked_anew')}")
+        yield TextLine(f"          as last read, since now: {fields.get('not_asked_anew')}")
 
 
 def _proof(fields: Mapping[str, object]) -> str:
     algorithm = str(fields.get("hash") or "").partition(":")[0]
-    return f"{algorithm} verified" if fields.get("verified") else "not verified by a strong hash"
+    return f"{algorithm} verified" if fields.get("verified") else ""
 
 
 def _listing(of: str, fields: Mapping[str, object]) -> str:
-    """Name the list of resources or changes, or the dump that stands for it."""
+    """Return the name of the list of resources or changes, or of the dump in its place."""
     for kind in ("list", "dump"):
         uri = fields.get(f"{of}_{kind}")
         if uri:
@@ -221,15 +221,15 @@ def conclude(
     pruning: bool = False,
     place: str = "",
 ) -> CommandOutcome:
-    """Return how a pull ended, in the words of its closing lines.
+    """Return the outcome of a pull, with its closing lines.
 
     Args:
-        report: What it did.
-        folder: The mirror.
-        first: Whether this was the mirror's first pull.
+        report: The report of the pull.
+        folder: The mirror's folder.
+        first: True for the mirror's first pull.
         plan: The fields of its ``plan`` event.
-        pruning: Whether it was to delete what the filters do not want.
-        place: Where the copies are, if not in the folder.
+        pruning: True if copies that do not match the filters are deleted.
+        place: The place of the copies, if not the folder.
     """
     code = exit_code_of(report)
     lines: tuple[TextLine, ...]
@@ -249,7 +249,7 @@ def conclude(
 
 
 def exit_code_of(report: RunReport) -> ExitCode:
-    """Return the exit code that a pull's report means; of a dry run, that of what would be held."""
+    """Return the exit code of a pull's report; a dry run exits with 7 if it would be held back."""
     if report.dry_run and report.state is MirrorState.STOPPED:
         return ExitCode.STOPPED
     if report.dry_run or report.state is MirrorState.IN_SYNC:
@@ -268,31 +268,7 @@ def fields_of(report: RunReport) -> dict[str, object]:
         "lists_only": report.lists_only,
         "spent": report.spent,
         "pull": report.run,
-        "resources": report.resources,
-        "listed": report.listed,
-        "unchanged": report.unchanged,
-        "applied": report.applied,
-        "pending": report.pending,
-        "absent": report.absent,
-        "skipped": report.skipped,
-        "same": report.same,
-        "created": report.created,
-        "updated": report.updated,
-        "refetched": report.refetched,
-        "deleted": report.deleted,
-        "failed": report.failed,
-        "refused": report.refused,
-        "unread": report.unread,
-        "edited": report.edited,
-        "held": report.held,
-        "held_of": report.held_of,
-        "unlisted": report.unlisted,
-        "filtered": report.filtered,
-        "restored": report.restored,
-        **_verification_fields(report),
-        "patched": report.patched,
-        "unpatched": report.unpatched,
-        "requests": report.requests,
+        **{name: getattr(report, name) for name in _REPORT_COUNTS},
         "bytes": report.received,
         "useful_bytes": report.useful,
         "seconds": round(report.seconds, 3),
@@ -301,15 +277,19 @@ def fields_of(report: RunReport) -> dict[str, object]:
     }
 
 
-def _verification_fields(report: RunReport) -> dict[str, object]:
-    names = ("verified", "weak", "unverified", "contradicting", "gap", "renamed", "linked")
-    return {name: getattr(report, name) for name in names}
+_REPORT_COUNTS: Final = (
+    *("resources", "listed", "unchanged", "applied", "pending", "absent", "skipped", "same"),
+    *("created", "updated", "refetched", "deleted", "failed", "refused", "unread", "edited"),
+    *("held", "held_of", "unlisted", "filtered", "restored", "verified", "weak", "unverified"),
+    *("contradicting", "gap", "renamed", "linked", "patched", "unpatched", "requests"),
+)
+"""Fields of ``run.end`` that have the name of their attribute in the report."""
 
 
 def _dry_run_lines(
     report: RunReport, folder: str, plan: Mapping[str, object], *, pruning: bool
 ) -> tuple[TextLine, ...]:
-    """Say what a run would do, and what it would hold back."""
+    """Return the lines about what a run would do, and would hold back."""
     names = [name for name in _SYMBOLS if name != "delete" or not report.held]
     counts = ", ".join(f"{name} {formatting.count(count_field(plan, name))}" for name in names)
     if report.renamed:
@@ -334,11 +314,11 @@ def _dry_run_lines(
 
 
 def _release_steps(report: RunReport, folder: str, *, pruning: bool) -> Iterator[TextLine]:
-    """Say what ends a hold: after a move that may be wrong, first of all to take it back."""
+    """Yield the commands that release held deletions; first, that a wrong move is undone."""
     again = f"resourcesync pull {folder}"
     if report.moved_from:
         yield TextLine(f"  next   if the Source did not move: {again} --moved {report.moved_from}")
-    meant = "if that is meant" if pruning else "if the Source really shrank"
+    meant = "if this is intended" if pruning else "if the Source really shrank"
     how = f"{'--prune ' if pruning else ''}--max-delete {report.held}"
     yield TextLine(f"{'         ' if report.moved_from else '  next   '}{meant}: {again} {how}")
 
@@ -346,29 +326,27 @@ def _release_steps(report: RunReport, folder: str, *, pruning: bool) -> Iterator
 def _budget_lines(
     report: RunReport, folder: str, plan: Mapping[str, object]
 ) -> tuple[TextLine, ...]:
-    """Say what a run did before its time or its bytes were spent, and what remains."""
+    """Return the lines about what a run did within its budget, and what remains."""
     done = _changes(report) or "nothing fetched"
-    what = "time" if report.spent == "time" else "number of bytes"
-    rest = "what remains is not known yet: the lists were not read to the end"
+    what = "time" if report.spent == "time" else "bytes"
+    rest = "the number of remaining resources is unknown: the lists were not read to the end"
     if plan:
         size = max(0, count_field(plan, "bytes") - report.useful)
         rest = f"{formatting.counted(report.pending, 'resource')} remain, {formatting.size(size)}"
-    present, listed = report.unchanged + report.applied, report.listed
-    here = f"{formatting.count(present)} of {formatting.count(listed)}"
+    complete = f"{formatting.count(report.unchanged + report.applied)} of"
+    present = f"{complete} {formatting.count(report.listed)} in the mirror"
     code = int(exit_code_of(report))
     return (
-        TextLine(f"{here} here ({done}); {rest}  exit {code}", "Not done", QUIET),
-        TextLine(
-            f"          the {what} that this run was given is spent; what is here is complete"
-        ),
-        TextLine(f"  next   run it again, it goes on: resourcesync pull {folder}"),
+        TextLine(f"{present} ({done}); {rest}  exit {code}", "Not done", QUIET),
+        TextLine(f"          the limit of {what} was reached; all files are complete"),
+        TextLine(f"  next   run it again to continue: resourcesync pull {folder}"),
     )
 
 
 def _inventory_lines(
     report: RunReport, folder: str, plan: Mapping[str, object]
 ) -> tuple[TextLine, ...]:
-    """Say what is listed, after a run that was to fetch nothing."""
+    """Return the lines of a run with ``--lists-only``."""
     listed, size = (
         formatting.counted(report.listed, "resource"),
         formatting.size(count_field(plan, "bytes")),
@@ -427,24 +405,25 @@ def _hash_note(report: RunReport) -> str:
 
 
 def _remarks(report: RunReport) -> Iterator[str]:
-    """Yield what is true besides: it does not make the mirror wrong, but is worth knowing."""
+    """Yield remarks that do not make the mirror wrong."""
     if report.linked:
         linked = formatting.counted(report.linked, "resource")
-        yield f"          {linked} of them not listed, but linked to by what is listed"
+        yield f"          {linked} of them not listed, but linked from listed resources"
     if report.unpatched:
-        whole_ones = formatting.counted(report.unpatched, "resource")
-        yield f"          {whole_ones} fetched whole, since a patch was of no use; -i shows why"
+        whole = formatting.counted(report.unpatched, "resource")
+        yield f"          {whole} fetched whole, since a patch cannot be used; -i shows why"
     if report.filtered:
-        kept = formatting.counted(report.filtered, "resource")
-        yield f"          {kept} here that the filters do not want any more; --prune deletes them"
+        files = formatting.counted(report.filtered, "file")
+        match = "matches" if report.filtered == 1 else "match"
+        yield f"          {files} no longer {match} the filters (kept); --prune deletes them"
     if report.restored:
-        kept = formatting.counted(report.restored, "resource")
-        yield f"          {kept} here brought back from the trash, kept; repair --delete drops them"
+        files = formatting.counted(report.restored, "file")
+        yield f"          {files} restored from the trash (kept); repair --delete deletes them"
     if not_given := formatting.not_given(report.absent, report.skipped):
         yield f"          {not_given}; copies of them are kept"
     if report.unlisted:
-        kept = formatting.counted(report.unlisted, "resource")
-        yield f"          {kept} here no longer listed, and kept; --delete absent drops them"
+        files = formatting.counted(report.unlisted, "file")
+        yield f"          {files} no longer listed (kept); --delete absent deletes them"
 
 
 def _not_in_sync(
@@ -455,8 +434,8 @@ def _not_in_sync(
         "absent": report.absent,
         "skipped": report.skipped,
         "failed": report.failed - report.contradicting - report.edited,
-        "changed here and kept": report.edited,
-        "here against the list": report.contradicting,
+        "changed locally and kept": report.edited,
+        "not matching the list": report.contradicting,
         "refused": report.refused - report.unread,
         "held": report.held,
     }
@@ -465,7 +444,7 @@ def _not_in_sync(
     counts += [f"{formatting.count(number)} {name}" for name, number in names.items() if number]
     wanted = report.listed + report.held
     right = report.unchanged + report.applied
-    least = "at least " if report.gap or report.unread else ""  # the lists are not whole
+    least = "at least " if report.gap or report.unread else ""  # the lists are incomplete
     text = f"{formatting.count(right)} of {least}{formatting.count(wanted)} ({', '.join(counts)})"
     label = "Stopped" if code is ExitCode.STOPPED else "Not in sync"
     lines = [TextLine(f"{text}  exit {int(code)}", label, QUIET)]
@@ -473,7 +452,7 @@ def _not_in_sync(
         of = report.held_of or report.resources
         would = f"would delete {formatting.count(report.held)} of {formatting.count(of)}"
         share = formatting.share(report.held, of)
-        lines.append(TextLine(f"          {would} ({share}); nothing of that was deleted"))
+        lines.append(TextLine(f"          {would} ({share}); none of these was deleted"))
         lines += _release_steps(report, folder, pruning=pruning)
     else:
         lines += _next_steps(report, folder)
@@ -482,43 +461,31 @@ def _not_in_sync(
 
 def _incomplete_steps(report: RunReport, folder: str) -> Iterator[TextLine]:
     if report.gap:
-        yield TextLine(
-            "  next   nothing is deleted for it; the Source's next Resource List settles it:"
-        )
-        yield TextLine(f"         resourcesync pull {folder}")
+        yield TextLine("  next   some changes are unknown, and nothing was deleted for them; after")
+        yield TextLine(f"         the Source's next Resource List: resourcesync pull {folder}")
     if report.unread:
-        yield TextLine(
-            "  next   what is listed there is not known, and nothing was deleted: ask the"
-        )
-        yield TextLine(f"         Source to mend it, then resourcesync pull {folder}")
+        yield TextLine("  next   a part of the list cannot be read, and nothing was deleted: ask the")
+        yield TextLine(f"         Source to correct it, then: resourcesync pull {folder}")
 
 
 def _next_steps(report: RunReport, folder: str) -> Iterator[TextLine]:
-    """Say what helps: no run can fetch an entry that cannot be used."""
+    """Yield the next steps; a rerun does not help for entries that cannot be used."""
     if report.contradicting:
         copies = formatting.counted(report.contradicting, "copy", "copies")
-        yield TextLine(
-            f"  next   {copies} contradict the list (--verify lenient): ask the Source to"
-        )
-        yield TextLine(f"         mend its list; resourcesync why {folder} URI tells what is wrong")
+        yield TextLine(f"  next   {copies} not matching the list (--verify lenient): ask the Source")
+        yield TextLine(f"         to correct its list; for details: resourcesync why {folder} URI")
     if report.edited:
         files = formatting.counted(report.edited, "file")
-        yield TextLine(
-            f"  next   {files} to be deleted, changed here and kept: move or remove them,"
-        )
-        yield TextLine(f"         then resourcesync pull {folder}")
+        yield TextLine(f"  next   {files} to delete, but changed locally: move or remove them,")
+        yield TextLine(f"         then: resourcesync pull {folder}")
     if report.skew:
-        yield TextLine(
-            "  next   set this machine's clock, for example by NTP; if the Source's is wrong,"
-        )
-        yield TextLine("         tell the Source")
+        yield TextLine("  next   correct this machine's clock, for example with NTP; if the Source's")
+        yield TextLine("         clock is wrong, report it to the Source")
     missing = sum(failure.code == ResourceMissingError.default_code for failure in report.failures)
     if missing:
         listed = formatting.counted(missing, "listed resource")
-        yield TextLine(f"  next   {listed} not at the Source (404): ask it to mend its list,")
-        yield TextLine(
-            f"         or take that as it is: resourcesync pull {folder} --accept-missing"
-        )
+        yield TextLine(f"  next   {listed} not at the Source (404): ask it to correct its list,")
+        yield TextLine(f"         or accept that: resourcesync pull {folder} --accept-missing")
     others = report.failed - report.contradicting - missing - report.edited + report.held
     known = report.refused or report.contradicting or missing or report.skew or report.edited
     if others or not (known or report.gap):
@@ -526,6 +493,6 @@ def _next_steps(report: RunReport, folder: str) -> Iterator[TextLine]:
     yield from _incomplete_steps(report, folder)
     if report.refused > report.unread:
         entries = formatting.counted(report.refused - report.unread, "entry", "entries")
-        yield TextLine(f"  next   ask the Source to mend the {entries} that cannot be used;")
-        yield TextLine("         if it may speak for another origin: --allow-origin ORIGIN")
+        yield TextLine(f"  next   ask the Source to correct the {entries} that cannot be used;")
+        yield TextLine("         if it may list resources of another origin: --allow-origin ORIGIN")
         yield TextLine(f"         if it moved there: resourcesync pull {folder} --moved URL")

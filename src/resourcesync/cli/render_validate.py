@@ -1,4 +1,4 @@
-"""What ``validate`` says: the fields of an event, the lines of a finding, the closing line."""
+"""The output of ``validate``: the fields of events, the lines of findings, the closing lines."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -66,11 +66,11 @@ def encode_event(event: ValidationEvent) -> tuple[str, dict[str, object]]:
 
 
 def cut_short_message(event: CutShort) -> str:
-    """Return what is said of a Source that has more documents than were read."""
+    """Return the message about a Source with more documents than were read."""
     number = formatting.counted(event.documents, "document")
     if event.all_read:
-        return f"{number} list more than is kept: what they say of each other was judged in part"
-    return f"only the first {number} were judged, and more are listed"
+        return f"{number} list more than can be stored: their relations were checked only in part"
+    return f"only the first {number} were checked, and more are listed"
 
 
 def finding_fields(finding: RuleFinding) -> dict[str, object]:
@@ -95,7 +95,7 @@ def finding_fields(finding: RuleFinding) -> dict[str, object]:
 
 
 class ValidationTally:
-    """What was judged and found so far.
+    """The counts of what was checked and found so far.
 
     Args:
         fail_on: The weakest severity that counts as a failure.
@@ -150,12 +150,12 @@ class ValidationTally:
 
     @property
     def has_failures(self) -> bool:
-        """Whether there is a finding, or a warning of our own, that counts as a failure."""
+        """True if a finding, or an incomplete check, counts as a failure."""
         is_cut = bool(self.cut_short) and Severity.WARNING in self._failing
         return is_cut or any(self.found[severity] for severity in self._failing)
 
     def sentence(self) -> str:
-        """Return what was checked and found, in one line."""
+        """Return the summary in one line."""
         parts = [
             formatting.counted(self.documents, "document"),
             f"{formatting.count(self.entries)} {'entry' if self.entries == 1 else 'entries'}",
@@ -169,14 +169,14 @@ class ValidationTally:
         if self.read_again is not None:
             parts.append(f"{formatting.counted(self.read_again, 'list')} read again")
         if self.unreached:
-            parts.append(f"{formatting.count(self.unreached)} not to be had")
+            parts.append(f"{formatting.count(self.unreached)} not reachable")
         found = [
             formatting.counted(self.found[Severity.ERROR], "error"),
             formatting.counted(self.found[Severity.WARNING], "warning"),
         ]
         if advice := self.found[Severity.ADVICE]:
             found.append(f"{formatting.count(advice)} advice")
-        rest = "; not all was judged" if self.cut_short else ""
+        rest = "; not all documents were checked" if self.cut_short else ""
         if self.unopened:
             were = "was" if self.unopened == 1 else "were"
             rest += f"; {formatting.counted(self.unopened, 'package')} {were} not opened"
@@ -187,22 +187,19 @@ class ValidationTally:
         lines: tuple[TextLine, ...] = (TextLine(self.sentence(), level=QUIET),)
         if self.sitemaps and self.sitemaps == self.documents and any(self.found.values()):
             text = "these are plain sitemaps" if self.sitemaps > 1 else "this is a plain sitemap"
-            how = "to judge by the Sitemap protocol: --profile sitemap"
+            how = "to check by the Sitemap protocol: --profile sitemap"
             lines = (*lines, TextLine(f"  next   {text}; {how}"))
         if self.unopened:
-            how = "judge them with their folder" if self._is_local else "--sample 100% opens all"
-            lines = (
-                *lines,
-                TextLine(f"  next   of packages that are not opened nothing is known; {how}"),
-            )
+            how = "check them with their folder" if self._is_local else "--sample 100% opens all"
+            lines = (*lines, TextLine(f"  next   unopened packages were not checked; {how}"))
         if not self.alone:
             return lines
         judged = "this document" if self.alone == 1 else f"{formatting.count(self.alone)} documents"
         links = "its links" if self.alone == 1 else "their links"
-        return (*lines, TextLine(f"  judged {judged} alone; --live follows {links}", level=QUIET))
+        return (*lines, TextLine(f"  checked only {judged}; --live follows {links}", level=QUIET))
 
     def fields(self) -> dict[str, object]:
-        """Return the same for ``run.end``."""
+        """Return the counts as the fields of ``run.end``."""
         return {
             "documents": self.documents,
             "messages": self.messages,
@@ -228,7 +225,7 @@ def failing_severities(fail_on: str) -> frozenset[Severity]:
 
 
 class ValidateRenderer:
-    """Turns findings into lines: the place and rule, the line at fault, the clause, the mend."""
+    """A renderer of findings: the location and rule, the line at fault, the clause, the fix."""
 
     def __init__(self) -> None:
         self._shown: Counter[tuple[str, str]] = Counter()
@@ -241,7 +238,7 @@ class ValidateRenderer:
             yield TextLine(f"{fields['uri']}: {fields['code']} failed: {fields['message']}")
         elif event == "cut-short":
             text = f"{fields['uri']}: warning: {fields['message']}"
-            yield TextLine(text if fields["all_read"] else f"{text}; --max-documents says how many")
+            yield TextLine(text if fields["all_read"] else f"{text}; --max-documents sets the limit")
         elif event == "document":
             counted = f"{formatting.count(fields['entries'])} entries"
             yield TextLine(f"{fields['uri']}: {fields['kind'].lower()}, {counted}", level=DETAIL)
@@ -256,7 +253,7 @@ class ValidateRenderer:
         for text in finding_lines(fields, brief=number > 1):
             yield TextLine(text, level=level)
         if number == SHOWN_PER_RULE + 1:
-            yield TextLine(f"{key[0]}: more of {key[1]} is not shown; -v shows all")
+            yield TextLine(f"{key[0]}: more findings of {key[1]} are not shown; -v shows all")
 
 
 def finding_lines(fields: Mapping[str, Any], *, brief: bool = False) -> Iterator[str]:
@@ -264,7 +261,7 @@ def finding_lines(fields: Mapping[str, Any], *, brief: bool = False) -> Iterator
 
     Args:
         fields: The fields of its event.
-        brief: Leave out the clause and the mend: they stand above.
+        brief: Leave out the clause and the fix, which were shown before.
     """
     place = str(fields["uri"])
     if fields["line"]:

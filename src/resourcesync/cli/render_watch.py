@@ -1,7 +1,4 @@
-"""What ``watch`` says of each errand: a line for people, fields for programs.
-
-What ``watch`` tells operators: figures for Prometheus, and its state as JSON.
-"""
+"""The output of ``watch``: a line and fields for each job, metrics, and its state as JSON."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -48,13 +45,13 @@ _CHANGES: Final = ("created", "updated", "deleted")
 def job_fields(
     done: "FinishedJob", report: "JobReport", now: datetime, following: float | None
 ) -> dict[str, object]:
-    """Return an errand that ended as the fields of its event.
+    """Return a finished job as the fields of its event.
 
     Args:
-        done: The errand.
-        report: How it ended.
+        done: The job.
+        report: The result of the job.
         now: The present moment.
-        following: Seconds since 1970, UTC, when it is done again; ``None`` when that is open.
+        following: Time of the next run, seconds since 1970, UTC; ``None`` if unknown.
     """
     fields: dict[str, object] = {
         "time": now,
@@ -94,9 +91,9 @@ def _subscription_line(fields: Mapping[str, Any]) -> TextLine:
     state, is_bad = fields["state"], "reason" in fields
     said = {
         "verified": f"notifications until {forms.moment(fields['until'] or fields['time'])}",
-        "pending": f"asks {fields['hub']} for notifications",
-        "refused": f"no notifications of {fields['hub']}",
-        "ending": f"asks {fields['hub']} to end the notifications",
+        "pending": f"requested notifications from {fields['hub']}",
+        "refused": f"no notifications from {fields['hub']}",
+        "ending": f"requested the end of notifications from {fields['hub']}",
     }[state]
     parts = [_stamp(fields["time"]), fields["mirror"], said]
     if is_bad:
@@ -120,7 +117,7 @@ def _job_line(kind: str, fields: Mapping[str, Any]) -> TextLine:
 
 
 def _level(kind: str, fields: Mapping[str, Any]) -> int:
-    """Return how much is to be shown for a line: what is as it was says nothing new."""
+    """Return the level of a line: a pull without changes is shown only with ``-v``."""
     if fields["exit"]:
         return QUIET
     is_news = kind != "pull" or any(fields.get(name) for name in (*_CHANGES, "refused"))
@@ -128,13 +125,13 @@ def _level(kind: str, fields: Mapping[str, Any]) -> int:
 
 
 def result_parts(kind: str, fields: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what an errand came to, in a few words."""
+    """Yield the result of a job, in a few words."""
     if "code" in fields:
         uri, message = fields.get("uri", ""), fields["message"]
         yield f"{kind}: {fields['code']}: {message}" + (f" ({uri})" if uri not in message else "")
         return
     if kind == "hand-on":
-        yield f"told the next program of {forms.counted(fields.get('changes', 0), 'change')}"
+        yield f"sent {forms.counted(fields.get('changes', 0), 'change')} to the program"
         return
     yield f"audit: {_audit_state(fields)}" if kind == "audit" else str(fields.get("state", "done"))
     changes = sum(fields.get(name, 0) for name in _CHANGES)
@@ -148,7 +145,7 @@ def result_parts(kind: str, fields: Mapping[str, Any]) -> Iterator[str]:
 
 
 def next_pull_text(planned: "NextPull", now: datetime) -> str:
-    """Return when a mirror is pulled next, and why then, in a few words."""
+    """Return the time and the reason of a mirror's next pull, in a few words."""
     reason = f"retry {planned.failures}" if planned.reason == "retry" else planned.reason.value
     if planned.time is None:
         return reason
@@ -181,13 +178,13 @@ def _time_of_day(again: datetime, now: datetime) -> str:
 
 
 class WatchFigures:
-    """Counts what ``watch`` did, and reads what its mirrors say of themselves.
+    """The metrics of ``watch`` and of its mirrors.
 
     Args:
-        names: Gives the mirrors, and the configuration that names them.
-        intervals: Gives the seconds between two pulls of mirrors that have an interval.
-        push: Knows the subscriptions, and how many notifications came; ``None``: there are none.
-        planned: Gives the next pull of a mirror.
+        names: Returns the mirrors, and the configuration that names them.
+        intervals: Returns the seconds between two pulls of mirrors that have an interval.
+        push: The subscriptions and the counts of notifications; ``None`` for none.
+        planned: Returns the next pull of a mirror.
     """
 
     def __init__(
@@ -207,12 +204,12 @@ class WatchFigures:
         self._last: dict[str, Mapping[str, object]] = {}
 
     def count(self, kind: str, fields: Mapping[str, Any], seconds: float) -> None:
-        """Count an errand that ended.
+        """Count a finished job.
 
         Args:
             kind: ``pull``, ``audit`` or ``hand-on``.
-            fields: Of its event.
-            seconds: How long it took.
+            fields: The fields of its event.
+            seconds: Duration in seconds.
         """
         mirror = (("mirror", str(fields["mirror"])),)
         self._runs[(*mirror, ("kind", kind), ("exit", str(fields["exit"])))] += 1
@@ -220,7 +217,7 @@ class WatchFigures:
         if kind == "audit" and "accuracy" in fields:
             self._accuracy[mirror] = float(fields["accuracy"])
         elif kind == "audit" and fields["exit"] == 0:
-            self._accuracy.pop(mirror, None)  # it is not known any more
+            self._accuracy.pop(mirror, None)  # it is no longer known
         if kind != "pull":
             return
         self._seconds[mirror] = seconds
@@ -229,13 +226,13 @@ class WatchFigures:
         self._received[mirror] += int(fields.get("bytes", 0))
 
     def figures(self) -> Iterator[Metric]:
-        """Yield all figures."""
+        """Yield all metrics."""
         yield _gauge("build_info", "The version of this program.", {(("version", __version__),): 1})
         yield from mirror_figures(self._read_mirrors()[0])
         yield _counter("runs_total", "Runs that ended, by exit code.", self._runs)
-        yield _counter("changes_total", "Changes that pulls brought.", self._changes)
+        yield _counter("changes_total", "Changes that pulls applied.", self._changes)
         yield _counter("fetch_bytes_total", "Bytes that pulls received.", self._received)
-        yield _gauge("pull_duration_seconds", "How long the last pull took.", self._seconds)
+        yield _gauge("pull_duration_seconds", "Duration of the last pull.", self._seconds)
         yield _gauge(
             "audit_accuracy_ratio",
             "Share of the copies that the last audit found right.",
@@ -245,11 +242,11 @@ class WatchFigures:
         hints: dict[Labels, float] = {
             (("direction", "in"), ("outcome", name)): n for name, n in self._counts().items()
         }
-        yield _counter("notifications_total", "Notifications that came.", hints)
+        yield _counter("notifications_total", "Notifications received.", hints)
         yield from _subscription_figures(self._standings())
 
     def status(self) -> bytes:
-        """Return the mirrors as ``status --json`` tells them, and how their last runs ended."""
+        """Return the mirrors as ``status --json`` shows them, and the results of their last runs."""
         _, mirrors = self._read_mirrors()
         lines = [msgspec.json.decode(json_line("mirror", "", mirror)) for mirror in mirrors]
         ended = [
@@ -257,12 +254,12 @@ class WatchFigures:
             for mapping in list(self._last.values())
         ]
         pushed = [subscription_fields(standing) for standing in self._standings()]
-        told = [
+        subscribed = [
             msgspec.json.decode(json_line("watch.subscription", "", fields)) for fields in pushed
         ]
         plans = [msgspec.json.decode(json_line("next", "", plan)) for plan in self._plans()]
         return msgspec.json.encode(
-            {"v": 1, "mirrors": lines, "next": plans, "ended": ended, "subscriptions": told}
+            {"v": 1, "mirrors": lines, "next": plans, "ended": ended, "subscriptions": subscribed}
         )
 
     def _plans(self) -> Iterator[dict[str, object]]:
@@ -293,7 +290,7 @@ class WatchFigures:
 
 
 def _subscription_figures(found: Sequence[SubscriptionReport]) -> Iterator[Metric]:
-    """Yield the figures of subscriptions; their addresses would be too many labels."""
+    """Yield the metrics of subscriptions; their addresses would be too many labels."""
     standing: Counter[Labels] = Counter()
     deliveries: Counter[Labels] = Counter()
     ends: dict[Labels, float] = {}
@@ -310,10 +307,10 @@ def _subscription_figures(found: Sequence[SubscriptionReport]) -> Iterator[Metri
         if report.last is not None:
             last[mirror] = max(last.get(mirror, 0.0), report.last.timestamp())
     yield _gauge("mirror_subscriptions", "Subscriptions to channels of its Source.", standing)
-    yield _gauge("mirror_lease_end_timestamp_seconds", "When the first of its leases ends.", ends)
-    yield _gauge("mirror_last_delivery_timestamp_seconds", "When it was last told by a hub.", last)
+    yield _gauge("mirror_lease_end_timestamp_seconds", "Time of the end of its first lease.", ends)
+    yield _gauge("mirror_last_delivery_timestamp_seconds", "Time of the last delivery.", last)
     yield _counter(
-        "mirror_deliveries_total", "Deliveries of hubs, by what became of them.", deliveries
+        "mirror_deliveries_total", "Deliveries of hubs, by outcome.", deliveries
     )
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepairArguments:
-    """The command line of ``repair``, understood."""
+    """The parsed command line of ``repair``."""
 
     mirror: Path
     from_audit: str | None
@@ -30,10 +30,10 @@ class RepairArguments:
 
 @click.command("repair")
 @mirror_argument
-@option("--from-audit", metavar="ID", help="Mend what this audit found; last: the newest one.")
-@option("-n", "--dry-run", is_flag=True, help="Say what would be done; change nothing.")
+@option("--from-audit", metavar="ID", help="Repair the findings of this audit; last: the newest one.")
+@option("-n", "--dry-run", is_flag=True, help="Show what would be done; change nothing.")
 @option("-i", "--itemize", is_flag=True, help="Show a line per action.")
-@option("--delete", is_flag=True, help="Delete also copies that the Source does not list.")
+@option("--delete", is_flag=True, help="Also delete copies that the Source does not list.")
 @options.MAX_DELETE
 @options.with_options(options.CONNECTION)
 @options.CONFIG
@@ -42,9 +42,9 @@ def command(output: OutputOptions, mirror: MirrorArgument, itemize: bool, **valu
     """Fetch again what an audit found missing or different.
 
     MIRROR is a mirror's folder, or its name in the configuration file.
-    Without --from-audit, size and time of each file are compared first. A file that was altered
-    here is moved to .resourcesync/quarantine, with a note. Files that did not come from the
-    Source are left alone. Exit codes are those of pull.
+    Without --from-audit, size and time of each file are compared first. A file that was changed
+    locally is moved to .resourcesync/quarantine. Files that did not come from the Source are not
+    touched. Exit codes are those of pull.
     """
     arguments = RepairArguments(mirror=mirror.folder, **values)
     from resourcesync.cli.render_pull import PullRenderer  # noqa: PLC0415 - help stays quick

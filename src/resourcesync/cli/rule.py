@@ -182,7 +182,7 @@ ConfigurationError
   unknown-key        The other system takes no such key of --with; see which it takes.
   no-plugin          There is no plug-in of that name; `resourcesync plugins` lists them.
   ambiguous-plugin   Several plug-ins have that name; uninstall all but one.
-  bad-plugin         A plug-in fails, or gives what cannot be used; mend or uninstall it.
+  bad-plugin         A plug-in fails, or cannot be used; fix or uninstall it.
   map                The rule of --map cannot be used, or cannot be undone.
   other-mapper       The mirror's places come from another mapper; use that, or another folder.
   several-sets       The Source offers several sets; say which one is meant.
@@ -190,7 +190,7 @@ ConfigurationError
   set-gone           The Source no longer offers the set that this mirror follows.
   own-publication    The mirror holds what is published at the same address; see the hint.
   links-unknown      The mirror does not know yet what entries link to; pull a whole list once.
-  empty-account      The other system tells of no resource at all; see the hint.
+  empty-account      The other system lists no resource; see the hint.
   ndjson             A line of JSON cannot be understood.
   many-refused       Too many rows of a table cannot be published; see the hint.
   many-gone          The other system tells of less than half of what it had; see the hint.

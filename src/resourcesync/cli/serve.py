@@ -34,44 +34,44 @@ if TYPE_CHECKING:
     metavar="HOST:PORT",
     default="127.0.0.1:8080",
     show_default=True,
-    help="Where to listen; port 0 takes a free one.",
+    help="The address to listen on; port 0 means a free port.",
 )
 @option(
     "--url",
     metavar="BASE",
-    help="The address that readers use, when a proxy stands in front.",
+    help="The public address, if a proxy is in front of this server.",
 )
 @option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
-    help="The folder of the documents, when publish --out put them outside DIR.",
+    help="The folder of the documents, if publish --out wrote them outside DIR.",
 )
 @option(
     "--hub",
     is_flag=True,
-    help="Also run the hub that the lists name, so that changes can be subscribed to.",
+    help="Also run the WebSub hub that the lists name, for subscriptions to changes.",
 )
 @option(
     "--private-callbacks",
     is_flag=True,
-    help="With --hub, for closed networks: also tell subscribers on this machine and in private"
-    " networks, and take secrets over plain HTTP.",
+    help="With --hub, for closed networks: also notify subscribers on this machine and in private"
+    " networks, and accept secrets over plain HTTP.",
 )
 @option(
     "--events",
     is_flag=True,
-    help="Also stream changes to those whom no hub can reach (Server-Sent Events).",
+    help="Also stream changes as Server-Sent Events, for clients that no hub can reach.",
 )
 @option(
     "--dumps-on-demand",
     is_flag=True,
-    help="Also make packages of a Resource Dump when they are asked for; none is kept.",
+    help="Also make packages of a Resource Dump at request; none is stored.",
 )
 @option(
     "--admin",
     type=options.BINDING,
     metavar="HOST:PORT",
-    help="Where to answer a page of the Source, /livez, /readyz and /metrics; not for the public.",
+    help="The address of pages about the Source, /livez, /readyz and /metrics; not for the public.",
 )
 @option(
     "--connections",
@@ -79,29 +79,29 @@ if TYPE_CHECKING:
     metavar="N",
     default=400,
     show_default=True,
-    help="Connections at a time; who comes too many is told to come back.",
+    help="Connections at a time; further connections get 503.",
 )
 @options.output_options
 def command(output: OutputOptions, **values: Any) -> Job:
     """Serve a tree and its lists over HTTP, and print the address to pull from.
 
-    DIR is a tree that was published; the current folder by default. Ctrl-C ends it, with exit 0.
+    DIR is a published tree; by default the current folder. Stop with Ctrl-C (exit 0).
 
-    What is published is served, and robots.txt: neither hidden files, nor those that publish
-    --include and --exclude leave out, as they were when serve began.
+    Only published files and robots.txt are served: no hidden files, and no files that --include
+    and --exclude of publish left out when serve started.
 
-    --hub runs a hub for this tree alone: at the address below --url that publish --hub gave. What
-    it remembers is in DIR/.resourcesync, so it goes on where it was after a restart.
+    --hub runs a hub for this tree only, at the address below --url that publish --hub gave. Its
+    state is in DIR/.resourcesync, so it continues after a restart.
 
-    --events adds resourcesync/events: who asks for it is sent each change, within a second of its
-    publication. Three of four connections may be taken by that.
+    --events adds resourcesync/events: its clients get each change within a second of its
+    publication. They may use three of four connections.
 
-    --dumps-on-demand adds resourcesync/dump/resourcedump.xml, from which a mirror can be begun with
-    few requests. No list names it: tell its address to whom it may help.
+    --dumps-on-demand adds resourcesync/dump/resourcedump.xml, from which a new mirror needs few
+    requests. It is not listed: give the URL to the clients that need it.
     """
     tree: Path = values["tree"]
     if values["private_callbacks"] and not values["hub"]:
-        raise click.UsageError("--private-callbacks goes with --hub")
+        raise click.UsageError("--private-callbacks needs --hub")
 
     def work(screen: Screen) -> CommandOutcome:
         return _serve(tree, values, screen)
@@ -142,19 +142,19 @@ def _serve(tree: Path, values: Mapping[str, Any], screen: Screen) -> CommandOutc
         mounts[found.dumps_path] = found.dumps(clock)
     links = push_channels.channel_links(found.root, found.base)
     application = found.application(clock, mounts=mounts, links=links)
-    aside = None
+    second = None
     if values["admin"] is not None:
         operations = _source_board(found, clock, [application.metrics, *counts], hub)
-        aside = serving.SecondApplication(operations, *values["admin"])
+        second = serving.SecondApplication(operations, *values["admin"])
 
     def ready(uri: str, admin: str = "") -> None:
         address = values["url"] or uri
-        told = {"uri": uri, "pull": address, "tree": str(tree)}
-        screen.report("ready", told | ({"admin": admin} if admin else {}))
+        fields = {"uri": uri, "pull": address, "tree": str(tree)}
+        screen.report("ready", fields | ({"admin": admin} if admin else {}))
         if not is_same_address(found.base, address):
             screen.report("warning", address_warning(tree, found.base, address))
 
-    serving.serve_forever(application, host, port, on_ready=ready, limits=limits, aside=aside)
+    serving.serve_forever(application, host, port, on_ready=ready, limits=limits, aside=second)
     return CommandOutcome(closing=(TextLine("no longer served", "Stopped", QUIET),))
 
 
@@ -162,7 +162,7 @@ def _source_board(
     found: "PublishedTree", clock: "Clock", counts: Sequence["MetricsSource"], hub: "OpenHub | None"
 ) -> "ASGIApp":
     """Return the pages of a tree for its operators."""
-    from resourcesync.cli.serve_pages import ServePages  # noqa: PLC0415 - only if asked for
+    from resourcesync.cli.serve_pages import ServePages  # noqa: PLC0415 - only with --admin
     from resourcesync.server.dashboard.app import SourceDashboard  # noqa: PLC0415 - the same
 
     pages = ServePages(found, clock, counts, hub)
@@ -178,23 +178,23 @@ def _render(event: str, fields: Mapping[str, object]) -> Iterator[TextLine]:
 
 
 def address_warning(tree: Path, base: str, address: str) -> dict[str, object]:
-    """Return the warning that the lists lead a reader to another place than the one served."""
+    """Return the warning that the lists name another address than the one served."""
     return {
         "code": "published-elsewhere",
-        "message": "the lists of this tree lead to another address than the one it is served at",
+        "message": "the lists of this tree name another address than the one it is served at",
         "evidence": (
             ("lists", f"{base}, for which the tree was published"),
-            ("served", f"{address}: who pulls from here is led away"),
+            ("served", f"{address}: the lists send its clients to the other address"),
         ),
         "hint": f"resourcesync publish {tree} --url {address}"
-        f", or say that a proxy serves it there: --url {base}",
+        f", or if a proxy serves it there: --url {base}",
     }
 
 
 def is_same_address(base: str, address: str) -> bool:
-    """Whether two addresses name the same place.
+    """True if two addresses are the same.
 
-    ``localhost`` and ``127.0.0.1`` do not: a Destination takes them for two Sources.
+    ``localhost`` and ``127.0.0.1`` are not: a Destination takes them for two Sources.
     """
     return _address_parts(base) == _address_parts(address)
 

@@ -1,4 +1,4 @@
-"""What the pages of ``serve --admin`` show: the Source as its operators see it."""
+"""The content of the pages of ``serve --admin``: the Source for its operators."""
 
 import logging
 import threading
@@ -47,12 +47,12 @@ class _FinishedValidation:
 
 
 class Validation:
-    """Judges a tree in a thread of its own when it is asked to, one time after the other.
+    """A validation of a tree on request, in its own thread, one at a time.
 
     Args:
-        tree: The folder of its documents.
-        clock: Time.
-        seconds: How long it may take.
+        tree: The folder of the documents.
+        clock: The clock.
+        seconds: Most seconds of a validation.
     """
 
     def __init__(self, tree: Path, clock: Clock, seconds: float = _SECONDS) -> None:
@@ -62,10 +62,10 @@ class Validation:
         self._finished: _FinishedValidation | None = None
 
     def view(self, documents: tuple[DocumentFile, ...]) -> ValidationStatus:
-        """Return how it stands.
+        """Return the status of the validation.
 
         Args:
-            documents: As they are now; what was judged may have been others.
+            documents: The present documents; they may be newer than the validated ones.
         """
         thread, ended = self._thread, self._finished
         is_running = thread is not None and thread.is_alive()
@@ -77,10 +77,10 @@ class Validation:
         return replace(ended.view, now=self._clock.now(), is_running=is_running, is_stale=is_stale)
 
     def request(self, documents: tuple[DocumentFile, ...], *, again: bool) -> str | None:
-        """Return the findings as a page of their own; ``None`` while it goes on.
+        """Return the findings as a page; ``None`` while the validation runs.
 
-        It is begun when it was not yet, or the documents are others; and, not all the time,
-        when it is asked for again.
+        It starts if there is none or the documents changed, and, after `_RERUN_SECONDS`, on a
+        request to run it again.
         """
         ended = self._finished
         is_old = ended is None or self._clock.monotonic() - ended.moment >= _RERUN_SECONDS
@@ -105,19 +105,19 @@ class Validation:
             with calls.during(None, lambda: self._clock.monotonic() >= ends):
                 judge = Validator(ValidationOptions(), network=Network(), clock=calls)
                 for event in judge.judge(str(self._tree)):
-                    calls.monotonic()  # who reads from a disk asks for no time
+                    calls.monotonic()  # checks the deadline: reading a disk does not ask the clock
                     tally.add(event)
                     if not isinstance(event, RuleFinding) or len(events) < _MOST_FINDINGS:
                         events.append(event)
         except StoppedError:
-            trouble = f"It took longer than {self._seconds:g} s, and was ended."
+            trouble = f"The validation took longer than {self._seconds:g} s and was stopped."
         except ResourceSyncError as error:
             trouble = f"{problem_of(error).message}."
-        except Exception:  # noqa: BLE001 - a thread's edge: a fault of ours is told as such
+        except Exception:  # noqa: BLE001 - a thread's edge: a bug is reported as such
             _LOG.exception("validation of %s", self._tree)
-            trouble = "It came to no end: a fault of this program, which its log tells of."
+            trouble = "The validation failed: a bug in resourcesync, see its log."
         now = self._clock.now()
-        told = ValidationStatus(
+        status = ValidationStatus(
             now=now,
             documents=tally.documents,
             ended=now,
@@ -126,17 +126,17 @@ class Validation:
             error=trouble,
         )
         report = "" if trouble else html_page(events, tally)
-        self._finished = _FinishedValidation(told, report, documents, self._clock.monotonic())
+        self._finished = _FinishedValidation(status, report, documents, self._clock.monotonic())
 
 
 class ServePages:
-    """Reads what the pages show (``server.dashboard.views.SourceViews``).
+    """The data of the pages (``server.dashboard.views.SourceViews``).
 
     Args:
-        tree: What is served.
-        clock: Time.
-        counts: Give figures.
-        hub: The tree's own hub; ``None`` when it is not run here.
+        tree: The served tree.
+        clock: The clock.
+        counts: Return metrics.
+        hub: The tree's own hub; ``None`` if this process does not run it.
     """
 
     def __init__(
@@ -152,7 +152,7 @@ class ServePages:
         self._validation = Validation(tree.out, clock)
 
     def source(self, days: int) -> SourceView:
-        """Return the Source, and its changes of the last days."""
+        """Return the Source, with its changes of the last days."""
         now, documents = self._clock.now(), self._lookout.documents()
         since = interval_start(now - timedelta(days=days), INTERVALS[days])
         hub = self._hub
@@ -183,11 +183,11 @@ class ServePages:
         )
 
     def explore(self, depth: int) -> DocumentTree:
-        """Return the documents of the Source, so many levels of them."""
+        """Return the documents of the Source, to a number of levels."""
         return self._explorer.explore("", str(self._tree.out), Network, depth)
 
     def validate(self, *, again: bool) -> str | ValidationStatus:
-        """Judge the documents; return the findings as a page, or how far it is."""
+        """Validate the documents; return the findings as a page, or the status."""
         documents = self._lookout.documents()
         report = self._validation.request(documents, again=again)
         return report or self._validation.view(documents)

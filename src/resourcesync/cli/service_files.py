@@ -1,7 +1,4 @@
-"""Files for those who run ``watch`` or ``pull`` unattended, printed by ``config``.
-
-A dashboard for Grafana and alert rules for Prometheus, from the figures of ``watch``.
-"""
+"""Files that ``config`` prints to run ``watch`` or ``pull`` unattended, and to monitor them."""
 
 import json
 import shlex
@@ -22,15 +19,15 @@ _CREDENTIALS: Final = "/etc/resourcesync/credentials"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceInstallation:
-    """What is installed here, and what is configured.
+    """The installed command, and the configuration that the files need.
 
     Attributes:
-        command: The words that run us.
-        file: The configuration file; ``None`` when there is none yet.
+        command: The words of the command.
+        file: The configuration file; ``None`` for none.
         folders: The folders of the mirrors.
-        log: The folder of the log file; ``None`` when none is kept.
-        credentials: Names of secrets that the service manager keeps.
-        user: Who runs it.
+        log: The folder of the log file; ``None`` for no log.
+        credentials: Names of secrets that the service manager stores.
+        user: The user who runs the service.
     """
 
     command: tuple[str, ...]
@@ -41,11 +38,11 @@ class ServiceInstallation:
     user: str = "resourcesync"
 
     def shell_command(self, *words: str) -> str:
-        """Return a command line of ours, for a shell."""
+        """Return a command line for a shell."""
         return shlex.join(self._command_arguments(words))
 
     def command_arguments(self, *words: str) -> Sequence[str]:
-        """Return the same as words."""
+        """Return the words of a command line."""
         return self._command_arguments(words)
 
     def _command_arguments(self, words: Iterable[str]) -> tuple[str, ...]:
@@ -55,7 +52,7 @@ class ServiceInstallation:
 
 
 def find_installation(configuration: MirrorConfiguration) -> ServiceInstallation:
-    """Return what is installed here, and what a configuration says of it."""
+    """Return the installation on this machine, with a configuration."""
     found = shutil.which("resourcesync")
     command = (found,) if found else (sys.executable, "-m", "resourcesync")
     file = configuration.file
@@ -79,7 +76,7 @@ def _folders(configuration: MirrorConfiguration) -> Iterable[Path]:
         try:
             yield configuration.mirror(name).dest.absolute()
         except ResourceSyncError:
-            continue  # `config check` tells what is wrong with it
+            continue  # `config check` reports its mistakes
 
 
 def _credentials(configuration: MirrorConfiguration) -> Iterable[str]:
@@ -90,24 +87,26 @@ def _credentials(configuration: MirrorConfiguration) -> Iterable[str]:
                 yield value["credential"]
 
 
+def _systemd_command(here: ServiceInstallation) -> str:
+    arguments = here.command_arguments("watch", "--state", "/var/lib/resourcesync")
+    return " ".join(map(_systemd_quote, arguments))
+
+
 def systemd(here: ServiceInstallation) -> str:
     """Return a unit of systemd for ``watch``."""
     folders = "\n".join(f"ReadWritePaths={_systemd_quote(str(folder))}" for folder in here.folders)
-    if here.log is not None:  # the service begins without it, too
+    if here.log is not None:  # the service also starts without it
         folders = f"{folders}\nReadWritePaths={_systemd_quote(f'-{here.log}')}".strip()
     secrets = "\n".join(
-        f"LoadCredential={credential}:{_CREDENTIALS}/{credential}"
-        for credential in here.credentials
+        f"LoadCredential={secret}:{_CREDENTIALS}/{secret}" for secret in here.credentials
     )
     own = "\n".join(filter(None, (folders, secrets)))
-    command = " ".join(
-        map(_systemd_quote, here.command_arguments("watch", "--state", "/var/lib/resourcesync"))
-    )
+    command = _systemd_command(here)
     return f"""\
 # /etc/systemd/system/resourcesync-watch.service
-# Make the folders of the mirrors first; {here.user} must be able to write them.
+# Create the folders of the mirrors first; the user {here.user} must have write permission.
 [Unit]
-Description=resourcesync keeps mirrors in step
+Description=resourcesync keeps mirrors in sync
 Documentation=man:systemd.service(5)
 Wants=network-online.target
 After=network-online.target
@@ -150,9 +149,9 @@ def cron(here: ServiceInstallation) -> str:
     pull = here.shell_command("pull", "--all", "-q").replace("%", "\\%")
     check = here.shell_command("status", "--check", "-q").replace("%", "\\%")
     return f"""\
-# crontab -e: silent unless something needs a person; two runs never meet in one mirror.
+# crontab -e: no output unless something is wrong; if a run is still active, the next one exits.
 */15 * * * *  {pull}
-0 8 * * *     {check} || echo "a mirror needs a look: resourcesync status"
+0 8 * * *     {check} || echo "a mirror needs attention: resourcesync status"
 """
 
 
@@ -160,7 +159,7 @@ def compose(here: ServiceInstallation) -> str:
     """Return a file of Docker Compose; it builds on the official image of Python."""
     del here
     return """\
-# compose.yaml: resourcesync.toml beside it; `dest` of each mirror below /data.
+# compose.yaml: put resourcesync.toml beside it; `dest` of each mirror must be below /data.
 services:
   watch:
     image: python:3.13-slim
@@ -215,21 +214,21 @@ SERVICE_FILES: Final[dict[str, Callable[[ServiceInstallation], str]]] = {
     "compose": compose,
     "launchd": launchd,
 }
-"""By the action of ``config`` that prints it."""
+"""The files by the actions of ``config`` that print them."""
 
 
 def service_file(name: str, configuration: MirrorConfiguration) -> str:
     """Return one of the files.
 
     Raises:
-        ConfigurationError: A folder's name cannot stand in it.
+        ConfigurationError: A folder's name cannot be written in the file.
     """
     here = find_installation(configuration)
     for folder in (*here.folders, *([here.log] if here.log else [])):
         if not str(folder).isprintable():
             raise ConfigurationError(
-                f"the folder {str(folder)!r} cannot stand in such a file",
-                hint="choose one without control characters",
+                f"the folder name {str(folder)!r} cannot be written in such a file",
+                hint="use a name without control characters",
             )
     return SERVICE_FILES[name](here)
 
@@ -245,7 +244,7 @@ _PANELS: Final = (
         "{{mirror}} {{change}}",
     ),
     ("Received", "Bps", "rate(resourcesync_fetch_bytes_total{M}[15m])", "{{mirror}}"),
-    ("Not here as listed", "short", "resourcesync_mirror_pending{M}", "{{mirror}}"),
+    ("Not as listed", "short", "resourcesync_mirror_pending{M}", "{{mirror}}"),
     ("Deletions held back", "short", "resourcesync_mirror_held_deletions{M}", "{{mirror}}"),
     ("Last pull took", "s", "resourcesync_pull_duration_seconds{M}", "{{mirror}}"),
     (
@@ -279,7 +278,7 @@ _HEIGHT, _WIDTH, _COLUMNS = 8, 12, 2
 
 
 def grafana() -> str:
-    """Return a dashboard, to be imported into Grafana with Prometheus as its source."""
+    """Return a dashboard for Grafana, with Prometheus as its data source."""
     panels = [_state_panel(), *(_graph_panel(number) for number in range(len(_PANELS)))]
     dashboard = {
         "title": "resourcesync mirrors",
@@ -345,7 +344,7 @@ groups:
         for: 5m
         labels: {severity: critical}
         annotations:
-          summary: "no figures of `resourcesync watch`: it does not run, or cannot be reached"
+          summary: "no metrics of `resourcesync watch`: it does not run, or cannot be reached"
           action: "systemctl status resourcesync-watch"
       - alert: MirrorLate  # without max_lag: two days
         expr: >-
@@ -373,7 +372,7 @@ groups:
         labels: {severity: critical}
         annotations:
           summary: "{{ $labels.mirror }}: a safety limit holds deletions back"
-          action: "resourcesync status {{ $labels.mirror }} says how to go on"
+          action: "see the next step: resourcesync status {{ $labels.mirror }}"
       - alert: MirrorDamaged
         expr: resourcesync_audit_accuracy_ratio < 1
         labels: {severity: critical}
@@ -381,4 +380,4 @@ groups:
           summary: "an audit found copies of {{ $labels.mirror }} that are not as listed"
           action: "resourcesync repair {{ $labels.mirror }}"
 """
-"""Five rules: no figures, late, no success, stopped, damaged."""
+"""Five alert rules: no metrics, late, no success, stopped, damaged."""

@@ -1,9 +1,9 @@
-"""Signals that ask a command to stop, and how they get through.
+"""Signals that stop a command.
 
-The first signal raises in the main thread, wherever it stands: every step of this package is safe
-to be cut there. C callbacks may swallow what is raised inside them, so a signal knocks again until
-its exception is on its way up. Further signals while that happens change nothing: a terminal and a
-process group often deliver the same wish twice.
+The first signal raises in the main thread at any point: every step of this package is safe to be
+interrupted there. C callbacks may swallow an exception that is raised inside them, so it is raised
+again until it propagates. Further signals meanwhile are ignored: a terminal and a process group
+often deliver the same signal twice.
 """
 
 import signal
@@ -35,23 +35,23 @@ class Terminated(KeyboardInterrupt):
 
 
 def acknowledge_stop(stop: KeyboardInterrupt) -> ExitCode:
-    """Take note of a stop, so that it does not knock again; return how the command ends.
+    """Acknowledge a stop, so that it is not raised again; return the exit code.
 
-    To be called while ``stop`` is being handled.
+    Call it while ``stop`` is being handled.
     """
     signal.setitimer(signal.ITIMER_REAL, 0)
     return ExitCode.TERMINATED if isinstance(stop, Terminated) else ExitCode.INTERRUPTED
 
 
 class _StopRepeater:
-    """Raises a stop, and raises it again if it got lost."""
+    """A signal handler that raises a stop, and raises it again if it was swallowed."""
 
     def __init__(self) -> None:
         self._stop: KeyboardInterrupt | None = None
         self._unraisable_hook = sys.unraisablehook
 
     def stop(self, number: int, _frame: FrameType | None) -> None:
-        """Take a signal; the first one counts."""
+        """Handle a signal; only the first one counts."""
         if self._stop is not None:
             return
         self._stop = Interrupted() if number == signal.SIGINT else Terminated()
@@ -59,18 +59,18 @@ class _StopRepeater:
         raise self._stop
 
     def ignore_lost_stop(self, lost: "sys.UnraisableHookArgs") -> None:
-        """Say nothing of a stop that got lost in a callback: it knocks again."""
+        """Write nothing about a stop that a callback swallowed: it is raised again."""
         if self._stop is None or lost.exc_value is not self._stop:
             self._unraisable_hook(lost)
 
     def raise_again(self, _number: int, _frame: FrameType | None) -> None:
-        """Raise the stop again unless somebody is dealing with it right now."""
+        """Raise the stop again unless it is being handled."""
         if self._stop is not None and not _is_propagating(self._stop):
             raise self._stop
 
 
 def _is_propagating(stop: BaseException) -> bool:
-    """Whether a ``finally``, an ``except`` or a ``with`` above us is passing it on."""
+    """True if a ``finally``, an ``except`` or a ``with`` of a caller is handling the stop."""
     current = sys.exception()
     seen = set()
     while current is not None and id(current) not in seen:
@@ -83,27 +83,27 @@ def _is_propagating(stop: BaseException) -> bool:
 
 @contextmanager
 def signals_raise(*, for_good: bool = False) -> Iterator[None]:
-    """While the block runs, SIGINT raises ``Interrupted``, SIGTERM and SIGHUP ``Terminated``.
+    """Raise ``Interrupted`` at SIGINT, ``Terminated`` at SIGTERM and SIGHUP, within the block.
 
     A signal that the process was started to ignore (``nohup``, a background job) stays ignored.
 
     Args:
-        for_good: The process ends after the block: what comes then is ignored, so that the exit
-            code is the one that was told.
+        for_good: The process ends after the block: later signals are ignored, so that the exit
+            code stays the same.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    knocker = _StopRepeater()
+    repeater = _StopRepeater()
     wanted = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
-    before = {number: signal.signal(number, knocker.stop) for number in wanted}
-    alarm = signal.signal(signal.SIGALRM, knocker.raise_again)
-    tell_lost, sys.unraisablehook = sys.unraisablehook, knocker.ignore_lost_stop
+    before = {number: signal.signal(number, repeater.stop) for number in wanted}
+    alarm = signal.signal(signal.SIGALRM, repeater.raise_again)
+    former_hook, sys.unraisablehook = sys.unraisablehook, repeater.ignore_lost_stop
     try:
         yield
     finally:
-        sys.unraisablehook = tell_lost
-        if knocker._stop is not None:  # noqa: SLF001 - one class, one function
+        sys.unraisablehook = former_hook
+        if repeater._stop is not None:  # noqa: SLF001 - one class, one function
             signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, alarm)
         for number, handler in before.items():

@@ -1,6 +1,6 @@
-"""``resourcesync simulate``: play a Source and Destinations in virtual time, and measure.
+"""``resourcesync simulate``: simulate a Source and Destinations in virtual time, and measure.
 
-``resourcesync simulate --live``: be the Source in real time, until a signal comes.
+With ``--live``, the simulated Source is served in real time until a signal.
 """
 
 import sys
@@ -29,37 +29,37 @@ if TYPE_CHECKING:
 
 
 _TICK_SECONDS: Final = 0.2
-"""Seconds from one look at what is due to the next; who asks looks, too."""
+"""Seconds between two checks for due events; a request checks too."""
 _LIVE_OPTIONS: Final = ("bind", "base_uri", "speed", "dialect", "no_lastmod")
 _SIMULATION_OPTIONS: Final = ("sweep", "repeat", "jobs", "out")
 
 
 def check_live_options(context: click.Context) -> None:
-    """Refuse options that would do nothing.
+    """Refuse options that have no effect.
 
     Raises:
-        click.UsageError: One of them was given, on this command line.
+        click.UsageError: One of them was given on the command line.
     """
     is_live = context.params["live"]
     for name in _SIMULATION_OPTIONS if is_live else _LIVE_OPTIONS:
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
             option = f"--{name.replace('_', '-')}"
             raise click.UsageError(
-                f"{option} is for simulations{'; --live is none' if is_live else ' with --live'}"
+                f"{option} cannot be used with --live" if is_live else f"{option} needs --live"
             )
     if is_live and context.params["scenario"] == "init":
-        raise click.UsageError("init writes a scenario; --live is for one that there is")
+        raise click.UsageError("init writes a scenario; --live needs one that exists")
 
 
 def serve_live(
     values: Mapping[str, Any], written: Callable[[], Mapping[str, Any]], screen: Screen
 ) -> CommandOutcome:
-    """Be the Source until a signal comes; that is how it is meant to end.
+    """Serve the Source until a signal; a signal is the normal end.
 
     Args:
-        values: Of the options.
-        written: Reads the scenario, where it is one.
-        screen: Is told where the Source is.
+        values: The values of the options.
+        written: Reads the scenario, if it is not a configuration.
+        screen: Shows the address of the Source.
 
     Raises:
         ConfigurationError: The scenario or configuration has a mistake, or cannot be served there.
@@ -84,12 +84,12 @@ def serve_live(
     return CommandOutcome(closing=(TextLine("no longer served", "Stopped", QUIET),))
 
 
-def warn_of_late_events(told: "Iterable[Scenario]", screen: Screen) -> None:
-    """Warn of what some scenarios say and will not happen, each once."""
+def warn_of_late_events(played: "Iterable[Scenario]", screen: Screen) -> None:
+    """Warn once about each event of scenarios that is after their end."""
     from resourcesync.simulator import bounds  # noqa: PLC0415 - help stays quick
 
     for text in dict.fromkeys(
-        name for scenario in told for name in bounds.faults_after_end(scenario)
+        name for scenario in played for name in bounds.faults_after_end(scenario)
     ):
         screen.report("warning", {"code": "never", "message": f"this will not happen: {text}"})
 
@@ -104,7 +104,7 @@ def _live_source(
     if resync_simulator.is_configuration(path):
         found = resync_simulator.read_configuration(path)
         if found.ignored:
-            text = f"{path} says what has no meaning here: {', '.join(found.ignored)}"
+            text = f"{path} has settings that are ignored: {', '.join(found.ignored)}"
             screen.report("warning", {"code": "ignored", "message": text})
         return replace(
             found.settings,
@@ -113,7 +113,7 @@ def _live_source(
         )
     if values["dialect"] != "1.1" or values["no_lastmod"]:
         raise ConfigurationError(
-            "--dialect and --no-lastmod are for configurations of the resync-simulator",
+            "--dialect and --no-lastmod are only for configurations of the resync-simulator",
             hint="a scenario is published as it is simulated; see faults.undated",
         )
     scenario = scenarios.scenario_of(dict(written()))
@@ -131,25 +131,25 @@ _NAMES: Final = ("museum", "arxiv", "wikipedia", "dbpedia-live", "europeana", "l
 @option(
     "--profile",
     type=click.Choice(_NAMES),
-    help="Take this scenario: in place of a file, or for init to write.",
+    help="Use this built-in scenario instead of a file; with init: write it.",
 )
 @option("--seed", type=click.IntRange(0), help="The seed, instead of the scenario's.")
 @option(
     "--sweep",
     multiple=True,
     metavar="KEY=A,B,C",
-    help="Take these values in turn, such as publish.rotate=5m,1h,1d; repeat for all combinations."
-    " variant=A,B takes values that the scenario has under one name. Commas in [], {} and quotes"
-    " do not part values.",
+    help="Run with each of these values, such as publish.rotate=5m,1h,1d; repeat for all"
+    " combinations. variant=A,B uses the named sets of values of the scenario. Commas in [], {} and"
+    " quotes do not separate values.",
 )
 @option(
     "--repeat",
     type=click.IntRange(1, 10_000),
     default=1,
     show_default=True,
-    help="Run each with so many seeds.",
+    help="Run each with this number of seeds.",
 )
-@option("--jobs", type=click.IntRange(1, 256), help="Processes; as many as there are processors.")
+@option("--jobs", type=click.IntRange(1, 256), help="Processes; default: the number of processors.")
 @option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
@@ -158,21 +158,21 @@ _NAMES: Final = ("museum", "arxiv", "wikipedia", "dbpedia-live", "europeana", "l
 @option(
     "--live",
     is_flag=True,
-    help="Be the Source in real time, over HTTP, until a signal comes: for any client, the same as"
-    " in the simulation. SCENARIO may be a configuration of the resync-simulator (YAML).",
+    help="Serve the simulated Source in real time over HTTP, for any client, until a signal."
+    " SCENARIO may be a configuration of the resync-simulator (YAML).",
 )
 @option(
     "--bind",
     type=options.BINDING,
     default="127.0.0.1:8888",
     show_default=True,
-    help="With --live: where to listen.",
+    help="With --live: the address to listen on.",
 )
 @option(
     "--base-uri",
     default="",
     metavar="URI",
-    help="With --live: where clients find it, if that is not where it listens, such as"
+    help="With --live: the address for clients, if it is not the address of --bind, such as"
     " http://HOST:PORT/.",
 )
 @option(
@@ -180,7 +180,7 @@ _NAMES: Final = ("museum", "arxiv", "wikipedia", "dbpedia-live", "europeana", "l
     type=click.FloatRange(0, 100_000, min_open=True),
     default=1.0,
     show_default=True,
-    help="With --live: so many seconds pass in each second.",
+    help="With --live: simulated seconds per second.",
 )
 @option(
     "--dialect",
@@ -196,11 +196,11 @@ _NAMES: Final = ("museum", "arxiv", "wikipedia", "dbpedia-live", "europeana", "l
 )
 @options.output_options
 def command(output: OutputOptions, **values: Any) -> Job:
-    """Simulate a Source and who follows it, and measure how well they do.
+    """Simulate a Source and Destinations, and measure how well they stay in sync.
 
-    A week takes seconds: time is virtual. The Source is published, and the Destinations pull, by
-    the same code as in the other commands; the origin, the network and the time are made up from a
-    seed. The same scenario gives the same events.
+    Time is virtual: a week takes seconds. Source and Destinations run the same code as the other
+    commands; the origin, the network and the time are simulated from a seed. The same scenario
+    gives the same events.
 
     \b
     resourcesync simulate init --profile arxiv > scenario.toml
@@ -208,15 +208,15 @@ def command(output: OutputOptions, **values: Any) -> Job:
     resourcesync simulate scenario.toml --sweep variant=daily-lists,hourly,push
 
     Consistency is the share of resources that are equal on both sides, on average over time.
-    Latency is the time from a change to its copy. Efficiency is the share of useful bytes. All is
-    counted from the end of the first pull on, whose requests have a column of their own. A lie
-    would be to say "in sync" when it is not so; then the exit code is 1.
+    Latency is the time from a change to its copy. Efficiency is the share of useful bytes. All
+    figures count from the end of the first pull; its requests have their own column. If a
+    Destination falsely reports "in sync" (a lie), the exit code is 1.
     """  # noqa: D301 - click's mark for lines that are not to be filled
     check_live_options(click.get_current_context())
     values["profile"] = _profile(click.get_current_context(), values)
     if values["scenario"] == "init":
         if output.json:
-            raise click.UsageError("init writes a scenario to standard output, and nothing else")
+            raise click.UsageError("init writes a scenario to standard output only")
         return Job(command="simulate", output=output, work=lambda _: _init(values))
     values["scenario"] = values["scenario"] or values["profile"]
     swept = _swept(values)
@@ -237,7 +237,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
 
 
 def _profile(context: click.Context, values: Mapping[str, Any]) -> str | None:
-    """Return the profile that is to be taken, if one is."""
+    """Return the profile to use; ``None`` for none."""
     profile: str | None = values["profile"]
     if not values["scenario"] and profile is None:
         raise click.UsageError(
@@ -246,23 +246,23 @@ def _profile(context: click.Context, values: Mapping[str, Any]) -> str | None:
     if profile is None or values["scenario"] in {"", "init"}:
         return profile
     if context.get_parameter_source("profile") is ParameterSource.ENVIRONMENT:
-        return None  # what is said here is nearer
-    raise click.UsageError(f"{values['scenario']} and --profile: take one of them", context)
+        return None  # the command line overrides the environment
+    raise click.UsageError(f"{values['scenario']} and --profile exclude each other", context)
 
 
 def _swept(values: Mapping[str, Any]) -> dict[str, list[str]]:
     """Return the values of the sweeps by their keys."""
     found: dict[str, list[str]] = {}
     for text in values["sweep"]:
-        key, told = _parse_sweep(text)
+        key, swept = _parse_sweep(text)
         if key in found:
-            raise click.UsageError(f"--sweep {key} is there twice; write it as {key}=A,B,C")
-        found[key] = told
+            raise click.UsageError(f"--sweep {key} is given twice; write it as {key}=A,B,C")
+        found[key] = swept
     if "seed" in found and values["seed"] is not None:
-        raise click.UsageError("--sweep seed=... and --seed: take one of them")
+        raise click.UsageError("--sweep seed=... and --seed exclude each other")
     if "seed" in found and values["repeat"] > 1:
         raise click.UsageError(
-            "--sweep seed=... and --repeat, which takes the seeds that follow: take one of them"
+            "--sweep seed=... and --repeat exclude each other: --repeat uses the following seeds"
         )
     return found
 
@@ -270,10 +270,10 @@ def _swept(values: Mapping[str, Any]) -> dict[str, list[str]]:
 def _parse_sweep(text: str) -> tuple[str, list[str]]:
     from resourcesync.wiring.scenarios import values_of  # noqa: PLC0415 - help stays quick
 
-    key, _, told = text.partition("=")
-    key, values = key.strip(), values_of(told)
+    key, _, listed = text.partition("=")
+    key, values = key.strip(), values_of(listed)
     if not key or not all(values):
-        raise click.UsageError("--sweep is written as KEY=A,B,C")
+        raise click.UsageError("--sweep must have the form KEY=A,B,C")
     for value in values:
         if values.count(value) > 1:
             raise click.UsageError(f"--sweep {key} has the value {value} twice")
@@ -318,7 +318,7 @@ def _simulate(
     wrong = [run for run in runs if run.measured.lies or run.measured.outcome == "silently wrong"]
     lines += [
         TextLine(
-            f"seed {run.seed} {_values_text(run.values)}: called in sync, and was not", "!", QUIET
+            f"seed {run.seed} {_values_text(run.values)}: falsely reported in sync", "!", QUIET
         )
         for run in wrong[:3]
     ]
@@ -357,7 +357,7 @@ def _write(
 
 
 def _table(summaries: "Sequence[Summary]") -> Iterator[TextLine]:
-    """Yield the table that people read: a row for each value of the sweep."""
+    """Yield the lines of the table: a row for each value of the sweep."""
     keys = list(summaries[0].values) if summaries else []
     short = [key.rpartition(".")[2] for key in keys]
     named = [name if short.count(name) == 1 else key for key, name in zip(keys, short, strict=True)]
@@ -416,7 +416,7 @@ def _run_fields(run: "SimulationRun") -> dict[str, object]:
 
 def _render(event: str, fields: Mapping[str, object]) -> Iterator[TextLine]:
     if event == "ready":
-        yield TextLine(f"{fields['uri']}  (Ctrl-C ends it)", "Serving", QUIET)
+        yield TextLine(f"{fields['uri']}  (stop with Ctrl-C)", "Serving", QUIET)
         yield TextLine(str(fields["pull"]), "Next")
     if event == "simulated":
         of = f" {fields['text']}" if fields["text"] else ""

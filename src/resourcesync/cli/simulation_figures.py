@@ -1,4 +1,4 @@
-"""The figures of a simulation in words, as the terminal and the report have them."""
+"""The figures of a simulation as text, for the terminal and the report."""
 
 from decimal import Decimal
 from math import floor, log10
@@ -18,16 +18,16 @@ def mean_text(summary: "Summary", name: str, form: str, none: str) -> str:
 
     Args:
         summary: The row.
-        name: Of the figure.
-        form: How a number is written.
-        none: What is said where no run has it.
+        name: The name of the figure.
+        form: The format of a number.
+        none: The text if no run has the figure.
     """
     mean = summary.mean(name)
     return none if mean is None else format(mean, form)
 
 
 def span_text(summary: "Summary", name: str, none: str) -> str:
-    """Return the mean of a figure in seconds, and how far the seeds differ, where they do."""
+    """Return the mean of a figure in seconds, and its spread over the seeds, if any."""
     mean, spread = summary.mean(name), summary.spread(name)
     if mean is None:
         return none
@@ -42,7 +42,7 @@ def latency_text(summary: "Summary", none: str) -> str:
 
 
 def consistency_text(summary: "Summary", none: str) -> str:
-    """Return the share of what is equal, with as many digits as tell how much is not."""
+    """Return the share of equal resources, with enough digits to show the unequal ones."""
     mean, spread = summary.mean("consistency"), summary.spread("consistency")
     if mean is None:
         return none
@@ -53,5 +53,5 @@ def consistency_text(summary: "Summary", none: str) -> str:
 
 
 def unequal_text(consistency: float) -> str:
-    """Return the share of what is not equal, such as ``0.0000243 %``."""
+    """Return the share of unequal resources, such as ``0.0000243 %``."""
     return f"{Decimal(f'{(1 - consistency) * 100:.3g}'):f} %"

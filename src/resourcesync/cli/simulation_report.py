@@ -1,8 +1,7 @@
-"""Rows of a simulation side by side, drawn by hand as SVG: bars, or dots on a scale of powers.
+"""The report of a simulation: one self-contained HTML page.
 
-A scenario as TOML, with the seeds that were used, and the command that simulates it again.
-
-What a simulation came to, as one HTML page that needs nothing else.
+It has tables, SVG plots (bars, or dots on a logarithmic scale), and the scenario as TOML with the
+command that repeats the simulation.
 """
 
 import json
@@ -36,7 +35,7 @@ _ROW: Final = 26
 _AXIS: Final = 24
 _LETTERS: Final = 17
 _MOST_MARKS: Final = 5
-"""Of more, every second one or so is shown."""
+"""Most marks of an axis; of more, only some are shown."""
 _TIMES: Final = (
     *((0.1, "0.1 s"), (1.0, "1 s"), (10.0, "10 s"), (60.0, "1 min"), (600.0, "10 min")),
     *((3_600.0, "1 h"), (86_400.0, "1 d"), (864_000.0, "10 d")),
@@ -51,13 +50,13 @@ Marks = Sequence[tuple[float, str]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """One row.
+    """One row of a plot.
 
     Attributes:
-        name: Of the row.
-        value: What is drawn; ``None`` for nothing but the text.
-        more: Up to where a line goes on; ``None`` for no line.
-        text: What is written beside it.
+        name: The name of the row.
+        value: The value to draw; ``None`` for only the text.
+        more: The end of a line from the value; ``None`` for no line.
+        text: The text beside the value.
     """
 
     name: str
@@ -67,12 +66,12 @@ class Bar:
 
 
 def bar_plot(title: str, rows: Sequence[Bar], *, most: float = 0.0) -> Markup:
-    """Return values as bars from 0 on.
+    """Return values as bars from 0.
 
     Args:
-        title: What they are.
+        title: The title of the plot.
         rows: The values.
-        most: The end of the scale; the greatest value where it is not said.
+        most: The end of the scale; 0 for the greatest value.
     """
     end = most or max((row.value or 0.0 for row in rows), default=0.0) or 1.0
     room = _WIDTH - _LEFT - _RIGHT
@@ -91,12 +90,12 @@ def bar_plot(title: str, rows: Sequence[Bar], *, most: float = 0.0) -> Markup:
 
 
 def time_plot(title: str, rows: Sequence[Bar]) -> Markup:
-    """Return spans of time as dots on a scale of powers, each with a line to where ``more`` is."""
+    """Return spans of time as dots on a logarithmic scale, each with a line to ``more``."""
     return _dot_plot(title, rows, _TIMES)
 
 
 def share_plot(title: str, rows: Sequence[Bar]) -> Markup:
-    """Return shares of 1 as dots on a scale of powers."""
+    """Return shares of 1 as dots on a logarithmic scale."""
     return _dot_plot(title, rows, _SHARES)
 
 
@@ -171,15 +170,15 @@ _BARE: Final = re.compile("[A-Za-z0-9_-]+")
 
 
 def reproduction(summaries: "Sequence[Summary]", written: Mapping[str, Any]) -> Iterator[Markup]:
-    """Yield the scenario, and what to say to simulate it again.
+    """Yield the scenario, and the command that simulates it again.
 
     Args:
         summaries: The rows.
-        written: The scenario as it was written; another seed may have been taken.
+        written: The scenario as it was written; another seed may have been used.
     """
     firsts = {summary.runs[0].seed for summary in summaries}
     command = ["resourcesync", "simulate", "scenario.toml"]
-    if len(firsts) == 1:  # else each row says its own, in the scenario or in the sweep
+    if len(firsts) == 1:  # else each row has its own, in the scenario or in the sweep
         (seed,) = firsts
         written = {"seed": seed, **{key: item for key, item in written.items() if key != "seed"}}
         is_swept = "seed" in summaries[0].values
@@ -197,7 +196,7 @@ def toml_lines(written: Mapping[str, Any]) -> Iterator[str]:
     """Yield a scenario as TOML, a line for each value.
 
     Args:
-        written: As TOML is read.
+        written: The scenario as parsed TOML.
     """
     tables = {key: item for key, item in written.items() if _is_table_array(item)}
     yield from _table_lines({key: item for key, item in written.items() if key not in tables}, "")
@@ -282,8 +281,8 @@ def report_page(summaries: "Sequence[Summary]", written: Mapping[str, Any]) -> s
         card(_table(summaries), title="Figures", look="wide"),
         _comparison(summaries, names) if len(summaries) > 1 else None,
         tag("div", list(_over_time(summaries, names, written)), class_="plots"),
-        card(_definitions(), title="What is counted"),
-        card(list(reproduction(summaries, written)), title="The scenario, and how to do it again"),
+        card(_definitions(), title="Definitions"),
+        card(list(reproduction(summaries, written)), title="The scenario, and how to repeat it"),
     )
     foot = tag("footer", f"resourcesync {__version__}. All times are UTC.")
     whole = tag("html", tag("head", head), tag("body", body, foot), lang="en")
@@ -291,19 +290,19 @@ def report_page(summaries: "Sequence[Summary]", written: Mapping[str, Any]) -> s
 
 
 def _names(summaries: "Sequence[Summary]") -> list[str]:
-    """Return what tells each row from the others, in few words."""
+    """Return a short name of each row that distinguishes it from the others."""
     keys = list(summaries[0].values) if summaries else []
-    told = [key for key in keys if len({summary.values[key] for summary in summaries}) > 1]
-    short = [key.rpartition(".")[2] for key in told]
-    labels = short if len(set(short)) == len(short) else told
+    varied = [key for key in keys if len({summary.values[key] for summary in summaries}) > 1]
+    short = [key.rpartition(".")[2] for key in varied]
+    labels = short if len(set(short)) == len(short) else varied
     are_several = len({summary.destination for summary in summaries}) > 1
     found = []
     for summary in summaries:
-        values = [summary.values[key] for key in told]
-        if len(told) > 1:
+        values = [summary.values[key] for key in varied]
+        if len(varied) > 1:
             values = [f"{label}={value}" for label, value in zip(labels, values, strict=True)]
         found.append(
-            " ".join([*values, *([summary.destination] if are_several or not told else [])])
+            " ".join([*values, *([summary.destination] if are_several or not varied else [])])
         )
     return found
 
@@ -351,7 +350,7 @@ def _seeds(summary: "Summary") -> str:
 
 
 def _first_pull(summary: "Summary") -> str:
-    """Return what the first pull took, and of how many seeds, where not of all."""
+    """Return the requests and the time of the first pull, and the number of its seeds."""
     many = len(summary.known("first"))
     if not many:
         return "never ended"
@@ -368,7 +367,7 @@ def _first_pull(summary: "Summary") -> str:
 
 
 def _comparison(summaries: "Sequence[Summary]", names: Sequence[str]) -> Markup:
-    """Return the rows side by side, for each measure."""
+    """Return a plot of all rows for each measure."""
     rows = list(zip(summaries, names, strict=True))[:_MOST_ROWS]
 
     def shown(figure: str, form: str) -> list[Bar]:
@@ -401,7 +400,7 @@ def _comparison(summaries: "Sequence[Summary]", names: Sequence[str]) -> Markup:
 
 
 def _latencies(summary: "Summary") -> str:
-    """Return both latencies in few letters: how far the seeds differ is in the table."""
+    """Return both latencies in short; the table has their spread over the seeds."""
     median, most = summary.mean("latency"), summary.mean("latency_95")
     if median is None or most is None:
         return _NO_VALUE
@@ -417,9 +416,9 @@ def _unequal_bar(name: str, consistency: float | None) -> Bar:
 def _over_time(
     summaries: "Sequence[Summary]", names: Sequence[str], written: Mapping[str, Any]
 ) -> Iterator[Markup]:
-    """Yield consistency over time, some rows in each plot, all on one scale.
+    """Yield plots of consistency over time, all on one scale.
 
-    Rows that begin together and take equally long are in one plot.
+    Rows with the same start and duration share a plot.
     """
     spans: dict[tuple[datetime, float], list[Series]] = {}
     for summary, name in list(zip(summaries, names, strict=True))[:_MOST_ROWS]:
@@ -438,9 +437,9 @@ def _over_time(
         for begin in range(0, len(rows), _MOST_LINES):
             some = tuple(rows[begin : begin + _MOST_LINES])
             step = timedelta(seconds=duration / max(len(series.values) for series in some))
-            told = f", {formatting.span(duration)}" if len(spans) > 1 else ""
+            span = f", {formatting.span(duration)}" if len(spans) > 1 else ""
             plot = Plot(
-                title=f"Consistency over time{told}",
+                title=f"Consistency over time{span}",
                 since=start,
                 step=step,
                 series=some,
@@ -457,7 +456,7 @@ def _scenario_of(written: Mapping[str, Any], values: Mapping[str, str]) -> "Scen
 
 
 def _axis_floor(least: float) -> float:
-    """Return a round number that is a little less."""
+    """Return the next lower round number."""
     return 1.0 - next((gap for gap in _GAPS if gap >= 1.0 - least), 1.0)
 
 
@@ -476,22 +475,22 @@ def _definitions() -> Markup:
 
 
 DEFINITIONS: Final = {
-    "From when on": "All but the first pull is counted from the end of the first pull on, until the"
-    " duration is over. Where no first pull ended, and where no change came, there is no figure."
-    " In summary.csv, pulls, failed and crashes are those of the whole run.",
-    "Consistency": "The share of the resources, of those that the origin has or the Destination"
-    " holds, that are equal on both sides; the mean over time. Drawn over time, it begins when the"
-    " first pull had ended; each point is the mean over the time from it to the next one.",
-    "Latency": "From a change at the origin until the Destination has that version of the resource,"
-    " or a later one; or has it no more, if it is gone. Changes that did not come before the end"
-    " have none. A resource that is set back with its Source changes, too.",
-    "Efficiency": "Bytes of resources that were put in place, of all bytes received: documents, the"
-    " rest of packages, header fields and answers that brought nothing are received too.",
-    "Requests": "All that were sent, also those that got no answer or nothing new.",
-    "First pull": "Its requests, and how long it took.",
-    "Lies": "How often a Destination called itself in sync and was not, also after the end, when"
-    " all was quiet. It must be 0.",
-    "Ended": "Converged: equal at the end, when all was quiet. Waiting: not equal, and it said so."
-    " Silently wrong: not equal, and it said that it was.",
+    "Period": "All figures except the first pull count from the end of the first pull until the end"
+    " of the duration. Without a completed first pull, or without a change, there is no figure. In"
+    " summary.csv, pulls, failed and crashes count over the whole run.",
+    "Consistency": "The share of resources that are equal on both sides, of those that the origin or"
+    " the Destination has; the mean over time. In the plot it begins at the end of the first pull;"
+    " each point is the mean over the time to the next point.",
+    "Latency": "The time from a change at the origin until the Destination has that version of the"
+    " resource, or a later one; for a deletion, until it has no copy. Changes that did not arrive"
+    " before the end have none. A resource that is rolled back with its Source also changes.",
+    "Efficiency": "The share of bytes of stored resources, of all received bytes. Documents, the"
+    " rest of packages, header fields and responses without new content are received bytes too.",
+    "Requests": "All requests that were sent, also those without a response or without new content.",
+    "First pull": "Its requests, and its duration.",
+    "Lies": "The number of times that a Destination falsely reported to be in sync, also after the"
+    " end, when no more changes came. It must be 0.",
+    "Ended": "Converged: equal at the end, when no more changes came. Waiting: not equal, and"
+    " reported so. Silently wrong: not equal, but reported to be in sync.",
 }
-"""What each figure is, as the page says it."""
+"""The definitions of the figures on the page."""

@@ -1,4 +1,4 @@
-"""``resourcesync status``: how far behind is each mirror, from its own memory."""
+"""``resourcesync status``: the state of mirrors, without requests."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -37,8 +37,8 @@ _GAP: Final = "  "
 @option(
     "--max-quiet",
     type=options.DURATION,
-    help="Longest time since the Source's last word that --check accepts: one that stands still "
-    "for longer may have stopped.",
+    help="Longest time since the Source's last publication that --check accepts, such as 7d: after "
+    "that, the Source may have stopped.",
 )
 @option(
     "--format",
@@ -46,8 +46,8 @@ _GAP: Final = "  "
     type=click.Choice(["text", "json", "nagios", "prom"]),
     default="text",
     show_default=True,
-    help="json is the same as --json; nagios is one line, with the exit codes of its plug-ins;"
-    " prom are figures for Prometheus.",
+    help="json is the same as --json; nagios is one line, with the exit codes of Nagios plug-ins;"
+    " prom are metrics for Prometheus.",
 )
 @option(
     "--sort",
@@ -59,14 +59,14 @@ _GAP: Final = "  "
 @options.CONFIG
 @options.output_options
 def command(output: OutputOptions, **values: Any) -> Job:
-    """Say how far behind each mirror is.
+    """Show how far behind each mirror is.
 
     MIRROR is a name in the configuration file or a mirror's folder; without one, all mirrors of
-    the configuration file, or if it has none, those in the current folder. Answers from the
-    mirrors' own memory and asks no Source. Lag is the time since the last run that found the
-    mirror in sync: a quiet Source adds none, one that does not answer does, and so does anything
-    that could not be done. --max-lag and --max-quiet stand above max_lag and max_quiet of a
-    mirror's table.
+    the configuration file, or if it has none, those in the current folder. `status` only reports,
+    from the state of the mirrors: it sends no request, and without --check it exits with 0. Lag is
+    the time since the last run that found the mirror in sync: it grows if the Source does not
+    answer or a resource fails, not if the Source has no changes. --max-lag and --max-quiet override
+    max_lag and max_quiet of a mirror's table.
     """
     configuration = configured_mirrors.load(values["config"])
     places: tuple[str, ...] = values["mirrors"] or configuration.names
@@ -75,7 +75,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
     style: str = values["format"]
     if limits != LagLimits() and not check and style != "nagios":
         name = "--max-quiet" if limits.max_lag is None else "--max-lag"
-        raise click.UsageError(f"{name} is for --check, and for --format nagios")
+        raise click.UsageError(f"{name} needs --check or --format nagios")
     if style == "json":
         output = OutputOptions(json=True, quiet=output.quiet, verbose=output.verbose)
 
@@ -97,27 +97,27 @@ def command(output: OutputOptions, **values: Any) -> Job:
 
 
 class StatusCheck(NamedTuple):
-    """Whether mirrors are checked, and what is fine of all of them."""
+    """The request to check mirrors, and the limits for all of them."""
 
     is_requested: bool
     limits: LagLimits
 
     def measure(self, status: MirrorStatus, own: LagLimits, now: datetime) -> CheckedMirror:
-        """Return a mirror as it is now; what the command line says stands above its own limits."""
+        """Return a mirror as it is now; limits of the command line override its own."""
         pairs = zip(self.limits, own, strict=True)
-        limits = LagLimits(*(other if asked is None else asked for asked, other in pairs))
+        limits = LagLimits(*(default if given is None else given for given, default in pairs))
         quiet = None if status.as_of is None else max((now - status.as_of).total_seconds(), 0.0)
         return CheckedMirror(status, _lag(status, now), limits, quiet)
 
 
 class _StatusTarget(NamedTuple):
-    """A mirror to tell of: its folder, its name where it has one, and what is fine of it."""
+    """A mirror to show: its folder, and its table if it has one."""
 
     folder: Path
     mirror: ConfiguredMirror | None = None
 
     def status(self) -> MirrorStatus:
-        """Return the mirror's status; one that is configured and not yet pulled is new."""
+        """Return the mirror's status; a configured mirror without a pull is new."""
         from resourcesync.wiring import mirrors  # noqa: PLC0415 - help stays quick
 
         if self.mirror is None:
@@ -130,12 +130,12 @@ class _StatusTarget(NamedTuple):
 
     @property
     def limits(self) -> LagLimits:
-        """What the mirror's table accepts."""
+        """The limits of the mirror's table."""
         return LagLimits() if self.mirror is None else LagLimits(*self.mirror.limits)
 
 
 class StatusResult(NamedTuple):
-    """What was found of the mirrors."""
+    """The statuses of mirrors, the time, the number of unreadable ones, and the exit code."""
 
     mirrors: list[CheckedMirror]
     now: datetime
@@ -146,13 +146,13 @@ class StatusResult(NamedTuple):
 def read_statuses(
     places: Sequence[str], configuration: MirrorConfiguration, screen: Screen, check: StatusCheck
 ) -> StatusResult:
-    """Look at mirrors; one that cannot be read is told, and keeps no other back.
+    """Read the status of mirrors; an unreadable one is reported, and the others are still read.
 
     Args:
-        places: Names or folders; none for all that are in the current folder.
-        configuration: What the names mean.
-        screen: Told each mirror, and each that cannot be read.
-        check: What is fine of them.
+        places: Names or folders; none for all mirrors in the current folder.
+        configuration: The configuration with the names.
+        screen: Receives each mirror, and each error.
+        check: The limits.
     """
     from resourcesync.wiring import machine  # noqa: PLC0415 - help stays quick
 
@@ -189,22 +189,22 @@ def _table(found: StatusResult, order: str) -> CommandOutcome:
 
 
 def _quiet_lines(mirrors: Sequence[CheckedMirror]) -> Iterator[TextLine]:
-    """Name the mirrors whose Sources stand still for longer than is fine."""
+    """Yield the mirrors whose Sources have not published for longer than the limit."""
     for mirror in mirrors:
         if mirror.is_too_quiet:
             known = mirror.status.as_of
             since = (
-                "tells no times" if known is None else f"is quiet since {formatting.moment(known)}"
+                "lists no times"
+                if known is None
+                else f"has not published since {formatting.moment(known)}"
             )
-            yield TextLine(
-                f"{mirror.status.folder}  the Source {since}: see that it has not stopped."
-            )
+            yield TextLine(f"{mirror.status.folder}  the Source {since}: check that it still runs.")
 
 
 def _targets(
     places: Sequence[str], configuration: MirrorConfiguration
 ) -> Iterator[str | _StatusTarget]:
-    """Yield the mirrors that are meant; a name whose table has a mistake as that name."""
+    """Yield the mirrors; a name whose table has a mistake is yielded as that name."""
     from resourcesync.wiring import mirrors, sets  # noqa: PLC0415 - help stays quick
 
     def is_ours(folder: Path) -> bool:
@@ -235,14 +235,14 @@ def _as_library_error(error: ResourceSyncError | OSError, folder: Path | str) ->
     if isinstance(error, ResourceSyncError):
         return error
     return StorageError(
-        f"cannot look into {folder}: {error.strerror}",
-        hint="mend its permissions, or name another folder",
+        f"cannot read {folder}: {error.strerror}",
+        hint="correct its permissions, or name another folder",
     )
 
 
 def _mirrors_in_folder(is_mirror: Any) -> list[Path]:
-    here = Path()
-    folders = [here, *sorted(here.iterdir())]
+    current = Path()
+    folders = [current, *sorted(current.iterdir())]
     mirrors = [folder for folder in folders if _is_mirror_folder(folder, is_mirror)]
     if not mirrors:
         raise ConfigurationError(
@@ -253,7 +253,7 @@ def _mirrors_in_folder(is_mirror: Any) -> list[Path]:
 
 
 def _is_mirror_folder(folder: Path, is_mirror: Any) -> bool:
-    """Whether a folder is a mirror; one that may not be looked into is none of ours."""
+    """True if a folder is a mirror; False if it cannot be read."""
     try:
         return folder.is_dir() and bool(is_mirror(folder))
     except OSError:
@@ -261,19 +261,19 @@ def _is_mirror_folder(folder: Path, is_mirror: Any) -> bool:
 
 
 def _lag(status: MirrorStatus, now: datetime) -> float | None:
-    """Return the seconds for which nobody knows whether the mirror is in sync."""
+    """Return the seconds since the mirror was last found in sync; ``None`` if it never was."""
     moment = status.in_sync_at
     return None if moment is None else max((now - moment).total_seconds(), 0.0)
 
 
 def _lateness(status: MirrorStatus, now: datetime) -> float:
-    """Return the lag; one that nobody knows is longer than any."""
+    """Return the lag; infinite if it is unknown."""
     lag = _lag(status, now)
     return inf if lag is None else lag
 
 
 def status_table(mirrors: Sequence[MirrorStatus], now: datetime, order: str = "lag") -> list[str]:
-    """Return the table of the mirrors, worst lag first unless another order is asked for."""
+    """Return the table of the mirrors, by default with the longest lag first."""
     if not mirrors:
         return []
     ordered = sorted(mirrors, key=lambda mirror: -_lateness(mirror, now))
@@ -303,7 +303,7 @@ def _row(mirror: MirrorStatus, now: datetime) -> tuple[str, ...]:
     if mirror.last_run is not None:
         ran = f"{formatting.age((now - mirror.last_run).total_seconds())} ago"
     right, all_ = as_listed(mirror)
-    # A first pull that failed does not know, nor who was given nothing of what is listed.
+    # The share is unknown after a failed first pull, or if the Source delivered nothing.
     is_nothing_wanted = mirror.state is MirrorState.IN_SYNC and not mirror.absent + mirror.skipped
     knows = mirror.is_counted and (all_ > 0 or is_nothing_wanted)
     return (
@@ -318,7 +318,7 @@ def _row(mirror: MirrorStatus, now: datetime) -> tuple[str, ...]:
 
 
 def status_details(mirrors: Sequence[MirrorStatus]) -> list[TextLine]:
-    """Return what is to be known of the mirrors that are not in sync."""
+    """Return the notes about the mirrors that are not in sync."""
     lines: list[TextLine] = []
     for mirror in mirrors:
         notes = notes_of(mirror)
@@ -330,12 +330,11 @@ def status_details(mirrors: Sequence[MirrorStatus]) -> list[TextLine]:
 
 
 def notes_of(mirror: MirrorStatus) -> list[str]:
-    """Return what is to be known of a mirror that is not in sync, and what to do."""
+    """Return the notes about a mirror that is not in sync, and the next steps."""
     notes = []
     if mirror.held and mirror.state is not MirrorState.STOPPED:
-        notes.append(
-            f"{formatting.counted(mirror.held, 'deletion')} not done; the next pull does it."
-        )
+        deletions = formatting.counted(mirror.held, "deletion")
+        notes.append(f"{deletions} pending until the next pull.")
     elif mirror.held:
         share = formatting.share(mirror.held, mirror.resources)
         held, all_ = formatting.count(mirror.held), formatting.count(mirror.resources)
@@ -348,45 +347,43 @@ def notes_of(mirror: MirrorStatus) -> list[str]:
         notes += _why_failed(mirror)
     if not mirror.is_counted and mirror.resources:
         notes.append(
-            "no pull has come to its end yet: how much is missing is not known;"
-            f" go on with resourcesync pull {mirror.folder}"
+            "no pull has completed yet, so the number of missing resources is unknown;"
+            f" continue with: resourcesync pull {mirror.folder}"
         )
     if mirror.pending:
         waiting = formatting.counted(mirror.pending, "listed resource")
-        notes.append(f"{waiting} not here as listed; {_tried_again(mirror)}.")
+        notes.append(f"{waiting} not in the mirror as listed; {_tried_again(mirror)}.")
         if mirror.contradicting:
             copies = formatting.counted(mirror.contradicting, "copy", "copies")
-            notes.append(f"{copies} of them kept that contradict the list (--verify lenient).")
+            notes.append(f"{copies} of them stored, but not matching the list (--verify lenient).")
     notes += _edited(mirror)
     notes += [f"! {failing.uri}   {failing.reason}" for failing in mirror.failures[:3]]
     return notes + _unavailable(mirror)
 
 
 def _edited(mirror: MirrorStatus) -> list[str]:
-    """Say what to do with files that are to be deleted, and were changed here."""
+    """Return the note about files to delete that were changed locally."""
     if not mirror.edited:
         return []
     files = formatting.counted(mirror.edited, "file")
     return [
-        f"{files} to be deleted, changed here and kept: move or remove them,",
-        f"then resourcesync pull {mirror.folder}",
+        f"{files} to delete, but changed locally: move or remove them,",
+        f"then: resourcesync pull {mirror.folder}",
     ]
 
 
 def _unavailable(mirror: MirrorStatus) -> list[str]:
-    """Return what is listed and is not to be here."""
-    refused = (
-        f"{formatting.count(mirror.refused)} listed that cannot be used" if mirror.refused else ""
-    )
+    """Return the notes about listed resources that the Source does not deliver."""
+    refused = f"{formatting.count(mirror.refused)} listed but not usable" if mirror.refused else ""
     not_given = formatting.not_given(mirror.absent, mirror.skipped)
     return [f"{text}." for text in (not_given, refused) if text]
 
 
 def _tried_again(mirror: MirrorStatus) -> str:
-    """Say when what is not here is tried again: what failed often rests."""
+    """Return the time of the next try; resources that failed often wait longer."""
     if not mirror.resting or mirror.tried_again is None:
         return "the next pull tries again"
-    rest = f"tried again from {formatting.moment(mirror.tried_again)} on"
+    rest = f"tried again after {formatting.moment(mirror.tried_again)}"
     if mirror.resting >= mirror.pending:
         return rest
     soon = formatting.count(mirror.pending - mirror.resting)
@@ -394,7 +391,7 @@ def _tried_again(mirror: MirrorStatus) -> str:
 
 
 def _why_failed(mirror: MirrorStatus) -> list[str]:
-    """Say when the last run failed, why, with which exit code, and what to do now."""
+    """Return the time, reason and exit code of the last failed run, and the next step."""
     failed = mirror.failed or FailedRun(code=mirror.outcome)
     code = exit_code_of_kind(failed.kind)
     at = "" if mirror.last_run is None else f" {formatting.moment(mirror.last_run)}"
@@ -409,8 +406,8 @@ def _failed_fields(failed: FailedRun | None) -> dict[str, object] | None:
     if failed is None:
         return None
     code = exit_code_of_kind(failed.kind)
-    told = {"code": failed.code, "message": failed.message, "hint": failed.hint}
-    return {**told, "exit": None if code is None else int(code)}
+    fields = {"code": failed.code, "message": failed.message, "hint": failed.hint}
+    return {**fields, "exit": None if code is None else int(code)}
 
 
 def status_fields(status: MirrorStatus, now: datetime) -> dict[str, object]:

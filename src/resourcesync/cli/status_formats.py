@@ -1,4 +1,4 @@
-"""``status`` for programs that watch: a line for Nagios and its kin, figures for Prometheus."""
+"""Formats of ``status`` for monitoring: a line for Nagios, metrics for Prometheus."""
 
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
@@ -17,21 +17,21 @@ _WARNING: Final = frozenset({MirrorState.BEHIND, MirrorState.NEW, MirrorState.SY
 
 
 def as_listed(status: MirrorStatus) -> tuple[int, int]:
-    """Return how many resources are right: of how many that are listed, or are to be deleted.
+    """Return the number of right resources, and of all that are listed or to be deleted.
 
-    What the Source lists and does not give, and need not, is left out of both.
+    Neither contains the listed resources that are accepted as absent or skipped.
     """
     good = status.resources - status.outdated - status.unknown
     return max(good - status.held - status.edited, 0), good + status.pending + status.refused
 
 
 class LagLimits(NamedTuple):
-    """What is fine of a mirror, in seconds; ``None`` for anything.
+    """The limits of a mirror, in seconds; ``None`` for no limit.
 
     Attributes:
-        max_lag: How long ago a run may have found it in sync.
-        max_quiet: How old the Source's last word may be: a Source that stands still for longer may
-            be an old copy, or stopped.
+        max_lag: Longest time since a run found the mirror in sync.
+        max_quiet: Longest time since the Source's last publication; after that, the lists may be
+            an old copy, or the Source may have stopped.
     """
 
     max_lag: float | None = None
@@ -42,10 +42,10 @@ class CheckedMirror(NamedTuple):
     """A mirror as it is now.
 
     Attributes:
-        status: What it says of itself.
-        lag: Seconds since the last run that found it in sync; ``None`` when none has.
-        limits: What is fine.
-        quiet: Seconds since the Source's last word; ``None`` when it tells no times.
+        status: The mirror's status.
+        lag: Seconds since the last run that found it in sync; ``None`` if there was none.
+        limits: The limits.
+        quiet: Seconds since the Source's last publication; ``None`` if its lists have no times.
     """
 
     status: MirrorStatus
@@ -55,23 +55,23 @@ class CheckedMirror(NamedTuple):
 
     @property
     def is_late(self) -> bool:
-        """Whether the lag is longer than is fine."""
+        """True if the lag is over the limit."""
         return _is_over(self.lag, self.limits.max_lag)
 
     @property
     def is_too_quiet(self) -> bool:
-        """Whether the Source has said nothing for longer than is fine."""
+        """True if the Source has not published for longer than the limit."""
         return _is_over(self.quiet, self.limits.max_quiet)
 
     @property
     def is_fine(self) -> bool:
-        """Whether the mirror is in sync, within the limits."""
+        """True if the mirror is in sync, within the limits."""
         in_sync = self.status.state is MirrorState.IN_SYNC
         return in_sync and not self.is_late and not self.is_too_quiet
 
 
 def _is_over(seconds: float | None, most: float | None) -> bool:
-    """Whether a time is over a limit, as one that nobody knows is."""
+    """True if a time is over a limit; an unknown time is."""
     return most is not None and (seconds is None or seconds > most)
 
 
@@ -82,7 +82,7 @@ def nagios_line(mirrors: Sequence[CheckedMirror], unknown: int) -> tuple[str, Ex
 
     Args:
         mirrors: The mirrors.
-        unknown: Mirrors of which nothing could be read.
+        unknown: Number of mirrors that could not be read.
     """
     critical = [mirror for mirror in mirrors if _is_critical(mirror)]
     warning = [mirror for mirror in mirrors if not _is_critical(mirror) and _is_warning(mirror)]
@@ -94,13 +94,13 @@ def nagios_line(mirrors: Sequence[CheckedMirror], unknown: int) -> tuple[str, Ex
         word, code = "UNKNOWN", ExitCode.PARTIAL
     elif warning:
         word, code = "WARNING", ExitCode.FINDINGS
-    told = [f"{fine} of {len(mirrors) + unknown} in sync"]
-    told += [
+    parts = [f"{fine} of {len(mirrors) + unknown} in sync"]
+    parts += [
         f"{formatting.escape(mirror.status.folder)} {_reason(mirror)}"
         for mirror in (*critical, *warning)
     ]
     figures = " ".join(_performance(mirrors))
-    return f"RESOURCESYNC {word} - {', '.join(told)} | {figures}".rstrip(" |"), code
+    return f"RESOURCESYNC {word} - {', '.join(parts)} | {figures}".rstrip(" |"), code
 
 
 def _is_critical(seen: CheckedMirror) -> bool:
@@ -115,7 +115,7 @@ def _reason(seen: CheckedMirror) -> str:
     if seen.status.state is not MirrorState.IN_SYNC:
         return seen.status.state.value
     if not seen.is_late:
-        return "its Source is quiet" + (
+        return "its Source has not published" + (
             "" if seen.quiet is None else f" for {formatting.age(seen.quiet)}"
         )
     return "late" if seen.lag is None else f"late by {formatting.age(seen.lag)}"
@@ -133,21 +133,21 @@ def _performance(mirrors: Sequence[CheckedMirror]) -> Iterator[str]:
 
 def prometheus_lines(mirrors: Sequence[CheckedMirror]) -> list[str]:
     """Return the lines of the text format of Prometheus."""
-    from resourcesync.server.metrics import write_metrics  # noqa: PLC0415 - seldom needed
+    from resourcesync.server.metrics import write_metrics  # noqa: PLC0415 - rarely needed
 
     return write_metrics(mirror_figures(mirrors)).decode("utf-8").splitlines()
 
 
 def mirror_figures(mirrors: Sequence[CheckedMirror]) -> "Iterator[Metric]":
     """Yield the figures of mirrors."""
-    from resourcesync.server.metrics import Metric  # noqa: PLC0415 - seldom needed
+    from resourcesync.server.metrics import Metric  # noqa: PLC0415 - rarely needed
 
     rows = [("state", "1 for the state that the mirror is in.", tuple(_states(mirrors)))]
     for name, what, value in _FIGURES:
-        there = [
+        known = [
             (_label(mirror), found) for mirror in mirrors if (found := value(mirror)) is not None
         ]
-        rows.append((name, what, tuple(there)))
+        rows.append((name, what, tuple(known)))
     for name, what, values in rows:
         if values:
             yield Metric(name=_PREFIX + name, kind="gauge", help_text=what, values=values)
@@ -181,37 +181,41 @@ _FIGURES: Final[tuple[tuple[str, str, Callable[[CheckedMirror], float | None]], 
     ),
     (
         "max_lag_seconds",
-        "The longest lag that is fine.",
+        "The longest accepted lag.",
         lambda mirror: mirror.limits.max_lag,
     ),
-    ("source_quiet_seconds", "Time since the Source's last word.", lambda mirror: mirror.quiet),
-    ("in_sync_ratio", "Share of the listed resources that are here as listed.", _ratio),
+    (
+        "source_quiet_seconds",
+        "Time since the Source's last publication.",
+        lambda mirror: mirror.quiet,
+    ),
+    ("in_sync_ratio", "Share of the listed resources that are in the mirror as listed.", _ratio),
     ("resources", "Resources in the mirror.", lambda mirror: mirror.status.resources),
     (
         "pending",
-        "Listed resources that are not here as listed.",
+        "Listed resources that are not in the mirror as listed.",
         lambda mirror: mirror.status.pending,
     ),
     (
         "contradicting",
-        "Of the pending, those kept though they contradict the list.",
+        "Pending resources that are stored but do not match the list.",
         lambda mirror: mirror.status.contradicting,
     ),
     ("refused", "Entries of the Source that cannot be used.", lambda mirror: mirror.status.refused),
     ("held_deletions", "Deletions that are held back.", lambda mirror: mirror.status.held),
     (
         "complete_until_timestamp_seconds",
-        "The Source's time up to which it is complete.",
+        "The Source's time of the mirror's state.",
         lambda mirror: _moment(mirror.status.as_of),
     ),
     (
         "last_success_timestamp_seconds",
-        "When the last run began that found it in sync.",
+        "Start of the last run that found it in sync.",
         lambda mirror: _moment(mirror.status.in_sync_at),
     ),
     (
         "last_run_timestamp_seconds",
-        "When the last pull ended.",
+        "End of the last pull.",
         lambda mirror: _moment(mirror.status.last_run),
     ),
 )

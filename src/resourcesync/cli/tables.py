@@ -1,4 +1,4 @@
-"""``resourcesync tables``: the rows of a large mirror's copies, as files that others read."""
+"""``resourcesync tables``: the state of a large mirror's copies as Parquet files."""
 
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 @options.with_options((options.CONFIG,))
 @options.output_options
 def command(output: OutputOptions, **values: Any) -> Job:
-    """Keep the rows of a large mirror's copies as Parquet files.
+    """Store the state of a large mirror's copies as Parquet files.
 
     \b
-    show    name the files, which DuckDB, polars and Spark read
-    make    move the rows from the mirror's own memory into files
-    unmake  move them back
+    show    list the files, which DuckDB, polars and Spark can read
+    make    enable: move the rows of the copies from the state database into files
+    unmake  disable: move the rows back
 
     MIRROR is a mirror whose copies are in a store: its address, its name in the configuration
-    file, or the folder of its memory. `pull --engine` makes such files by itself. They are in the
-    store, below .resourcesync/copies/; copies.json there lists those of now.
+    file, or the folder of its state. `pull --engine` makes such files itself. They are in the
+    store, below .resourcesync/copies/; copies.json lists the current ones.
     """  # noqa: D301 - click's mark for lines that are not to be filled
     action, mirror = values["action"], values["mirror"]
     configuration = configured_mirrors.load(values["config"])
@@ -77,7 +77,7 @@ def _outcome(table: "CopyTable") -> CommandOutcome:
     if table.store and table.parts:
         text += f" and in {table.store}, below .resourcesync/copies/"
     elif not table.parts:
-        text = f"{formatting.count(table.copies)} copies, in the mirror's own memory"
+        text = f"{formatting.count(table.copies)} copies, in the mirror's state database"
     return CommandOutcome(
         closing=(TextLine(text, "Table", NORMAL),),
         fields={

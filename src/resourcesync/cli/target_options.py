@@ -1,7 +1,4 @@
-"""The argument MIRROR: a mirror's folder, or its name in the configuration file.
-
-How the commands that look at a Source ask it; they write nothing anywhere.
-"""
+"""The argument MIRROR, and the options of commands that only read a Source."""
 
 import functools
 from collections.abc import Callable, Iterable, Mapping
@@ -22,12 +19,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MirrorArgument:
-    """The mirror that a command is about.
+    """The mirror of a command.
 
     Attributes:
-        folder: Where it is.
-        network: Gives how its Source is asked; raises ``ConfigurationError`` when its secret
-            cannot be had.
+        folder: The mirror's folder.
+        network: Returns the network settings for its Source; raises ``ConfigurationError`` if its
+            secret cannot be read.
     """
 
     folder: Path
@@ -35,14 +32,14 @@ class MirrorArgument:
 
 
 def mirror_argument(function: Callable[..., Job]) -> Callable[..., Job]:
-    """Give a command with ``--config`` the argument MIRROR, handed over as ``mirror``.
+    """Give a command with ``--config`` the argument MIRROR, passed as ``mirror``.
 
-    The options of ``options.WAY``, where the command has them, go into how the Source is asked.
+    The options of ``options.CONNECTION``, if the command has them, go into the network settings.
     """
 
     @click.argument("mirror")
     @functools.wraps(function)
-    def about_one(mirror: str, config: Path | None, **values: Any) -> Job:
+    def with_mirror(mirror: str, config: Path | None, **values: Any) -> Job:
         configuration = configured_mirrors.load(config)
         argument = MirrorArgument(
             folder=configuration.folder(mirror),
@@ -52,15 +49,15 @@ def mirror_argument(function: Callable[..., Job]) -> Callable[..., Job]:
         )
         return function(mirror=argument, **values)
 
-    return about_one
+    return with_mirror
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceAccess:
-    """How a Source is asked.
+    """The options and secrets of requests to a Source.
 
     Attributes:
-        configuration: The mirrors and secrets that can be named.
+        configuration: The configured mirrors and secrets.
         values: The options of ``source_options`` by their names.
     """
 
@@ -69,7 +66,7 @@ class SourceAccess:
 
     @property
     def header(self) -> tuple[tuple[str, str], ...]:
-        """What is sent to one Source only."""
+        """The header fields, which are sent to one Source only."""
         found: tuple[tuple[str, str], ...] = self.values["header"]
         return found
 
@@ -79,18 +76,18 @@ class SourceAccess:
         return self.values["auth"] or ""
 
     def check_one_source(self, targets: Iterable[str]) -> None:
-        """Refuse a secret for several Sources: each would be told it.
+        """Refuse a secret with several Sources: each would receive it.
 
         Raises:
-            click.UsageError: The targets are of several origins, and one of them has a secret.
+            click.UsageError: The targets have several origins, and there is a secret.
         """
         origins = {urlsplit(target)[:2] for target in targets if "://" in target}
         if (self.header or self.auth) and len(origins) > 1:
             option = "--header" if self.header else "--auth"
-            raise click.UsageError(f"{option} would tell one Source what only the other may know")
+            raise click.UsageError(f"{option} would send a secret of one Source to the other")
 
     def resolve(self, target: str) -> "tuple[str, SourceAccess]":
-        """Return the address of a Source and how it is asked, when a target names a mirror.
+        """Return the address of a Source and its access; those of its mirror for a mirror's name.
 
         Raises:
             ConfigurationError: The mirror's table has a mistake.
@@ -103,13 +100,13 @@ class SourceAccess:
         return mirror.source, replace(self, values=values)
 
     def network(self, source: str = "") -> "Network":
-        """Return the same for the wiring.
+        """Return the network settings.
 
         Args:
-            source: The Source's address, for a secret that is kept under its name.
+            source: The Source's address, which gets the secret.
 
         Raises:
-            ConfigurationError: The secret cannot be had.
+            ConfigurationError: The secret cannot be read.
         """
         home = source if "://" in source else ""
         return self.configuration.network_from(self.values, home)
@@ -122,15 +119,15 @@ _SOURCE_OPTION_NAMES: Final = (
 
 
 def source_options(function: Callable[..., Job]) -> Callable[..., Job]:
-    """Give a command the options of how a Source is asked, handed over as ``asking``."""
+    """Give a command the options of requests to a Source, passed as ``asking``."""
 
     @functools.wraps(function)
-    def asked(**values: Any) -> Job:
+    def with_source(**values: Any) -> Job:
         configuration = configured_mirrors.load(values.pop("config"))
         own = {name: values.pop(name) for name in _SOURCE_OPTION_NAMES}
-        # A header of the defaults is for the mirrors: here it might go to two Sources.
+        # A header of the defaults is for the mirrors: a command might send it to two Sources.
         defaults = {k: setting for k, setting in configuration.defaults.items() if k != "header"}
         chosen = options.merge_settings(own, defaults, options.given_options())
         return function(asking=SourceAccess(configuration=configuration, values=chosen), **values)
 
-    return options.with_options(options.REQUEST_OPTIONS, (options.CONFIG,))(asked)
+    return options.with_options(options.REQUEST_OPTIONS, (options.CONFIG,))(with_source)

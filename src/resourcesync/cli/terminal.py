@@ -1,8 +1,7 @@
-"""Progress on the way: a bar on a terminal, a line now and then elsewhere, or nothing.
+"""The text screen: data and closing lines on stdout, errors and progress on stderr.
 
-The screen for people: data and closing lines on stdout, errors and progress on stderr.
-
-Which screen a command gets: text or JSON, with a bar, with colours.
+Progress is a bar on a terminal, a line every 30 seconds elsewhere, or nothing. `open_screen`
+chooses between text and JSON.
 """
 
 import logging
@@ -51,41 +50,41 @@ PLAIN_EVERY: Final = 30.0
 
 
 class Progress(Protocol):
-    """Shows how far a run is."""
+    """A display of the progress of a run."""
 
     def show(self, fields: Mapping[str, object]) -> None:
-        """Take the newest ``progress`` event."""
+        """Show the newest ``progress`` event."""
         ...
 
     def pause(self) -> None:
-        """Clear the place where the next line of text goes."""
+        """Clear the line for the next line of text."""
         ...
 
     def close(self) -> None:
-        """Leave the terminal as it was."""
+        """Restore the terminal."""
         ...
 
 
 class NoProgress:
-    """Shows nothing."""
+    """A display that shows nothing."""
 
     def show(self, fields: Mapping[str, object]) -> None:
         """Show nothing."""
 
     def pause(self) -> None:
-        """Clear nothing."""
+        """Do nothing."""
 
     def close(self) -> None:
-        """Leave everything as it is."""
+        """Do nothing."""
 
 
 class PlainProgress:
-    """A whole line at most every 30 seconds, for cron, CI and the journal.
+    """A display with one line at most every 30 seconds, for cron, CI and the journal.
 
     Args:
-        name: What is in progress, such as the mirror's name.
-        stream: Where the lines go.
-        clock: Time.
+        name: The subject, such as the mirror's name.
+        stream: The output stream.
+        clock: The clock.
     """
 
     def __init__(self, *, name: str, stream: TextIO, clock: Clock) -> None:
@@ -105,10 +104,10 @@ class PlainProgress:
         write_line(self._stream, formatting.escape(text))
 
     def pause(self) -> None:
-        """Clear nothing: lines do not disturb each other."""
+        """Do nothing: lines do not disturb each other."""
 
     def close(self) -> None:
-        """Leave everything as it is."""
+        """Do nothing."""
 
 
 def plain_line(head: str, fields: Mapping[str, object], elapsed: float) -> str:
@@ -135,7 +134,7 @@ def plain_line(head: str, fields: Mapping[str, object], elapsed: float) -> str:
 
 
 def count_field(fields: Mapping[str, object], name: str) -> int:
-    """Return a count of an event, 0 when it does not tell."""
+    """Return a count of an event; 0 if it is missing."""
     value = fields.get(name)
     return value if isinstance(value, int) else 0
 
@@ -166,17 +165,17 @@ class BarProgress:
         )
 
     def pause(self) -> None:
-        """Take the bar away; the next ``show`` brings it back."""
+        """Remove the bar; the next ``show`` draws it again."""
         if self._bar is not None and self._bar.live.is_started:
             self._bar.stop()
 
     def close(self) -> None:
-        """Take the bar away."""
+        """Remove the bar."""
         self.pause()
 
 
 def bar_text(done: int, total: int, fields: Mapping[str, object]) -> str:
-    """Return what stands behind the bar: ``37 / 48   2.4 MB / 3.1 MB``."""
+    """Return the text behind the bar: ``37 / 48   2.4 MB / 3.1 MB``."""
     got, expected = count_field(fields, "bytes_done"), count_field(fields, "bytes_total")
     first = f"{done:,} / {total:,}" if total else f"{done:,}"
     if not expected:
@@ -215,7 +214,7 @@ _MAX_FAILURES: Final = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Streams:
-    """Where text goes, and whether it is coloured there."""
+    """The output streams, and the use of colours on each."""
 
     out: TextIO
     err: TextIO
@@ -224,14 +223,14 @@ class Streams:
 
 
 class TextScreen:
-    """Shows a run as lines of text.
+    """A screen of lines of text.
 
     Args:
         words: Turns events into lines.
-        options: How much is shown.
-        streams: Where it goes.
+        options: The output options.
+        streams: The output streams.
         progress: Shows progress events.
-        acts: Whether it does something: with ``-q`` there is nothing to say when that went well.
+        acts: True if the command changes something: then ``-q`` shows nothing on success.
     """
 
     def __init__(
@@ -256,10 +255,10 @@ class TextScreen:
         self._failed_lines: list[TextLine] = []
 
     def start(self, fields: Mapping[str, object]) -> None:
-        """Say nothing: the first line of a run is about its subject."""
+        """Show nothing: the first line of a run is about its subject."""
 
     def report(self, event: str, fields: Mapping[str, object]) -> None:
-        """Show the lines of an event that are wanted."""
+        """Show the lines of an event, down to the chosen level."""
         if event == "progress":
             if self._level > QUIET:
                 self._progress.show(fields)
@@ -272,7 +271,7 @@ class TextScreen:
                     self._collect_failure(line, fields)
 
     def _collect_failure(self, line: TextLine, fields: Mapping[str, object]) -> None:
-        """Keep what failed for the end: with ``-q`` only a run that went wrong says it."""
+        """Store a failure for the end: with ``-q`` only a failed run shows it."""
         self._failures += 1
         if self._failures <= _MAX_FAILURES and line.level > self._level:
             of = f"{fields['mirror']}  " if "mirror" in fields else ""
@@ -286,7 +285,7 @@ class TextScreen:
         self._write_evidence(_evidence_pairs(fields.get("evidence")), str(fields.get("hint", "")))
 
     def problem(self, problem: Problem) -> None:
-        """Show an error: what happened, the evidence, what to do."""
+        """Show an error: its message, evidence and hint."""
         if self._silent:
             return
         self._write_error("error", "red", problem.code, problem.message)
@@ -296,7 +295,7 @@ class TextScreen:
         self._ended_on_stderr = True
 
     def end(self, outcome: CommandOutcome) -> None:
-        """Show the closing lines and, unless they say it, a last line ``exit N``."""
+        """Show the closing lines and, unless they contain it, a last line ``exit N``."""
         self.close()
         if self._silent or (self._is_brief and not outcome.exit):
             return
@@ -311,7 +310,7 @@ class TextScreen:
             self._write(stream, f"exit {int(outcome.exit)}")
 
     def _write_failures(self, outcome: CommandOutcome) -> None:
-        """Say on stderr what went wrong, how it ended and what to do, though ``-q`` was given."""
+        """Write the failures and the closing lines to stderr, for a failed run with ``-q``."""
         more = self._failures - len(self._failed_lines)
         rest = [TextLine(f"  and {more:,} more that failed", level=QUIET)] if more else []
         for line in (*self._failed_lines, *rest, *outcome.closing):
@@ -321,7 +320,7 @@ class TextScreen:
             self._write(self._streams.err, f"exit {int(outcome.exit)}")
 
     def close(self) -> None:
-        """Take the progress bar away."""
+        """Remove the progress bar."""
         self._progress.close()
 
     def _show(self, line: TextLine) -> None:
@@ -364,7 +363,7 @@ def _safe_text(text: str) -> str:
 
 
 def _evidence_pairs(value: object) -> Evidence:
-    """Return the evidence of a warning event; anything that is not pairs of text is left out."""
+    """Return the evidence of a warning event; only pairs of text are used."""
     if not isinstance(value, list | tuple):
         return ()
     return tuple(
@@ -381,11 +380,11 @@ _MOST_WARNINGS: Final = 20
 
 
 def open_screen(job: Job, environment: Environment) -> Screen:
-    """Return the screen that a job asks for."""
+    """Return the screen for a job."""
     _silence_logs()
     clock = system_clock()
     if job.output.json:
-        from resourcesync.cli.json_output import JsonScreen  # noqa: PLC0415 - msgspec takes a while
+        from resourcesync.cli.json_output import JsonScreen  # noqa: PLC0415 - msgspec is slow to import
 
         return JsonScreen(
             command=job.command,
@@ -411,7 +410,7 @@ def open_screen(job: Job, environment: Environment) -> Screen:
 
 @contextmanager
 def warnings_on_screen(screen: Screen) -> Iterator[None]:
-    """Show what the library warns of by Python's logging, while a command runs."""
+    """Show the library's log messages of level WARNING, while a command runs."""
     handler, logger = _WarningHandler(screen), logging.getLogger(_LOGGERS[0])
     logger.addHandler(handler)
     try:
@@ -421,10 +420,10 @@ def warnings_on_screen(screen: Screen) -> Iterator[None]:
 
 
 class _WarningHandler(logging.Handler):
-    """Shows warnings of the library on a screen: each once in an hour, and so many at most.
+    """A handler that shows the library's warnings: each once in an hour, up to a limit.
 
     Args:
-        screen: Where warnings are shown that runs report; what the command itself logs was there.
+        screen: Shows the warnings; it has already shown those that the command itself logs.
     """
 
     def __init__(self, screen: Screen) -> None:
@@ -434,7 +433,7 @@ class _WarningHandler(logging.Handler):
         self._shown: set[str] = set()
 
     def createLock(self) -> None:  # noqa: N802 - the base's name
-        """Have no lock: a thread that holds it and waits for the screen's would stop the others."""
+        """Create no lock: a thread that waits for the screen would block the others."""
         self.lock = None
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -449,13 +448,13 @@ class _WarningHandler(logging.Handler):
             return
         self._shown.add(message)
         if len(self._shown) > _MOST_WARNINGS:
-            message = "there are more warnings; --log-file FILE takes them all"
-        with suppress(OutputLostError):  # this may be any thread; the command itself will notice
+            message = "there are more warnings; see them all with --log-file FILE"
+        with suppress(OutputLostError):  # this may be any thread; the command itself notices it
             self._screen.report("warning", {"code": "library", "message": message, "evidence": ()})
 
 
 def _silence_logs() -> None:
-    """Keep Python from writing warnings to stderr that nobody asked for: the screen speaks."""
+    """Keep Python from writing log messages to stderr: the screen shows them."""
     for name in _LOGGERS:
         log = logging.getLogger(name)
         if not log.handlers:
@@ -471,7 +470,7 @@ def _is_colored(stream: TextIO, options: OutputOptions, environment: Environment
 
 
 def choose_progress(job: Job, environment: Environment, stream: TextIO, clock: Clock) -> Progress:
-    """Return how a job shows progress: what was asked for, else what the stream can do."""
+    """Return the display of progress: the chosen style, else what the stream can show."""
     style = job.output.progress
     if job.output.quiet or style == "off":
         return NoProgress()

@@ -1,4 +1,4 @@
-"""``resourcesync trash``: what a mirror deleted is looked at, brought back, or removed for good."""
+"""``resourcesync trash``: list, restore or remove the deleted files of a mirror."""
 
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
@@ -19,46 +19,46 @@ if TYPE_CHECKING:
     from resourcesync.wiring.trash import TrashFilter
 
 _SECOND: Final = 1_000_000
-_NO_MATCH: Final = "nothing in the trash fits"
+_NO_MATCH: Final = "nothing in the trash matches"
 
 
 @click.command("trash")
 @click.argument("action", type=click.Choice(["list", "restore", "empty"]))
 @click.argument("mirror")
 @click.argument("glob", default="")
-@option("--all", "all", is_flag=True, help="For restore and empty: all that is in the trash.")
+@option("--all", "all", is_flag=True, help="For restore and empty: all files in the trash.")
 @option(
     "--older-than",
     type=options.DURATION,
     metavar="DURATION",
-    help="Only what was deleted longer ago, such as 7d.",
+    help="Only files that were deleted before this time, such as 7d.",
 )
-@option("-n", "--dry-run", is_flag=True, help="Say what would be done; change nothing.")
+@option("-n", "--dry-run", is_flag=True, help="Show what would be done; change nothing.")
 @options.with_options((options.CONFIG,))
 @options.output_options
 def command(output: OutputOptions, **values: Any) -> Job:
-    """Look at what a mirror deleted, bring it back, or remove it for good.
+    """List, restore or remove the deleted files of a mirror.
 
     \b
-    list     name what is in the trash: when it was deleted, bytes, path, why, URI
-    restore  bring files back to their places; of each the one deleted last
-    empty    remove files for good
+    list     list the trash: time of deletion, size, path, reason, URI
+    restore  move files back to their places; for each path the one deleted last
+    empty    remove files permanently
 
     MIRROR is a mirror's folder, its name in the configuration file, or the address of its store.
-    GLOB fits the path here or at the Source, as with pull --include: '*.pdf', '/docs/**'.
+    GLOB matches the path in the mirror or at the Source, as in pull --include: '*.pdf', '/docs/**'.
 
-    Nothing is overwritten: where something is, the file stays in the trash (exit 3). What was
-    brought back is a copy like others. It stays until the Source lists it again, whatever the
-    Source deletes; repair --delete deletes it. Nothing in the trash fits GLOB: exit 1.
+    Nothing is overwritten: if a file is in the way, the other one stays in the trash (exit 3). A
+    restored file is a normal copy; later pulls do not delete it again, but repair --delete does.
+    Exit 1 if no file in the trash matches GLOB.
     """  # noqa: D301 - click's mark for lines that are not to be filled
     action, glob, every = values["action"], values["glob"], values["all"]
     older_than: float | None = values["older_than"]
     if action == "list" and (every or values["dry_run"]):
         raise click.UsageError("--all and --dry-run are for restore and empty")
     if every and (glob or older_than is not None):
-        raise click.UsageError("--all means all: leave GLOB and --older-than out, or leave it out")
+        raise click.UsageError("--all excludes GLOB and --older-than")
     if action != "list" and not (every or glob or older_than is not None):
-        raise click.UsageError(f"say what to {action}: a GLOB, --older-than, or --all")
+        raise click.UsageError(f"name the files to {action}: a GLOB, --older-than, or --all")
     home = _home_of(values["mirror"], values["config"])
 
     def work(screen: Screen) -> CommandOutcome:
@@ -131,7 +131,7 @@ def _list(home: "Home", fits: "TrashFilter", screen: Screen, *, narrowed: bool) 
 def _render(event: str, fields: Mapping[str, Any]) -> Iterator[TextLine]:
     name = f"/{fields.get('path')}" if fields.get("path") else str(fields.get("place") or "")
     if event == "trashed":
-        size = "gone" if fields["bytes"] is None else formatting.size(fields["bytes"])
+        size = "missing" if fields["bytes"] is None else formatting.size(fields["bytes"])
         uri = f"   {fields['uri']}" if fields["uri"] else ""
         yield TextLine(
             f"{formatting.moment(fields['time'])}  {size:>9}  {name}   {fields['reason']}{uri}",

@@ -1,4 +1,4 @@
-"""``resourcesync validate``: judge documents, packages and Sources by the standard."""
+"""``resourcesync validate``: check documents, packages and Sources against the specification."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValidateArguments:
-    """The command line of ``validate``, understood."""
+    """The parsed command line of ``validate``."""
 
     targets: tuple[str, ...]
     live: bool
@@ -39,12 +39,13 @@ class ValidateArguments:
 
 @click.command("validate")
 @click.argument("targets", nargs=-1, required=True, metavar="TARGET...")
-@option("--live", is_flag=True, help="Judge all documents of the Source at an address.")
+@option("--live", is_flag=True, help="Check all documents of the Source at an address.")
 @option(
     "--sample",
     type=options.LIMIT,
     metavar="N|P%",
-    help="Fetch that many of the listed resources and judge their delivery; implies --live.",
+    help="Fetch this number or share of the listed resources and check the responses; implies"
+    " --live.",
 )
 @option(
     "--again",
@@ -56,20 +57,20 @@ class ValidateArguments:
     type=click.IntRange(1, 100_000),
     default=10_000,
     show_default=True,
-    help="Judge at most so many documents of a Source.",
+    help="Check at most this number of documents of a Source.",
 )
 @option(
     "--hub-secret-file",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="What was agreed with a hub: signatures of its recorded messages are judged by it.",
+    help="The file with the secret of a hub, to check the signatures of its recorded messages.",
 )
 @option(
     "--profile",
     type=click.Choice(["rs-1.1", "rs-1.0", "sitemap"]),
     default="rs-1.1",
     show_default=True,
-    help="The text to judge by.",
+    help="The specification to check against.",
 )
 @option(
     "--select", multiple=True, metavar="CODES", help="Only these rules, such as RS4 or CH05,RS101."
@@ -87,18 +88,18 @@ class ValidateArguments:
     type=click.Choice(["text", "json", "sarif", "junit", "github", "html"]),
     default="text",
     show_default=True,
-    help="What is written to stdout.",
+    help="The format of the output.",
 )
 @source_options
 @options.output_options
 def command(output: OutputOptions, asking: SourceAccess, **values: Any) -> Job:
-    """Judge documents, packages and Sources by the standard.
+    """Check documents, packages and Sources against the specification.
 
     TARGET is a document, a package, the folder of a published tree, or any other folder, whose
-    documents and packages are judged one by one; or the address of a document, a package or a
-    Source; or a file with a message of a hub: an HTTP request, and behind it the answer.
-    Each finding names its rule, place, clause and mend.
-    Exit 0 when there is no error, 1 when there is one; nothing is changed anywhere.
+    documents and packages are checked one by one; or the address of a document, a package or a
+    Source; or a file with a message of a hub: an HTTP request, followed by the response.
+    Each finding has its rule, location, clause and fix.
+    Exit 0 without errors, 1 with errors; nothing is changed.
 
     \b
     resourcesync validate ./public
@@ -178,7 +179,7 @@ def _judge_one(
         if sheet is not None:
             sheet.add(event)
         if isinstance(event, Unreached):
-            # What cannot be judged at all ends as its error does, and not as a part of something.
+            # If nothing could be checked, the exit code is that of the error, and not PARTIAL.
             is_all = tally.documents == documents and code is ExitCode.OK
             code = exit_code_for(event.error) if is_all else ExitCode.PARTIAL
         elif isinstance(event, Judged) and code is not ExitCode.OK:
@@ -196,9 +197,9 @@ def _judgement(arguments: ValidateArguments) -> "ValidationOptions":
     rules = selected(select, ignore)
     if not rules:
         raise ConfigurationError(
-            "no rule is left to judge by",
+            "--select and --ignore leave no rule to check",
             evidence=(("select", " ".join(select)), ("ignore", " ".join(ignore))),
-            hint="resourcesync rule RS4 lists a family",
+            hint="list the rules of a family: resourcesync rule RS4",
         )
     size, secret = arguments.sample, arguments.hub_secret_file
     return ValidationOptions(
@@ -217,9 +218,9 @@ def _codes(texts: tuple[str, ...]) -> list[str]:
 
 
 def _open_writer(arguments: ValidateArguments) -> "FindingsWriter | None":
-    """Return what writes the findings in a format of others; ``None`` for our own."""
+    """Return the writer of a foreign format; ``None`` for text."""
     if arguments.format == "text":
         return None
-    from resourcesync.cli.render_findings import open_findings_writer  # noqa: PLC0415 - seldom needed
+    from resourcesync.cli.render_findings import open_findings_writer  # noqa: PLC0415 - rarely needed
 
     return open_findings_writer(arguments.format, fail_on=arguments.fail_on)

@@ -1,4 +1,4 @@
-"""``resourcesync watch``: keep mirrors in step, as a service."""
+"""``resourcesync watch``: keep mirrors in sync, as a service."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -20,23 +20,23 @@ if TYPE_CHECKING:
 
 @click.command("watch")
 @click.argument("names", nargs=-1, metavar="[MIRROR...]")
-@option("--every", type=options.DURATION, help="How often mirrors are pulled that do not say it.")
+@option("--every", type=options.DURATION, help="Time between two pulls of mirrors without `every`.")
 @options.with_options(SERVICE, (options.CONFIG,))
 @options.output_options
 def command(output: OutputOptions, **values: Any) -> Job:
-    """Keep mirrors in step, as a service.
+    """Keep mirrors in sync, as a service.
 
     MIRROR is a name in the configuration file or a mirror's folder; without one, all mirrors of
-    the configuration file that say `every` or `cron`. A Source that fails is asked again after
-    a minute, then two, up to a day; others do not wait for it. SIGHUP reads the configuration
-    anew and tries at once what failed, SIGTERM and Ctrl-C end all in good order, with exit 0.
-    Begun again, it goes on where it was. To pull each mirror once: resourcesync pull --all
+    the configuration file with `every` or `cron`. A failed pull is retried after a minute, then
+    two, up to a day; other mirrors do not wait for it. SIGHUP reads the configuration again and
+    retries failed pulls at once; SIGTERM and Ctrl-C stop the service cleanly (exit 0). After a
+    restart it continues where it stopped. To pull each mirror once: resourcesync pull --all
     """
     names: tuple[str, ...] = values["names"]
     given = given_options()
     named: Path | None = values["config"]
 
-    def wish() -> "WatchSettings":
+    def read_settings() -> "WatchSettings":
         from resourcesync.cli.watch_service import WatchSettings  # noqa: PLC0415 - help stays quick
 
         configuration = configured_mirrors.load(named)
@@ -54,12 +54,12 @@ def command(output: OutputOptions, **values: Any) -> Job:
             state=settings["state"],
         )
 
-    first = wish()
+    first = read_settings()
 
     def work(screen: Screen) -> CommandOutcome:
         from resourcesync.cli.watch_service import run_service  # noqa: PLC0415 - help stays quick
 
-        return run_service(first, wish, screen)
+        return run_service(first, read_settings, screen)
 
     from resourcesync.cli.render_watch import render_event  # noqa: PLC0415 - help stays quick
 
@@ -80,7 +80,7 @@ def _watched_names(
     """Return the mirrors that are watched.
 
     Raises:
-        ConfigurationError: There is none; while mirrors are watched, they go on as they were.
+        ConfigurationError: No mirror is configured, or none has a schedule.
     """
     if names:
         for name in names:
@@ -93,7 +93,7 @@ def _watched_names(
     )
     if not found:
         raise ConfigurationError(
-            "no mirror says when it is pulled", hint='add every = "15m" to it or to [defaults]'
+            "no mirror has a schedule", hint='add every = "15m" to a mirror or to [defaults]'
         )
     return found
 

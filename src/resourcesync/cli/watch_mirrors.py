@@ -1,7 +1,4 @@
-"""What ``watch`` does for one mirror: pull it, audit it, tell the next program of its changes.
-
-Push as ``watch`` does it: which mirrors are subscribed, and what is told of it.
-"""
+"""The jobs of ``watch`` for one mirror (pull, audit, program of ``on_change``), and push."""
 
 import logging
 from collections.abc import Callable, Iterator, Mapping
@@ -35,10 +32,10 @@ from resourcesync.wiring.push_subscriptions import PushState, PushSubscriptions
 from resourcesync.wiring.watch_jobs import AuditOptions, ChangeForwarder, audit_mirror
 
 CONSUMER: Final = "on_change"
-"""The name under which the program of ``on_change`` has its cursor."""
+"""Name of the consumer whose cursor the program of ``on_change`` has."""
 
 DEFAULT_LIMIT: Final = 3_600.0
-"""Seconds that the program of ``on_change`` may take when nobody says how long."""
+"""Default time limit of the program of ``on_change``, in seconds."""
 
 _LOCKED: Final = frozenset({ExitCode.LOCKED})
 _COMPLETED: Final = frozenset(
@@ -49,14 +46,14 @@ _FULL_AUDIT: Final = AuditOptions()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchedMirror:
-    """One mirror, and what is done for it.
+    """One mirror, and its jobs.
 
     Attributes:
-        target: The mirror, and how it is pulled.
-        wanted: When what is done.
-        on_change: The program that is told of changes, and its arguments; empty for none.
-        limit: Seconds that it may take.
-        audit: How it is audited.
+        target: The mirror, and the options of its pulls.
+        wanted: The schedule of its jobs.
+        on_change: The program that receives changes, and its arguments; empty for none.
+        limit: Time limit of the program, in seconds.
+        audit: The options of its audits.
     """
 
     target: PullTarget
@@ -68,16 +65,16 @@ class WatchedMirror:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobReport:
-    """How an errand ended, for people and programs.
+    """The result of a job.
 
     Attributes:
         exit: The exit code that the command of that name would have had.
         fields: The fields of its ``run.end``.
         problem: The error that ended it.
-        problems: Those of single sets.
+        problems: The errors of single sets.
         warnings: The fields of its warnings.
-        uri: What the error is about; empty when that is nothing with an address.
-        stopped: Whether it ended because all of it was to stop.
+        uri: The address that the error is about; empty for none.
+        stopped: True if it ended because the service stops.
     """
 
     exit: ExitCode
@@ -93,11 +90,11 @@ OnPulled = Callable[[WatchedMirror], None]
 
 
 class WatchJobRunner:
-    """Does errands, each on a thread of its own (``watch.loop.UnitFunction``).
+    """A runner of jobs, each on its own thread (``watch.loop.UnitFunction``).
 
     Args:
-        clock: Time.
-        on_pulled: Told of a mirror that was pulled, on the thread of the pull.
+        clock: The clock.
+        on_pulled: Called with each pulled mirror, on the thread of the pull.
     """
 
     def __init__(self, clock: Clock, on_pulled: OnPulled) -> None:
@@ -107,16 +104,16 @@ class WatchJobRunner:
         self._resolver: TargetResolver | None = None
 
     def configure(self, watched: Mapping[str, WatchedMirror], chosen: TargetResolver) -> None:
-        """Take what is done from now on; what goes on ends as it began."""
+        """Set the mirrors for later jobs; running jobs keep their settings."""
         self._watched, self._resolver = watched, chosen
 
-    def __call__(self, errand: MirrorJob, is_stopped: IsStopped) -> tuple[JobOutcome, JobReport]:
-        """Do an errand; a fault of ours is told and reported, and raises nothing."""
-        mirror = self._watched.get(errand.mirror)
+    def __call__(self, job: MirrorJob, is_stopped: IsStopped) -> tuple[JobOutcome, JobReport]:
+        """Run a job; a bug is reported, and raises nothing."""
+        mirror = self._watched.get(job.mirror)
         if mirror is None:
             return JobOutcome(status=JobStatus.DONE), JobReport(exit=ExitCode.OK, stopped=True)
         try:
-            match errand.kind:
+            match job.kind:
                 case JobKind.PULL:
                     return self._pull(mirror, is_stopped)
                 case JobKind.AUDIT:
@@ -131,8 +128,8 @@ class WatchJobRunner:
             again = error.retry_after if isinstance(error, SourceUnavailableError) else None
             problem, uri = problem_of(error), getattr(error, "uri", "")
             return _job_result(JobReport(exit=problem.exit, problem=problem, uri=uri), again)
-        except Exception as error:  # noqa: BLE001 - our own fault in one mirror stops no other
-            problem = write_crash_report(error, ["watch", errand.mirror])
+        except Exception as error:  # noqa: BLE001 - a bug in one mirror stops no other
+            problem = write_crash_report(error, ["watch", job.mirror])
             return _job_result(JobReport(exit=problem.exit, problem=problem), None)
 
     def _pull(self, mirror: WatchedMirror, is_stopped: IsStopped) -> tuple[JobOutcome, JobReport]:
@@ -177,9 +174,11 @@ class WatchJobRunner:
         count, why = 0, ""
         for folder in folders:
             below = "" if folder == mirror.target.folder else f"{folder.name}/"
-            teller = ChangeForwarder(CONSUMER, mirror.on_change, partial(_change_line, run, below))
-            told, why = self._run_program(teller, folder, mirror.limit, is_stopped)
-            count += told
+            forwarder = ChangeForwarder(
+                CONSUMER, mirror.on_change, partial(_change_line, run, below)
+            )
+            sent, why = self._run_program(forwarder, folder, mirror.limit, is_stopped)
+            count += sent
             if why:
                 break
         fields = {"changes": count}
@@ -188,8 +187,8 @@ class WatchJobRunner:
         problem = Problem(
             code="on-change",
             message=f"{mirror.on_change[0]} {why}",
-            evidence=(("kept", "it is told of the same changes again"),),
-            hint="see what it wrote; to tell it by hand:"
+            evidence=(("kept", "the program gets the same changes again"),),
+            hint="see its output; to get the changes by hand:"
             f" resourcesync changes {mirror.target.name} --consumer {CONSUMER} --json",
             exit=ExitCode.PARTIAL,
         )
@@ -198,23 +197,23 @@ class WatchJobRunner:
         )
 
     def _run_program(
-        self, teller: ChangeForwarder, folder: Path, limit: float, is_stopped: IsStopped
+        self, forwarder: ChangeForwarder, folder: Path, limit: float, is_stopped: IsStopped
     ) -> tuple[int, str]:
-        """Return how many changes the program was told of, and how it failed; empty if not."""
+        """Return the number of changes sent, and the failure of the program; empty for none."""
         until = self._clock.monotonic() + limit
         try:
-            told, code = teller.forward(
+            sent, code = forwarder.forward(
                 folder, lambda: is_stopped() or self._clock.monotonic() >= until
             )
         except StoppedError:
             if is_stopped():
                 raise
-            return 0, f"was ended: it took longer than {forms.duration(limit)}"
-        return told, f"ended with {code}" if code else ""
+            return 0, f"was stopped: it took longer than {forms.duration(limit)}"
+        return sent, f"exited with {code}" if code else ""
 
 
 def _change_line(run: str, below: str, change: LoggedChange) -> bytes:
-    """Return a change as a program is told of it; the path begins with the folder of its set."""
+    """Return the line of a change for a program; the path begins with the folder of its set."""
     fields = change_fields(change)
     if change.path:
         fields["path"] = f"{below}{change.path}"
@@ -225,7 +224,7 @@ def _job_result(report: JobReport, retry_after: float | None) -> tuple[JobOutcom
     verdict = JobStatus.DONE if report.exit in _COMPLETED else JobStatus.FAILED
     if report.exit in _LOCKED:
         verdict = JobStatus.LOCKED
-    # There may be something to tell even if it brought nothing: others pull and repair, too.
+    # There may be changes to send even if it applied none: other processes pull and repair too.
     return JobOutcome(status=verdict, retry_after=retry_after or 0.0, changed=True), report
 
 
@@ -235,11 +234,11 @@ _SubscriptionState = tuple[SubscriptionStatus, object, str, int]
 
 
 class Subscriptions:
-    """The subscriptions of a service; none as long as nothing is opened.
+    """The subscriptions of a service; none unless `opened` runs.
 
     Args:
-        screen: Where it is said how they stand.
-        clock: Time.
+        screen: Shows changes of their states.
+        clock: The clock.
     """
 
     def __init__(self, screen: Screen, clock: Clock) -> None:
@@ -257,12 +256,12 @@ class Subscriptions:
         state: PushState,
         on_hint: Callable[[str], None],
     ) -> Iterator[None]:
-        """Subscribe mirrors, and take their notifications, while the block runs.
+        """Receive notifications while the block runs.
 
         Raises:
-            ConfigurationError: The address cannot be listened on, or the callback is none.
+            ConfigurationError: The address cannot be listened on, or the callback is not valid.
             LockedError: Another service of the same configuration runs.
-            StorageError: Subscriptions cannot be remembered.
+            StorageError: Subscriptions cannot be stored.
         """
         push = PushSubscriptions(
             callback=callback, listen=listen, state=state, on_hint=on_hint, clock=self._clock
@@ -276,23 +275,23 @@ class Subscriptions:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many notifications came, by outcome."""
+        """Number of notifications received, by outcome."""
         return {} if self._push is None else self._push.counts
 
-    def subscribe(self, asked: Mapping[str, tuple[str, Network]]) -> None:
-        """Subscribe these mirrors alone; without a callback, warn that none is.
+    def subscribe(self, requested: Mapping[str, tuple[str, Network]]) -> None:
+        """Subscribe only these mirrors; without a callback, warn about each.
 
         Args:
-            asked: By the mirror's name: the address of its Source, and how that is asked.
+            requested: By the mirror's name: the address of its Source, and the network settings.
 
         Raises:
-            StorageError: Subscriptions cannot be remembered.
+            StorageError: Subscriptions cannot be stored.
         """
-        self._wanted = frozenset(asked)
+        self._wanted = frozenset(requested)
         if self._push is not None:
-            self._push.retain(asked)
+            self._push.retain(requested)
             return
-        for name in asked:
+        for name in requested:
             self._screen.report("warning", _no_callback_warning(name))
 
     def follow(self, name: str, folder: Path, network: Network) -> None:
@@ -305,7 +304,7 @@ class Subscriptions:
             _LOG.warning("push for %s: %s", name, error)
 
     def standings(self) -> list[SubscriptionReport]:
-        """Return how all subscriptions stand.
+        """Return the states of all subscriptions.
 
         Raises:
             StorageError: They cannot be read.
@@ -313,10 +312,10 @@ class Subscriptions:
         return [] if self._push is None else self._push.standings()
 
     def pushed(self) -> dict[str, PushStatus]:
-        """Return, for each mirror that is to be told by its Source, how that stands.
+        """Return the push status of each mirror with ``push``.
 
         Raises:
-            StorageError: It cannot be read.
+            StorageError: The subscriptions cannot be read.
         """
         push = self._push
         if push is None:
@@ -330,7 +329,7 @@ class Subscriptions:
         }
 
     def report_changes(self) -> None:
-        """Say which subscriptions stand otherwise than when it was said last."""
+        """Report the subscriptions whose state changed since the last report."""
         if self._push is None or self._push.version == self._version:
             return
         self._version = self._push.version
@@ -378,8 +377,8 @@ def subscription_fields(report: SubscriptionReport) -> dict[str, object]:
 def _no_callback_warning(mirror: str) -> dict[str, object]:
     return {
         "code": "config",
-        "message": f"`push = true` of {mirror} does nothing: `watch` has no callback",
+        "message": f"`push = true` of {mirror} has no effect: `watch` has no callback",
         "mirror": mirror,
-        "evidence": (("kept", "the times at which it is pulled"),),
-        "hint": "write `callback` in [watch], or watch --callback, and begin anew",
+        "evidence": (("kept", "its schedule"),),
+        "hint": "set `callback` in [watch], or use watch --callback, and restart",
     }

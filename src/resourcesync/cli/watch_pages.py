@@ -1,4 +1,4 @@
-"""What the pages of ``watch`` show: the same that ``status``, ``why`` and ``audit`` say."""
+"""The data of the pages of ``watch``: the same as in ``status``, ``why`` and ``audit``."""
 
 import dataclasses
 from collections import deque
@@ -43,13 +43,13 @@ _DAYS: Final = 7
 
 
 class WatchPages:
-    """Reads what the pages show (``server.dashboard.views.Views``).
+    """The data of the pages (``server.dashboard.views.Views``).
 
     Args:
-        names: Gives the mirrors, and the configuration that names them.
-        clock: The time.
-        pushed: Gives, for the mirrors whose Sources are to tell of changes, how that stands.
-        planned: Gives the next pull of a mirror.
+        names: Returns the mirrors, and the configuration that names them.
+        clock: The clock.
+        pushed: Returns the push status of the mirrors with ``push``.
+        planned: Returns the next pull of a mirror.
     """
 
     def __init__(
@@ -67,12 +67,12 @@ class WatchPages:
         self._notices: dict[str, deque[datetime]] = {}
 
     def notice(self, mirror: str) -> None:
-        """Note that a notification came for a mirror."""
+        """Record a notification for a mirror."""
         noted = self._notices.setdefault(mirror, deque(maxlen=_MAX_NOTICES))
         noted.append(self._clock.now())
 
     def count(self, kind: str, fields: Mapping[str, Any]) -> None:
-        """Note an errand that ended, by the fields of its event."""
+        """Record a finished job, by the fields of its event."""
         self._ended.appendleft(
             EndedRun(
                 time=fields["time"],
@@ -89,7 +89,7 @@ class WatchPages:
         return self._clock.now()
 
     def mirrors(self) -> Sequence[MirrorSummary]:
-        """Return all mirrors; one that cannot be read says why."""
+        """Return all mirrors; an unreadable one with its error."""
         return [brief for brief, _ in self._each(self._names()[0])]
 
     def mirror(self, name: str, days: int) -> MirrorDetail | None:
@@ -104,7 +104,7 @@ class WatchPages:
         return mirror_views.read_detail(folder, brief, now - timedelta(days=days), now, notices)
 
     def resource(self, name: str, resource: str) -> ExplainedResource | None:
-        """Return what is known of one resource."""
+        """Return the explanation of one resource."""
         folder = self._folder(name)
         if folder is None or not resource:
             return None
@@ -143,20 +143,20 @@ class WatchPages:
         if folder is None:
             return None
         source, audits = mirror_views.read_audits(folder)
-        kept = next((audit for audit in audits if audit.report.run == run), None)
-        if kept is None:
+        stored = next((audit for audit in audits if audit.report.run == run), None)
+        if stored is None:
             return None
         try:
             findings = tuple(mirrors.findings_of(folder, run))
-        except ConfigurationError:  # it found nothing, or they are forgotten
+        except ConfigurationError:  # it found nothing, or its findings were removed
             findings = ()
-        report = dataclasses.replace(kept.report, findings=findings)
+        report = dataclasses.replace(stored.report, findings=findings)
         evidence = AuditEvidence(
             report=report,
             mirror=name,
             source=source,
-            method=kept.method,
-            when=from_microseconds(kept.ended),
+            method=stored.method,
+            when=from_microseconds(stored.ended),
             copies=tuple,
             fields=audit_fields(report, folder),
         )
@@ -178,7 +178,7 @@ class WatchPages:
         return [*sorted(found, key=lambda source: source.name), *more]
 
     def explore(self, name: str, depth: int) -> DocumentTree | None:
-        """Return the documents of one of these Sources; no others are ever looked at."""
+        """Return the documents of one of these Sources; no other is ever requested."""
         configuration = self._names()[1]
         found = self._find(name)
         if found is None:
@@ -193,11 +193,11 @@ class WatchPages:
         return explore(name, source, network, depth, again) if source else None
 
     def ended(self) -> tuple[int, Sequence[EndedRun]]:
-        """Return how many runs ended, and the last of them, the newest first."""
+        """Return the number of finished jobs, and the last ones, the newest first."""
         return self._count, tuple(self._ended)
 
     def _find(self, name: str) -> tuple[MirrorSummary, Path] | None:
-        """Return a mirror that is watched; ``None`` for any other."""
+        """Return a watched mirror; ``None`` for any other."""
         if self._folder(name) is None:
             return None
         return next(iter(self._each((name,))), None)
@@ -206,7 +206,7 @@ class WatchPages:
         return dict(self._folders()).get(name)
 
     def _folders(self) -> Iterator[tuple[str, Path]]:
-        """Yield the mirrors that are watched, by name; those of a Source's sets by folder."""
+        """Yield the watched mirrors by name; those of a Source's sets by folder."""
         names, configuration = self._names()
         for name in names:
             try:
@@ -231,7 +231,7 @@ class WatchPages:
             folder = configuration.folder(name) if name in configuration.names else Path(name)
             watched_as = _watched_name(folder, watched)
             brief = self._brief(seen, folder, pushed.get(watched_as))
-            yield dataclasses.replace(brief, next_attempt=self._next(watched_as)), folder
+            yield dataclasses.replace(brief, next_pull=self._next(watched_as)), folder
 
     def _next(self, name: str) -> str:
         planned = self._planned(name)
@@ -250,7 +250,7 @@ class WatchPages:
         right, every = as_listed(status)
         notes = tuple(notes_of(status))
         if seen.is_too_quiet:
-            notes = (*notes, "the Source says nothing new for long: see that it has not stopped.")
+            notes = (*notes, "the Source has not published for long: check that it still runs.")
         return MirrorSummary(
             status=status,
             lag=seen.lag,
@@ -264,7 +264,7 @@ class WatchPages:
 
 
 def _watched_name(folder: Path, watched: Mapping[Path, str]) -> str:
-    """Return the name by which a mirror is watched, also when it is of one of several sets."""
+    """Return the name by which a mirror is watched, also for a mirror of one of several sets."""
     return watched.get(folder) or watched.get(folder.parent, "")
 
 

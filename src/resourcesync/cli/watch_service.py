@@ -1,4 +1,4 @@
-"""The service behind ``watch``: what is wanted of it, its signals, and what it tells."""
+"""The service behind ``watch``: its settings, its signals and its reports."""
 
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -48,7 +48,7 @@ from resourcesync.wiring.push_subscriptions import PushState
 from resourcesync.wiring.watch_jobs import AuditOptions, last_good_pull, read_history
 
 DEFAULT_INTERVAL: Final = 3_600.0
-"""Seconds between two pulls of a mirror that is named and does not say how often."""
+"""Seconds between two pulls of a named mirror without a schedule."""
 
 _TURN_SECONDS: Final = 30.0
 _CHECK_SECONDS: Final = 5.0
@@ -58,19 +58,19 @@ _PARTS: Final = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchSettings:
-    """What is wanted of the service.
+    """The settings of the service.
 
     Attributes:
-        configuration: The file.
+        configuration: The configuration file.
         names: The mirrors, by name or folder.
-        every: Seconds between pulls of a mirror that does not say; ``None`` for ``USUAL``.
-        parallel: Mirrors that are worked on at a time.
-        jobs: Requests at a time, of all of them together.
-        grace: Seconds that work is given at the end.
-        admin: Where operators look; ``None`` for nowhere.
-        callback: The address by which hubs reach ``listen``; empty for no push.
-        listen: Where notifications are taken.
-        state: Where subscriptions are remembered; ``None`` for the user's own folder.
+        every: Default seconds between two pulls; ``None`` for ``DEFAULT_INTERVAL``.
+        parallel: Mirrors that are pulled or audited at a time.
+        jobs: Requests at a time, for all mirrors together.
+        grace: Seconds that running work may take at the end.
+        admin: Host and port of the operators' pages; ``None`` for none.
+        callback: The public address of ``listen`` for hubs; empty for no push.
+        listen: Host and port that receive notifications.
+        state: The folder for subscriptions; ``None`` for the user's own folder.
     """
 
     configuration: MirrorConfiguration
@@ -85,7 +85,7 @@ class WatchSettings:
     state: str | None = None
 
     def watched_mirrors(self) -> tuple[dict[str, WatchedMirror], TargetResolver]:
-        """Return the mirrors, and what all of them are pulled by.
+        """Return the mirrors, and the resolver for their pulls.
 
         Raises:
             ConfigurationError: A table has a mistake.
@@ -94,7 +94,7 @@ class WatchSettings:
         return {name: self._watched_mirror(name, chosen) for name in self.names}, chosen
 
     def problems(self) -> Iterator[ConfigurationError]:
-        """Yield what `watched` refuses, of each mirror."""
+        """Yield the mistakes for which `watched_mirrors` refuses a mirror."""
         chosen = TargetResolver(self.configuration, _pull_defaults(), frozenset())
         for name in self.names:
             try:
@@ -103,7 +103,7 @@ class WatchSettings:
                 yield error
 
     def push_state(self) -> PushState:
-        """Return where the subscriptions of this configuration are remembered."""
+        """Return the place of the subscriptions of this configuration."""
         file = self.configuration.file
         return PushState(
             folder=config.state_folder() if self.state is None else Path(self.state),
@@ -118,11 +118,11 @@ class WatchSettings:
         audit_every = value.get("audit_every")
         sample = value.get("audit_sample")
         if sample is not None and not sample.percent:
-            raise self._mistake(name, "audit_sample", "is a share of the files, such as 15%")
+            raise self._mistake(name, "audit_sample", "must be a share of the files, such as 15%")
         on_change = tuple(value.get("on_change") or ())
         limit = value.get("on_change_limit", DEFAULT_LIMIT)
         if limit < 1:
-            raise self._mistake(name, "on_change_limit", "is at least 1s")
+            raise self._mistake(name, "on_change_limit", "must be at least 1s")
         return WatchedMirror(
             target=target,
             wanted=MirrorSchedule(
@@ -153,7 +153,7 @@ class WatchSettings:
                 raise self._mistake(name, "cron", error.message, hint=error.hint) from error
         every = settings["every"].value if "every" in settings else self.every or DEFAULT_INTERVAL
         if every < 1:
-            raise self._mistake(name, "every", "is at least 1s")
+            raise self._mistake(name, "every", "must be at least 1s")
         return Every(every)
 
     def _mistake(self, name: str, key: str, reason: str, *, hint: str = "") -> ConfigurationError:
@@ -164,7 +164,7 @@ class WatchSettings:
         return ConfigurationError(f"`{key}` of {name} {reason}", hint=hint)
 
     def _with_job_share(self, target: PullTarget) -> PullTarget:
-        """Return the target with its share of all requests, unless it asks for less."""
+        """Return the target with its share of all requests, or less if it has a lower limit."""
         share = max(self.jobs // self.parallel, 1)
         own = target.arguments.jobs
         jobs = share if own is None else min(own, share)
@@ -172,7 +172,7 @@ class WatchSettings:
 
 
 def watch_problems(configuration: MirrorConfiguration) -> Iterator[ResourceSyncError]:
-    """Yield what keeps a configuration without other mistakes from being watched."""
+    """Yield the mistakes for which ``watch`` refuses an otherwise valid configuration."""
     log = configuration.log.get("file")
     if log is not None:
         try:
@@ -180,42 +180,42 @@ def watch_problems(configuration: MirrorConfiguration) -> Iterator[ResourceSyncE
         except StorageError as error:
             yield error
     names = configuration.names
-    wish = WatchSettings(
+    settings = WatchSettings(
         configuration=configuration, names=names, every=None, parallel=1, jobs=1, grace=0
     )
-    yield from wish.problems()
+    yield from settings.problems()
 
 
 def _pull_defaults() -> dict[str, Any]:
-    """Return what ``pull`` does when its command line says nothing."""
+    """Return the values of the options of ``pull`` with an empty command line."""
     context = pull_command.command.make_context("pull", [], resilient_parsing=True)
     names = (field.name for field in fields(PullArguments))
     return {name: context.params[name] for name in names if name in context.params}
 
 
 class _SignalFlags:
-    """What was asked of the process, and what it does about it."""
+    """The requests of signals: to stop, or to read the configuration again."""
 
     def __init__(self) -> None:
         self.stop = False
         self.reload = False
 
     def handle(self, number: int, _frame: FrameType | None) -> None:
-        """Note a signal; the bell has rung already."""
+        """Record a signal; the loop was woken up already."""
         if number == signal.SIGHUP:
             self.reload = True
         elif self.stop and number == signal.SIGINT:
-            raise Interrupted  # asked twice: do not wait for the grace
+            raise Interrupted  # the second Ctrl-C: do not wait for the grace
         else:
             self.stop = True
 
 
 @contextmanager
-def _handling_signals(signals: _SignalFlags, bell: int) -> Iterator[None]:
-    """While the block runs, signals ring the bell and are noted; none of them raises."""
+def _handling_signals(signals: _SignalFlags, wake_up: int) -> Iterator[None]:
+    """Record signals and wake up the loop, within the block; none of them raises."""
     numbers = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
     before = {number: signal.signal(number, signals.handle) for number in numbers}
-    old = signal.set_wakeup_fd(bell, warn_on_full_buffer=False)
+    old = signal.set_wakeup_fd(wake_up, warn_on_full_buffer=False)
     try:
         yield
     finally:
@@ -225,21 +225,24 @@ def _handling_signals(signals: _SignalFlags, bell: int) -> Iterator[None]:
 
 
 class _WatchService:
-    """Runs the loop, and says how it goes.
+    """The loop of ``watch``, with its reports, pages and metrics.
 
     Args:
-        screen: Where it says so.
+        settings: The first settings.
+        screen: Shows the reports.
     """
 
-    def __init__(self, wish: WatchSettings, screen: Screen) -> None:
-        self._screen, self._settings = screen, wish
+    def __init__(self, settings: WatchSettings, screen: Screen) -> None:
+        self._screen, self._settings = screen, settings
         self._clock = machine.system_clock()
         self._supervisor, self._watchdog = machine.supervisor()
         self._work = WatchJobRunner(self._clock, self._subscribe)
         self._push = Subscriptions(screen, self._clock)
         self._runs = 0
-        rota = Scheduler(Random())  # noqa: S311 - jitter
-        self.watch = WatchLoop(rota, self._work, self._report_done, self._clock, wish.parallel)
+        scheduler = Scheduler(Random())  # noqa: S311 - jitter
+        self.watch = WatchLoop(
+            scheduler, self._work, self._report_done, self._clock, settings.parallel
+        )
         self._intervals: Mapping[Labels, float] = {}
         self._figures = WatchFigures(
             lambda: (self._settings.names, self._settings.configuration),
@@ -258,25 +261,25 @@ class _WatchService:
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Take notifications, and show operators how it goes, while the block runs.
+        """Receive notifications, and serve the operators' pages, while the block runs.
 
         Raises:
             ConfigurationError: An address cannot be listened on.
             LockedError: Another service of the same configuration runs.
-            StorageError: Subscriptions cannot be remembered.
+            StorageError: Subscriptions cannot be stored.
         """
-        wish = self._settings
+        settings = self._settings
         with ExitStack() as stack:
-            if wish.callback:
-                state = wish.push_state()
-                opened = self._push.opened(wish.callback, wish.listen, state, self._hint)
+            if settings.callback:
+                state = settings.push_state()
+                opened = self._push.opened(settings.callback, settings.listen, state, self._hint)
                 stack.enter_context(opened)
-            if wish.admin is not None:
-                host, port = wish.admin
+            if settings.admin is not None:
+                host, port = settings.admin
                 health = OperationsApplication(
                     look=self._check_health, counts=[self._figures.figures]
                 )
-                from resourcesync.server.dashboard.app import Dashboard  # noqa: PLC0415 - if asked for
+                from resourcesync.server.dashboard.app import Dashboard  # noqa: PLC0415 - only with --admin
 
                 app = AdminApplication(self._figures.status, Dashboard(self._pages, health))
                 server = stack.enter_context(ServerThread(app, host=host, port=port))
@@ -284,19 +287,19 @@ class _WatchService:
             yield
 
     def _hint(self, mirror: str) -> None:
-        """Take a notification: the mirror is due."""
+        """Handle a notification: the mirror is due."""
         self._pages.notice(mirror)
         self.watch.hint(mirror)
 
     def _planned(self, mirror: str) -> NextPull | None:
-        """Return when a mirror is pulled next, on any thread."""
+        """Return the next pull of a mirror; may be called on any thread."""
         return self.watch.next_pull(mirror)
 
     def _check_health(self) -> None:
-        """See that the loop turns."""
+        """Raise if the loop is stuck."""
         late = self._clock.monotonic() - self.watch.beat
         if late > _STUCK_SECONDS:
-            raise StateError(f"the loop has not turned for {late:.0f} s")
+            raise StateError(f"the loop is stuck for {late:.0f} s")
 
     def _subscribe(self, mirror: WatchedMirror) -> None:
         """Follow the channels of a mirror's Source; it is polled in any case."""
@@ -305,21 +308,21 @@ class _WatchService:
             network = self._settings.configuration.network(name, {})
             self._push.follow(name, mirror.target.folder, network)
 
-    def apply(self, wish: WatchSettings) -> None:
-        """Do from now on what is wished, or, if it makes no sense, nothing of it.
+    def apply(self, settings: WatchSettings) -> None:
+        """Apply new settings; after a mistake in them, change nothing.
 
         Raises:
-            ConfigurationError: A table has a mistake, or a secret cannot be had.
-            StorageError: Subscriptions cannot be remembered.
+            ConfigurationError: A table has a mistake, or a secret cannot be read.
+            StorageError: Subscriptions cannot be stored.
         """
-        watched, chosen = wish.watched_mirrors()
-        asked = {
-            name: (mirror.target.address or "", wish.configuration.network(name, {}))
+        watched, chosen = settings.watched_mirrors()
+        requested = {
+            name: (mirror.target.address or "", settings.configuration.network(name, {}))
             for name, mirror in watched.items()
             if mirror.wanted.accepts_hints
         }
-        self._push.subscribe(asked)
-        self._settings = wish
+        self._push.subscribe(requested)
+        self._settings = settings
         self._work.configure(watched, chosen)
         self._intervals = {
             (("mirror", name),): mirror.wanted.pull.seconds
@@ -333,11 +336,11 @@ class _WatchService:
     def _read_history(self, folder: Path) -> MirrorHistory:
         try:
             return read_history(folder)
-        except ResourceSyncError:  # the pull tells it, and again until it is mended
+        except ResourceSyncError:  # each pull reports it
             return MirrorHistory()
 
-    def run_loop(self, signals: _SignalFlags, wish: Callable[[], WatchSettings]) -> None:
-        """Work until it is asked to stop."""
+    def run_loop(self, signals: _SignalFlags, read_settings: Callable[[], WatchSettings]) -> None:
+        """Run until a signal to stop."""
         pulse = self._watchdog / _PARTS if self._watchdog else _TURN_SECONDS
         self._supervisor.notify(READY=1, STATUS=self._status())
         while not signals.stop:
@@ -347,10 +350,10 @@ class _WatchService:
             self._supervisor.notify(WATCHDOG=1, STATUS=self._status())
             if signals.reload:
                 signals.reload = False
-                self._reload(wish)
+                self._reload(read_settings)
 
     def _check_external_pulls(self) -> None:
-        """See whether somebody pulled a mirror meanwhile that waits after a failure."""
+        """Record good pulls by other processes, of mirrors that wait after a failure."""
         now = self._clock.monotonic()
         if now - self._checked_at < _CHECK_SECONDS:
             return
@@ -358,25 +361,25 @@ class _WatchService:
         for name, failed in self.watch.failing().items():
             try:
                 moment = last_good_pull(self._settings.configuration.folder(name), failed)
-            except ResourceSyncError:  # the next pull tells it
+            except ResourceSyncError:  # the next pull reports it
                 continue
             if moment is not None:
                 self.watch.record_pull(name, moment)
 
     def finish(self) -> None:
-        """End all work in good order, as far as the grace allows."""
+        """Stop all work cleanly, within the grace."""
         self._supervisor.notify(STOPPING=1)
         self.watch.finish(self._settings.grace)
 
-    def _reload(self, wish: Callable[[], WatchSettings]) -> None:
+    def _reload(self, read_settings: Callable[[], WatchSettings]) -> None:
         moment = int(self._clock.monotonic() * 1e6)
         self._supervisor.notify(RELOADING=1, MONOTONIC_USEC=moment)
         try:
-            self.apply(wish())
-        except ResourceSyncError as error:  # what was good goes on
+            self.apply(read_settings())
+        except ResourceSyncError as error:  # the former settings stay
             problem = problem_of(error)
-            kept = (*problem.evidence, ("kept", "the configuration as it was before"))
-            self._screen.problem(replace(problem, evidence=kept))
+            evidence = (*problem.evidence, ("kept", "the former configuration"))
+            self._screen.problem(replace(problem, evidence=evidence))
         self.watch.retry()
         self._supervisor.notify(READY=1, STATUS=self._status())
 
@@ -398,17 +401,15 @@ class _WatchService:
         if done.job.kind is JobKind.PULL:
             self._warn(mirror, report.warnings)
         kind = done.job.kind.value.replace(" ", "-")
-        fields = job_fields(
-            done, report, now, done.next_attempt if isfinite(done.next_attempt) else None
-        )
+        fields = job_fields(done, report, now, done.next_due if isfinite(done.next_due) else None)
         self._figures.count(kind, fields, done.seconds)
         if done.job.kind is JobKind.HAND_OVER and not (report.exit or report.fields.get("changes")):
-            return  # there was nothing to tell, as after most pulls
+            return  # there was no change to send, as after most pulls
         self._pages.count(kind, fields)
         self._screen.report(f"watch.{kind}", fields)
 
     def _warn(self, mirror: str, warnings: Sequence[Mapping[str, object]]) -> None:
-        """Show the warnings of a pull that the one before did not have."""
+        """Show the warnings that the mirror's previous pull did not have."""
         before = self._warned.get(mirror, frozenset())
         self._warned[mirror] = frozenset(str(warning.get("message")) for warning in warnings)
         for warning in warnings:
@@ -417,19 +418,19 @@ class _WatchService:
 
     @property
     def runs(self) -> int:
-        """How many pulls came to their end."""
+        """Number of finished pulls."""
         return self._runs
 
 
 def run_service(
-    first: WatchSettings, wish: Callable[[], WatchSettings], screen: Screen
+    first: WatchSettings, read_settings: Callable[[], WatchSettings], screen: Screen
 ) -> CommandOutcome:
-    """Keep mirrors in step until a signal asks to stop.
+    """Keep mirrors in sync until a signal to stop.
 
     Args:
-        first: What is wanted.
-        wish: Reads what is wanted, anew.
-        screen: Shows how it goes.
+        first: The first settings.
+        read_settings: Reads the settings again.
+        screen: Shows the reports.
 
     Raises:
         ConfigurationError: A table has a mistake.
@@ -439,9 +440,9 @@ def run_service(
     try:
         with _handling_signals(signals, service.watch.wake_up.fileno()), service.listening():
             service.apply(first)
-            service.run_loop(signals, wish)
+            service.run_loop(signals, read_settings)
             service.finish()
     finally:
         service.watch.close()
-    line = TextLine("in good order; begun again, it goes on here.", "Stopped", QUIET)
+    line = TextLine("cleanly; a restart continues where it left off.", "Stopped", QUIET)
     return CommandOutcome(exit=ExitCode.OK, closing=(line,), fields={"runs": service.runs})

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @click.command("why")
 @mirror_argument
 @click.argument("resource", metavar="URI|PATH|FILE")
-@option("--offline", is_flag=True, help="Ask the mirror's memory only.")
+@option("--offline", is_flag=True, help="Use only the mirror's state; send no request.")
 @options.with_options(options.CONNECTION)
 @options.CONFIG
 @options.output_options
@@ -34,11 +34,11 @@ def command(output: OutputOptions, mirror: MirrorArgument, resource: str, **valu
     """Explain one resource.
 
     MIRROR is a mirror's folder, or its name in the configuration file.
-    The resource is its URI, its path in the mirror or at the Source, or a file in the mirror,
-    however its path is written.
-    Says what is here (its bytes are read), what the Source lists, what was tried, what the last
-    audit found, and what follows from it. A copy that is not what was put there is in doubt from
-    then on, as after an audit. Exit 0 when nothing is wrong with it, 1 otherwise.
+    The resource is a URI, a path in the mirror or at the Source, or any path of a file in the
+    mirror.
+    The answer shows the copy (its bytes are read), the Source's entry, failed tries, the finding of
+    the last audit, and a verdict. A copy that was changed in the mirror is marked as suspect, as
+    after an audit. Exit 0 if nothing is wrong with the resource, 1 otherwise.
     """
     offline: bool = values["offline"]
     folder = mirror.folder
@@ -66,7 +66,7 @@ def _why(
         raise mirrors.not_a_mirror_error(mirror)
 
     def report(event: str, fields: Mapping[str, object]) -> None:
-        """Leave the other entries that a list may hold to the commands that judge lists."""
+        """Show only warnings: events about other entries belong to other commands."""
         if event == "warning":
             screen.report(event, fields)
 
@@ -86,10 +86,10 @@ def _why(
 
 
 def resource_names(resource: str, mirror: Path) -> list[str]:
-    """Return what a resource's name may be in the mirror, the likeliest first.
+    """Return the possible names of a resource in the mirror, the likeliest first.
 
     Args:
-        resource: Its URI; its path in the mirror; or the path of a file there, as the shell has it.
+        resource: A URI, a path in the mirror, or the path of a file in the mirror.
         mirror: The mirror's folder.
     """
     if "://" in resource or "\0" in resource:
@@ -104,9 +104,9 @@ def resource_names(resource: str, mirror: Path) -> list[str]:
 
 
 def _below(path: Path, root: Path) -> str:
-    """Return where a path lies below the root; empty when it lies elsewhere.
+    """Return the path relative to the root; empty if it is outside.
 
-    The last part is not followed, should it be a link.
+    If the last part is a link, it is not followed.
     """
     try:
         return (path.parent.resolve() / path.name).relative_to(root).as_posix()
@@ -115,7 +115,7 @@ def _below(path: Path, root: Path) -> str:
 
 
 def explanation_lines(found: "Explanation", mirror: Path) -> Iterator[tuple[str, str]]:
-    """Yield what is known of a resource, and what to do: labels and texts."""
+    """Yield the explanation of a resource and the next step, as labels and texts."""
     if found.copy is not None and not found.uri.endswith(f"/{found.copy.path}"):
         yield "File", f"{found.copy.path}  for {found.uri}"
     yield "Here", _local_copy(found)
@@ -133,30 +133,30 @@ def explanation_lines(found: "Explanation", mirror: Path) -> Iterator[tuple[str,
     if found.quarantined:
         yield "Set aside", f".resourcesync/quarantine/{found.quarantined[-1]}"
     verdict = found.verdict
-    kept = "" if verdict.is_well or pending is None else f"; {found.retained_copy}"
-    yield "Verdict", f"{verdict.value}{kept}"
+    retained = "" if verdict.is_well or pending is None else f"; {found.retained_copy}"
+    yield "Verdict", f"{verdict.value}{retained}"
     step = next_step(found, mirror)
     if step:
         yield step
 
 
 def _retry_note(pending: "Pending") -> str:
-    """Say when a resource is tried again that failed so often that it rests."""
+    """Return the time of the next try, if the resource failed so often that it waits."""
     from resourcesync.destination.tasks import is_resting  # noqa: PLC0415 - help stays quick
 
     return (
-        f"; again from {formatting.moment(from_microseconds(pending.due))} on"
+        f"; next try after {formatting.moment(from_microseconds(pending.due))}"
         if is_resting(pending)
         else ""
     )
 
 
 def _finding_state(found: "Explanation") -> str:
-    """Say whether what an audit found holds still: its bytes were read just now."""
+    """Return the present state of a finding: the bytes were read just now."""
     if found.copy is None or not found.is_present or found.file_content is None:
         return ""
     return (
-        "; read now: it still does" if found.is_altered else "; read now: it is as it was fetched"
+        "; checked now: still so" if found.is_altered else "; checked now: it is as it was fetched"
     )
 
 
@@ -171,10 +171,10 @@ def _local_copy(found: "Explanation") -> str:
             return f"nothing; {found.last_change.kind} {at}"
         return f"{found.path}  not fetched by resourcesync" if found.is_present else "nothing"
     if copy.length < 0:
-        return f"{copy.path}  its content is not known to be good"
+        return f"{copy.path}  its content is suspect"
     at = formatting.moment(from_microseconds(copy.installed))
     state = ", the file is missing" if not found.is_present else ""
-    state = ", the file was altered since" if found.is_present and found.is_altered else state
+    state = ", the file was changed since" if found.is_present and found.is_altered else state
     length, digests = copy.length, copy.digests
     if found.file_content is not None:
         length, digests = found.file_content[0], format_digests(found.file_content[1])
@@ -187,9 +187,9 @@ def _source(found: "Explanation") -> Iterator[tuple[str, str]]:
     if found.refused is not None:
         yield "Source", f"{found.refused.code}: {found.refused.reason}"
     elif found.source_error:
-        yield "Source", f"could not be asked: {found.source_error}"
+        yield "Source", f"could not be checked: {found.source_error}"
     elif listed is None:
-        yield "Source", "does not list it" if found.is_source_read else "was not asked"
+        yield "Source", "does not list it" if found.is_source_read else "was not checked"
     else:
         at = "" if listed.lastmod is None else formatting.moment(from_microseconds(listed.lastmod))
         yield "Source", "  ".join(filter(None, (listed.change or "listed", at, found.list_uri)))
@@ -200,26 +200,26 @@ def _source(found: "Explanation") -> Iterator[tuple[str, str]]:
 
 
 def _linked(found: "Explanation") -> Iterator[tuple[str, str]]:
-    """Say what links have to do with it: who leads to it, and what a patch of it was good for."""
+    """Yield the links to a resource, and the result of its last patch."""
     if found.via:
         more = f" and {formatting.count(len(found.via) - 1)} more" if len(found.via) > 1 else ""
         yield "Linked by", f"{found.via[0]}{more}"
     if found.patched is not None:
         at = formatting.moment(from_microseconds(found.patched.time))
         reason = found.patched.reason
-        how = f"of no use, fetched whole: {reason}" if reason else "made this copy, proven by hash"
+        how = f"not usable, fetched whole: {reason}" if reason else "made this copy, hash verified"
         yield "Patched", f"{at}  {how}"
 
 
 def next_step(found: "Explanation", mirror: Path) -> tuple[str, str] | None:
-    """Return what to do now: a label and a command; ``None`` when there is nothing to do."""
+    """Return the next step as a label and a command; ``None`` if there is nothing to do."""
     from resourcesync.destination.explain import ResourceVerdict  # noqa: PLC0415 - help stays quick
 
     match found.verdict:
         case ResourceVerdict.LOST | ResourceVerdict.ALTERED:
             return "Next", f"resourcesync repair {mirror}"
         case ResourceVerdict.DISAGREES | ResourceVerdict.REFUSED:
-            return "Ask them", f"resourcesync validate {found.list_uri or found.source}"
+            return "Check", f"resourcesync validate {found.list_uri or found.source}"
         case (
             ResourceVerdict.FAILED
             | ResourceVerdict.WAITING
@@ -228,10 +228,10 @@ def next_step(found: "Explanation", mirror: Path) -> tuple[str, str] | None:
         ):
             return "Next", f"resourcesync pull {mirror}"
         case ResourceVerdict.EDITED:
-            kept = mirror / found.path
-            return "Next", f"move {kept} away, or remove it; then resourcesync pull {mirror}"
+            file = mirror / found.path
+            return "Next", f"move or remove {file}; then: resourcesync pull {mirror}"
         case ResourceVerdict.HELD:
-            return "Next", f"resourcesync pull {mirror} --dry-run"  # shows all that is held
+            return "Next", f"resourcesync pull {mirror} --dry-run"  # shows all held deletions
         case ResourceVerdict.KEPT:
             return "Next", f"resourcesync pull {mirror} --mode baseline --delete absent"
         case ResourceVerdict.UNASKED:
@@ -271,7 +271,7 @@ _MOMENTS: Final = frozenset({"due", "first", "first_at", "installed", "lastmod",
 
 
 def _dated(row: Mapping[str, object]) -> dict[str, object]:
-    """Return a row of the memory with its times as times, not as the numbers that are stored."""
+    """Return a row of the state with its times as datetimes instead of stored numbers."""
     return {
         name: from_microseconds(value) if name in _MOMENTS and isinstance(value, int) else value
         for name, value in row.items()

@@ -1,7 +1,7 @@
-"""What the operator says outside the options: the environment, and the forms of values.
+"""Settings of the operator outside the options: the environment, and the forms of values.
 
-The only reader of the environment. Durations, sizes, rates, moments and limits are written the
-same way on every command line (``90s``, ``10k``, ``5/s``, ``-7d``, ``10%``).
+The only reader of the environment. Durations, sizes, rates, moments and limits have the
+same form on every command line (``90s``, ``10k``, ``5/s``, ``-7d``, ``10%``).
 """
 
 import os
@@ -16,7 +16,7 @@ from resourcesync.errors import ConfigurationError
 from resourcesync.model.timestamps import parse_w3c
 
 PREFIX: Final = "RESOURCESYNC"
-"""Every option can be set as ``RESOURCESYNC_<COMMAND>_<OPTION>``."""
+"""Each option has an environment variable ``RESOURCESYNC_<COMMAND>_<OPTION>``."""
 
 _SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 _DURATION: Final = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)([smhdw])")
@@ -45,7 +45,7 @@ FORMS: Final = {
     "address": r".*:[0-9]{1,5}",
     "time": r"yesterday|-.+|[0-9]{4}.*",
 }
-"""The forms of values as patterns for other programs; for some of them ours are stricter."""
+"""Value forms as regular expressions for other programs; our parsers are partly stricter."""
 
 _TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _MAX_PERCENT: Final = 100
@@ -55,13 +55,13 @@ _FALSE: Final = frozenset({"", "0", "false", "f", "no", "n", "off"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Environment:
-    """What the environment asks of the command line.
+    """The settings of the command line in the environment.
 
     Attributes:
         debug: ``RESOURCESYNC_DEBUG``: show tracebacks.
         color: ``True`` when ``FORCE_COLOR`` asks for colours, ``False`` when ``NO_COLOR`` or
             ``TERM=dumb`` forbids them, ``None`` when the terminal decides.
-        live: Whether a terminal could redraw a line (``TERM`` is not ``dumb``).
+        live: True if a terminal could redraw a line (``TERM`` is not ``dumb``).
         json: Commands for which ``RESOURCESYNC_<COMMAND>_JSON`` is on, in lower case.
     """
 
@@ -72,7 +72,7 @@ class Environment:
 
 
 def read_environment(environ: Mapping[str, str] | None = None) -> Environment:
-    """Return what the process's environment, or the given one, asks for."""
+    """Return the settings in the process's environment, or in the given one."""
     found = os.environ if environ is None else environ  # noqa: TID251 - this is the reader
     dumb = found.get("TERM", "") == "dumb"
     color: bool | None = None
@@ -90,11 +90,11 @@ def read_environment(environ: Mapping[str, str] | None = None) -> Environment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceEnvironment:
-    """What a service manager says to a service that it began (``sd_notify``).
+    """The settings of a service manager for a service that it began (``sd_notify``).
 
     Attributes:
-        address: ``NOTIFY_SOCKET``; empty when nobody listens.
-        watchdog: Seconds in which it wants to hear from us; 0 for no such wish.
+        address: ``NOTIFY_SOCKET``; empty when there is none.
+        watchdog: Seconds within which it expects a message; 0 for none.
     """
 
     address: str = ""
@@ -102,7 +102,7 @@ class ServiceEnvironment:
 
 
 def read_service(environ: Mapping[str, str] | None = None) -> ServiceEnvironment:
-    """Return what the service manager says in the process's environment, or in the given one."""
+    """Return the service manager's settings in the process's environment, or in the given one."""
     found = os.environ if environ is None else environ  # noqa: TID251 - this is the reader
     span, process = found.get("WATCHDOG_USEC", ""), found.get("WATCHDOG_PID", "")
     is_ours = process in {"", str(os.getpid())}
@@ -137,7 +137,7 @@ def variable(name: str, environ: Mapping[str, str] | None = None) -> str:
 
 def user_name() -> str:
     """Return the name of the user who runs this; ``resourcesync`` when that is root or unknown."""
-    import getpass  # noqa: PLC0415 - seldom needed
+    import getpass  # noqa: PLC0415 - rarely needed
 
     try:
         name = getpass.getuser()
@@ -147,7 +147,7 @@ def user_name() -> str:
 
 
 def state_folder() -> Path:
-    """Return the folder for what outlives a run and belongs to no mirror, such as crash reports."""
+    """Return the folder for files that outlive a run and belong to no mirror: crash reports."""
     import platformdirs  # noqa: PLC0415 - needed for a crash report only; help stays quick
 
     return platformdirs.user_state_path("resourcesync", appauthor=False)
@@ -157,7 +157,7 @@ def parse_duration(text: str) -> float:
     """Return the seconds that ``90s``, ``15m``, ``2h``, ``7d`` or ``1w`` means; ``0`` is none.
 
     Raises:
-        ConfigurationError: It is no duration.
+        ConfigurationError: It is not a duration.
     """
     if text.strip() == "0":
         return 0.0
@@ -171,7 +171,7 @@ def parse_size(text: str) -> int:
     """Return the bytes that ``10k``, ``5M``, ``2G`` (times 1000) or ``512KiB`` means.
 
     Raises:
-        ConfigurationError: It is no size.
+        ConfigurationError: It is not a size.
     """
     match = _SIZE.fullmatch(text.strip())
     unit = "" if match is None else match[2].lower()
@@ -184,7 +184,7 @@ def parse_rate(text: str) -> float:
     """Return the requests per second that ``5``, ``5/s`` or ``30/m`` means.
 
     Raises:
-        ConfigurationError: It is no rate, or zero.
+        ConfigurationError: It is not a rate, or zero.
     """
     match = _RATE.fullmatch(text.strip())
     rate = 0.0 if match is None else float(match[1]) / _SECONDS[match[2] or "s"]
@@ -241,7 +241,7 @@ def parse_limit(text: str) -> Limit:
     if match is None:
         raise _value_error("limit", text, "write a number or a share: 250, 10%")
     if float(match[2]) > _MAX_PERCENT:
-        raise _value_error("share", text, "no share is more than 100%")
+        raise _value_error("share", text, "use at most 100%")
     return Limit(percent=float(match[2]))
 
 
@@ -249,7 +249,7 @@ def parse_header(text: str) -> tuple[str, str]:
     """Return the name and the value of a header field written as ``Name: value``.
 
     Raises:
-        ConfigurationError: The name is no token, or the value holds control characters.
+        ConfigurationError: The name is not a token, or the value has control characters.
     """
     name, colon, value = text.partition(":")
     name, value = name.strip(), value.strip()

@@ -1,6 +1,6 @@
-"""The configuration file: where it is looked for, what it holds, and where a mistake stands.
+"""The configuration file: its places, its content, and the lines of its mistakes.
 
-This module reads TOML and knows no option: what a key means is for whoever asks for it.
+This module reads TOML and knows no option: the caller interprets the keys.
 """
 
 import os
@@ -19,13 +19,13 @@ VARIABLE: Final = f"{config.PREFIX}_CONFIG"
 MOST_BYTES: Final = 1_048_576
 
 _NEAR: Final = 0.8
-"""How like a known key an unknown one must be to be taken for a slip, from 0 to 1."""
+"""Similarity above which an unknown key is a misspelt known one, from 0 to 1."""
 
 _KEY_ALIASES: Final = {
     **dict.fromkeys(("path", "folder", "directory", "dir", "target", "destination"), "dest"),
     **dict.fromkeys(("url", "uri", "address"), "source"),
 }
-"""What other programs call our keys."""
+"""Names of our keys in other programs."""
 
 _OWN_FOLDER: Final = ".resourcesync"
 _HEADER: Final = re.compile(r"\s*\[[^\[\]]*\]\s*(?:#.*)?")
@@ -34,13 +34,13 @@ _OVERRIDE: Final = f"{config.PREFIX}_MIRROR__"
 
 
 class ConfigLocation(NamedTuple):
-    """Where a configuration file may be.
+    """A possible place of a configuration file.
 
     Attributes:
-        path: Its place.
-        note: What speaks for it, or against it.
-        counts: Whether a file there counts.
-        is_named: Whether the operator named it: then it must be there, whoever owns it.
+        path: The path.
+        note: The reason why it counts, or does not.
+        counts: True if a file there counts.
+        is_named: True if the operator named it: then it must exist, whoever owns it.
     """
 
     path: Path
@@ -54,9 +54,9 @@ class ConfigFile:
     """A configuration file as it was read.
 
     Attributes:
-        path: Where it is.
-        tables: What it holds.
-        text: The same as it is written, to find the line of a mistake.
+        path: Its path.
+        tables: Its content.
+        text: Its text, to find the line of a mistake.
     """
 
     path: Path
@@ -67,7 +67,7 @@ class ConfigFile:
         """Return a table; empty when there is none.
 
         Raises:
-            ConfigurationError: It is something else than a table.
+            ConfigurationError: It is not a table.
         """
         found: object = self.tables
         for depth, name in enumerate(names):
@@ -81,9 +81,9 @@ class ConfigFile:
     def key_error(
         self, table: tuple[str, ...], key: str, reason: str, *, hint: str = ""
     ) -> ConfigurationError:
-        """Return the error that names a key, its table, and where it stands.
+        """Return the error that names a key, its table and its line.
 
-        What stands there is not shown: it may be a secret in the wrong place.
+        The value is not shown: it may be a secret in the wrong place.
         """
         where = f" in [{'.'.join(table)}]" if table else ""
         return self._error_at(f"`{key}`{where} {reason}", table, key, hint)
@@ -91,7 +91,7 @@ class ConfigFile:
     def unknown_key_error(
         self, table: tuple[str, ...], key: str, known: tuple[str, ...]
     ) -> ConfigurationError:
-        """Return the error of a key or a table that does not exist, with the nearest that does."""
+        """Return the error of an unknown key or table, with the most similar known one."""
         where = f"in [{'.'.join(table)}]" if table else "at the top"
         from difflib import get_close_matches  # noqa: PLC0415 - for a mistake only
 
@@ -114,10 +114,10 @@ class ConfigFile:
 
 
 def config_locations(named: Path | None = None, *, system: Path = SYSTEM) -> list[ConfigLocation]:
-    """Return where a configuration file is looked for, in order; only the first one there counts.
+    """Return the possible places of a configuration file, in order; the first that exists counts.
 
-    A file in the current folder does not count when that folder lies in a mirror or a published
-    tree: there it is something that a Source wrote, or that everyone can read.
+    A file in the current folder does not count when that folder is in a mirror or a published
+    tree: there a Source wrote it, or everyone can read it.
 
     Args:
         named: The file that the operator named; then there is no other place. The variable
@@ -125,15 +125,15 @@ def config_locations(named: Path | None = None, *, system: Path = SYSTEM) -> lis
         system: The place for the whole machine.
     """
     if named is not None:
-        # The command line takes the variable for the option when that is not given.
+        # The command line uses the variable as the option's default.
         by = VARIABLE if config.variable(VARIABLE) == str(named) else "--config"
         return [ConfigLocation(named, f"named by {by}", is_named=True)]
     if by_variable := config.variable(VARIABLE):
         return [ConfigLocation(Path(by_variable), f"named by {VARIABLE}", is_named=True)]
     import platformdirs  # noqa: PLC0415 - not needed when the file is named
 
-    here = Path.cwd()
-    inside = [path for path in (here, *here.parents) if os.path.lexists(path / _OWN_FOLDER)]
+    current = Path.cwd()
+    inside = [path for path in (current, *current.parents) if os.path.lexists(path / _OWN_FOLDER)]
     note = f"{inside[0]} is a mirror or a published tree" if inside else "the current folder"
     user = platformdirs.user_config_path("resourcesync", appauthor=False, roaming=True)
     return [
@@ -147,7 +147,7 @@ def find(named: Path | None = None, *, system: Path = SYSTEM) -> ConfigFile | No
     """Read the first configuration file there is; ``None`` when there is none.
 
     Raises:
-        ConfigurationError: It cannot be read, is no TOML, or lies in the current folder and
+        ConfigurationError: It cannot be read, is not TOML, or is in the current folder and
             belongs to somebody else.
     """
     for place in config_locations(named, system=system):
@@ -175,7 +175,7 @@ def read(path: Path) -> ConfigFile:
     """Read a configuration file.
 
     Raises:
-        ConfigurationError: It cannot be read, is too large, or is no TOML.
+        ConfigurationError: It cannot be read, is too large, or is not TOML.
     """
     try:
         with path.open("rb") as stream:
@@ -190,11 +190,11 @@ def read(path: Path) -> ConfigFile:
         text = data.decode("utf-8")
         return ConfigFile(path=path, tables=tomllib.loads(text), text=text)
     except UnicodeDecodeError:
-        raise _unreadable(path, "it is no UTF-8") from None
+        raise _unreadable(path, "it is not UTF-8") from None
     except RecursionError:
         raise _unreadable(path, "its values are nested too deep") from None
     except ValueError as error:  # also numbers of more digits than Python turns into one
-        raise _unreadable(path, f"it is no TOML: {error}") from error
+        raise _unreadable(path, f"it is not TOML: {error}") from error
 
 
 def overrides(mirror: str, environ: Mapping[str, str] | None = None) -> dict[str, tuple[str, str]]:
@@ -231,7 +231,7 @@ def _line_of(text: str, table: tuple[str, ...], key: str) -> int:
 
 
 def _path_of(header: str) -> Iterator[str]:
-    """Yield the names in ``[a.b]``; nothing of a line that is none, inside a long text."""
+    """Yield the names in ``[a.b]``; nothing for another line, inside a long text."""
     import tomllib  # noqa: PLC0415 - as above
 
     try:

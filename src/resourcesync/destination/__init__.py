@@ -1,1 +1,1 @@
-"""Mirror: baseline synchronization, incremental synchronization and audit (§5)."""
+"""Destination: synchronization, audit, repair and trash of a mirror (§5)."""

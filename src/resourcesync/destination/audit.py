@@ -1,6 +1,7 @@
-"""Audit: what the mirror really holds against what the Source lists (§5.2).
+"""Audit: the copies of a mirror compared with what the Source lists (§5.2).
 
-No copy is changed. What is not as it was put there is in doubt from then on: see `SuspectMarker`.
+No copy is changed. A copy whose file is not as it was installed is marked suspect: see
+`SuspectMarker`.
 """
 
 from collections.abc import Iterator
@@ -78,7 +79,7 @@ class _AuditCounts:
     absent: int = 0
     skipped: int = 0
     unknown: int = 0
-    """Of these, those that have a copy: they are in `listed` and `present`, too."""
+    """Number of the absent and skipped that have a copy: also in `listed` and `present`."""
     present: int = 0
     accurate: int = 0
     unproven: int = 0
@@ -90,14 +91,14 @@ class _AuditCounts:
 
 
 class Audit:
-    """One audit.
+    """An audit of one mirror.
 
     Args:
-        pull: What it works with; only its reading side is used.
-        method: ``lists``: the mirror's memory against the lists; ``stat``: also size and time of
+        pull: The session; the audit only reads through it.
+        method: ``lists``: the mirror's state against the lists; ``stat``: also size and time of
             each file; ``hash``: also every byte; ``remote``: also what the Source serves.
-        kept: How many findings the report holds.
-        doubting: Whether copies that are not as they were put there are in doubt from then on.
+        kept: Largest number of findings in the report.
+        doubting: Mark copies suspect that are not as they were installed.
     """
 
     def __init__(
@@ -125,11 +126,12 @@ class Audit:
 
         Args:
             run: The run's id.
-            offline: Compare with what was listed when each copy was fetched; ask nobody.
-            rolling: Which copies are proven; the others are compared by memory. ``None``: all.
+            offline: Compare with what was listed when each copy was fetched; send no request.
+            rolling: Selection of copies to verify; the rest are compared by the state. ``None``:
+                all are treated alike.
 
         Raises:
-            SourceError: The lists cannot be had.
+            SourceError: The lists cannot be fetched.
             DocumentError: A list cannot be used.
             StorageError: The mirror cannot be read.
         """
@@ -174,7 +176,7 @@ class Audit:
         )
 
     def _check_fixity(self, run: str, rolling: AuditRolling | None) -> FixityResult | None:
-        """Prove the chosen copies, or those that the server is asked for; then compare by lists."""
+        """Verify the selected copies, or request them from the server; then compare by lists."""
         if rolling is None and self._method != "remote":
             return None
         proven = FixityChecker(self._pull, self._method, run, self._suspects).check(
@@ -187,16 +189,16 @@ class Audit:
         return proven
 
     def _record_proof(self) -> None:
-        """Write down that every byte of every copy was read just now, and is as it should be."""
+        """Record that every byte of every copy was read now and matches."""
         counts = self._counts
         all_read = self._method == "hash" and counts.present == self._pull.state.count()
         if all_read and not counts.findings:
             self._pull.state.commit(StateTransaction(notes={PROVEN_ALL: str(self._pull.now)}))
 
     def _stored_rows(self) -> Iterator[ListedEntry]:
-        """Yield what was listed when it was last read: of each copy, and of what waits.
+        """Yield the last known entries: of each copy, and of each pending fetch.
 
-        What a deletion waits for is not listed any more.
+        Copies with a pending deletion are not listed any more.
         """
         state = self._pull.state
         going = (row.uri for row in state.pending(PendingTask.DELETE))
@@ -220,9 +222,9 @@ class Audit:
         pull, found = self._pull, self._pull.found
         if found.resource_list is None:
             raise SourceNotFoundError(
-                "the Source offers no Resource List: there is nothing to compare with",
+                "the Source has no Resource List to compare with",
                 uri=found.entry,
-                hint="audit against the mirror's own memory: resourcesync audit --offline",
+                hint="audit against the mirror's own state: resourcesync audit --offline",
             )
         spools = [held.enter_context(pull.new_sorter())]
         snapshot = pull.read_list(found.resource_list, spools[0])
@@ -271,14 +273,14 @@ class Audit:
         self._counts.accurate += plain
 
     def _check_listed(self, copy: Copy, row: ListedEntry, look: CopyInspector) -> None:
-        """Count a copy of what is listed; of what is not wanted any more it is no fault."""
+        """Count the copy of a listed resource; one that the filters exclude is no fault."""
         if row.change == FILTERED:
             return
         if self._listing_status(copy, row) is ListingStatus.GONE:
             self._report_extra(copy)
             return
         self._counts.listed += 1
-        # What the Source does not give any more is kept as it was.
+        # The copy of an unavailable resource stays as it was.
         self._check(copy, listed_from_copy(copy) if self._unavailable_code(row.uri) else row, look)
 
     def _listing_status(self, copy: Copy | None, row: ListedEntry) -> ListingStatus:
@@ -289,7 +291,7 @@ class Audit:
         )
 
     def _report_missing(self, row: ListedEntry) -> None:
-        """Count what is listed and not here."""
+        """Count a listed resource that has no copy."""
         if row.change == FILTERED or self._listing_status(None, row) is ListingStatus.GONE:
             return
         waiting, why = self._pull.state.pending_of(row.uri), self._unavailable_code(row.uri)
@@ -300,7 +302,7 @@ class Audit:
             self._add_finding(FindingKind.MISSING, row.uri, row.path, _missing_reason(waiting))
 
     def _unavailable_code(self, uri: str) -> str:
-        """Return why the Source does not give what it lists, where that is accepted; else empty.
+        """Return why the Source does not serve a listed resource, if that is accepted; else empty.
 
         The last attempt decides: that of a pull, or the request of this audit.
         """
@@ -321,7 +323,7 @@ class Audit:
         is_kept = waiting is not None and waiting.task == PendingTask.RETAIN
         self._counts.unlisted += is_kept
         self._counts.extra += not is_kept
-        reason = "no longer listed, and kept" if is_kept else "not listed by the Source"
+        reason = "no longer listed (kept)" if is_kept else "not listed by the Source"
         self._add_finding(FindingKind.EXTRA, copy.uri, copy.path, reason)
 
     def _check(self, copy: Copy, row: ListedEntry, look: CopyInspector) -> None:
@@ -334,7 +336,7 @@ class Audit:
                 self._report_damaged(FindingKind.MISSING, copy, row, "missing")
                 return
             if signature != copy.signature:
-                reason = "changed here since it was fetched"
+                reason = "changed locally since it was fetched"
                 self._report_damaged(FindingKind.DIFFERENT, copy, row, reason)
                 return
         bad = self._failed_checks.get(copy.uri)
@@ -348,7 +350,7 @@ class Audit:
             self._add_finding(bad.kind, copy.uri, copy.path, bad.reason)
 
     def _report_damaged(self, kind: FindingKind, copy: Copy, row: ListedEntry, reason: str) -> None:
-        """Tell of a copy whose file is not what was put there, and put it in doubt."""
+        """Report a copy whose file is not as it was installed, and mark it suspect."""
         self._counts.present += kind is not FindingKind.MISSING
         self._add_finding(kind, copy.uri, copy.path, reason)
         self._suspects.mark_suspect(copy, row, reason)
@@ -357,7 +359,7 @@ class Audit:
         match match_copy(copy, row):
             case Match.DIFFERENT:
                 known = not (is_unknown(copy) or is_suspect(copy))
-                reason = "the Source lists another" if known else UNKNOWN_CONTENT
+                reason = "the Source lists another version" if known else UNKNOWN_CONTENT
                 self._add_finding(FindingKind.DIFFERENT, copy.uri, copy.path, reason)
             case Match.UNKNOWN if self._is_to_be_fetched(copy):
                 self._add_finding(FindingKind.DIFFERENT, copy.uri, copy.path, "to be fetched")
@@ -365,23 +367,23 @@ class Audit:
                 self._count_accurate(copy, row)
 
     def _is_to_be_fetched(self, copy: Copy) -> bool:
-        """Whether a pull could not have what is listed now, so that this may be another."""
+        """True if a pull could not fetch what is listed now, so that the copy may be outdated."""
         waiting = self._pull.state.pending_of(copy.uri)
         is_due = waiting is not None and waiting.task == PendingTask.FETCH
         return is_due and not self._is_served and not self._unavailable_code(copy.uri)
 
     def _count_accurate(self, copy: Copy, row: ListedEntry) -> None:
-        """Count a copy that is as listed, and whether a hash of the Source or its answer says so.
+        """Count a copy that is as listed, and whether a hash or an answer of the Source proves it.
 
-        Without the Source, a digest that was computed here proves only that the file is the same.
-        An old copy of what the Source does not give now is not known to be right.
+        Without the Source, a digest that was computed here proves only that the file is unchanged.
+        An old copy of an unavailable resource is not known to be right.
         """
         why = self._unavailable_code(copy.uri)
         if why:
             self._counts.unknown += 1
             self._count_unavailable(why)
             return
-        is_right = self._is_served and bool(row.rivals)  # these are the bytes that it serves now
+        is_right = self._is_served and bool(row.rivals)  # the Source serves these bytes now
         if self._listing_status(copy, row) is ListingStatus.OPEN and not is_right:
             self._add_finding(FindingKind.DIFFERENT, copy.uri, copy.path, _CONTRADICTING_LISTS)
             return
@@ -390,7 +392,7 @@ class Audit:
             return
         if self._is_offline:
             self._counts.unproven += not copy.listed
-        elif not row.hash or row.hash != copy.digests:  # what is ours can surely be checked
+        elif not row.hash or row.hash != copy.digests:  # own digests can be computed
             self._counts.unproven += not usable(parse_digests(row.hash))
 
     def _check_bytes(self, copy: Copy, row: ListedEntry, look: CopyInspector) -> None:
@@ -410,7 +412,7 @@ class Audit:
             copy = self._suspects.clear_suspect(copy, look)
         if format_digests(digests) == row.hash == copy.digests and row.length in (None, length):
             self._counts.present += 1
-            self._count_accurate(copy, row)  # the common case, without taking the digests apart
+            self._count_accurate(copy, row)  # the common case, without parsing the digests
         elif self._is_damaged(copy, length, digests):
             same = " (same length)" if length == copy.length else ""
             reason = f"{digests[0].algorithm} differs{same}: silent corruption or local edit"
@@ -428,7 +430,7 @@ class Audit:
     ) -> None:
         claims = usable(parse_digests(row.hash))
         if row.length is not None and row.length != length:
-            reason = f"{length} B here, the Source lists {row.length} B"
+            reason = f"{length} B in the mirror, the Source lists {row.length} B"
             self._add_finding(FindingKind.DIFFERENT, copy.uri, copy.path, reason)
         elif claims and not agree(digests, claims):
             reason = f"{claims[0].algorithm} differs from what the Source lists"
@@ -439,11 +441,11 @@ class Audit:
             self._check_against_state(copy._replace(digests=format_digests(digests)), row)
 
     def _find_foreign_files(self) -> None:
-        """Count files that we did not fetch; they are named, and never touched."""
+        """Count files that no pull fetched; they are reported, never touched."""
         if not self._finds_foreign:
             return
         copies = self._pull.dependencies.copies
-        # Every copy that was found has a place of its own, so equal numbers leave none for others.
+        # Each copy found has its own path, so equal numbers leave no foreign file.
         if sum(1 for _ in copies.paths()) == self._counts.present:
             return
         mapping, scratch = self._pull.selection.mapping, self._pull.dependencies.scratch
@@ -465,7 +467,7 @@ class Audit:
                     )
 
     def _free_uri(self, path: str) -> str:
-        """Return the URI that a file seems to be of, if it has no copy; else nothing."""
+        """Return the URI that a file's path maps to, if that has no copy; else empty."""
         uris = self._pull.selection.uris_of(path)
         return next((uri for uri in uris if self._pull.state.copy(uri) is None), "")
 
@@ -479,7 +481,7 @@ class Audit:
 
 
 def _computable(digests: str) -> tuple[str, ...]:
-    """Return the algorithms of digests in our own form, or none if one cannot be computed."""
+    """Return the algorithms of digests in canonical form; none if one cannot be computed."""
     if digests.startswith("sha-256:") and " " not in digests:
         return _ONE_STRONG
     names = tuple(token.partition(":")[0] for token in digests.split(" "))
@@ -491,14 +493,14 @@ def _datetime_of(value: int | None) -> datetime | None:
 
 
 def _missing_reason(waiting: Pending | None) -> str:
-    """Say that a resource is not here, and why as far as a pull has told."""
+    """Return the reason of a missing copy, as far as a pull has recorded it."""
     if waiting is None or waiting.task != PendingTask.FETCH:
         return "missing"
     return f"missing, to be fetched: {waiting.reason}" if waiting.reason else "not fetched yet"
 
 
 def _is_plainly_same(copy: Copy, row: ListedEntry) -> bool:
-    """Whether the memory of a copy agrees with the list in all, as that of most copies does."""
+    """True if the state of a copy agrees with the list in all fields, the common case."""
     return (
         row.hash == copy.digests == copy.listed != ""
         and row.length == copy.length

@@ -72,14 +72,14 @@ from resourcesync.ports.mirror import (
 
 _CHUNK: Final = 1_000
 _MAX_NEW: Final = 5_000
-"""New resources whose names are looked up; for more, all are compared."""
+"""Limit of new resources whose names are looked up singly; above it all are compared."""
 
 
 class Baseline:
-    """Baseline synchronization.
+    """Baseline synchronization of one session.
 
     Args:
-        pull: What the pull works with.
+        pull: The session.
     """
 
     def __init__(self, pull: SyncSession) -> None:
@@ -93,15 +93,15 @@ class Baseline:
     def run(
         self, *, gap: bool, known: ProcessedDocument | None = None, newer: bool = False
     ) -> SyncOutcome | None:
-        """Bring the mirror in step with the Resource List and the changes since.
+        """Synchronize the mirror with the Resource List and the changes since.
 
         Args:
             gap: The Change Lists do not reach back: only a newer Resource List helps.
-            known: What is known of the Resource List; ``None`` is returned when it did not change.
-            newer: Return ``None`` also when it is no newer than the last one.
+            known: Record of the Resource List; ``None`` is returned if it did not change.
+            newer: Return ``None`` also if the list is no newer than the last one.
 
         Raises:
-            ResourceSyncError: It cannot be done now; what was here is still here.
+            ResourceSyncError: The lists cannot be used now; the mirror is unchanged.
         """
         uri = self._resource_list()
         with ExitStack() as held:
@@ -121,10 +121,10 @@ class Baseline:
         """Read what the Source lists now, without acting on it.
 
         Args:
-            held: Closes the account's spools.
+            held: Closes the sorters of the result.
 
         Raises:
-            ResourceSyncError: It cannot be read now, or is older than what was read before.
+            ResourceSyncError: A list cannot be read now, or is older than what was read before.
         """
         spool = held.enter_context(self._pull.new_sorter())
         snapshot = self._pull.read_list(self._resource_list(), spool)
@@ -149,14 +149,14 @@ class Baseline:
 
     @property
     def _is_forced(self) -> bool:
-        """Whether a person says that these lists count: times of other lists are no measure."""
+        """True if the operator vouches for these lists: times of earlier lists are no measure."""
         return self._pull.options.mode == "baseline" or self._pull.options.moved != ""
 
     def _resource_list(self) -> str:
         uri = self._pull.found.resource_list
         if uri is None:
             raise SourceNotFoundError(
-                "the Source offers no Resource List: there is nothing to start from",
+                "the Source has no Resource List to start from",
                 uri=self._pull.found.entry,
                 evidence=(("found", self._pull.found.change_list or self._pull.found.entry),),
                 hint="ask the Source for a Resource List",
@@ -168,9 +168,9 @@ class Baseline:
         return snapshot.at is None or known is None or snapshot.at > known
 
     def _is_whole(self, snapshot: ListSnapshot) -> bool:
-        """Whether a list may prove what is gone.
+        """True if a list may prove absence.
 
-        One of the same moment that has fewer entries than it had was cut, or is being written.
+        A list of the same moment with fewer entries than before was cut, or is being written.
         """
         memory = self._pull.sync_state
         known = memory.swept_at
@@ -185,8 +185,8 @@ class Baseline:
         check_no_older(snapshot.at, self._pull.sync_state.resource_list_at)
         if gap and through is not None and snapshot.at <= through:
             raise DiscontinuityError(
-                "the Change Lists no longer reach back to our last state, and the Resource List"
-                " is no newer",
+                "the Change Lists no longer reach back to the mirror's last state, and the Resource"
+                " List is no newer",
                 evidence=(
                     ("here", f"complete to {_w3c(through)}"),
                     ("got", f"Resource List at {_w3c(snapshot.at)}"),
@@ -218,15 +218,15 @@ class Baseline:
         if not history.reaches_back:
             self._pull.warn(
                 "change-gap",
-                "the Change Lists do not reach back to the Resource List: what was created in"
-                " between comes with the next Resource List",
+                "the Change Lists do not reach back to the Resource List: resources created in"
+                " between are fetched with the next Resource List",
             )
         return history
 
     def _coverage(self, snapshot: ListSnapshot, history: ChangeHistory | None) -> tuple[int, bool]:
-        """Return up to when the lists tell, and whether nothing is missing up to there.
+        """Return the moment up to which the lists report, and whether they do so without a gap.
 
-        Without Change Lists a Resource List from before T does not tell what became of it since.
+        Without Change Lists, a Resource List older than T does not report what changed since.
         """
         known, at = self._pull.sync_state.checkpoint or 0, snapshot.at or 0
         if history is not None and history.reaches_back:
@@ -279,7 +279,7 @@ class Baseline:
         return pulled
 
     def _postpone_unread(self, pulled: SyncOutcome) -> None:
-        """Let all be due again, as if the run had been cut off, where parts were not read."""
+        """Make all resources due again, as after an interruption, if parts were not read."""
         if pulled.unread_parts:
             pulled.is_complete = pulled.are_deletions_done = False
             self._pull.record_refused(add=True)
@@ -293,11 +293,11 @@ class Baseline:
     def _plan(
         self, spools: list[ExternalSorter[ListedEntry]], *, sweeping: bool
     ) -> tuple[tuple[PlanSummary, int, bool], DeletionResult, bool]:
-        """Count what is decided, tell it, and show it to whoever reviews it.
+        """Count the decisions, report the plan, and pass it to the review.
 
         Returns:
-            What `count` says; what is going to be held; and whether what is not listed goes: not
-            so if a URI is listed twice, which shows only here.
+            The result of `count_decisions`, the deletions to be held, and whether unlisted copies
+            go: not if a URI is listed twice, which is found only here.
         """
         with RecordedDecisions(self._pull) as noted:
             decisions = self._planned_decisions(spools, sweeping=sweeping)
@@ -315,7 +315,7 @@ class Baseline:
     def _planned_decisions(
         self, spools: list[ExternalSorter[ListedEntry]], *, sweeping: bool
     ) -> Iterator[Decision]:
-        """Yield what is decided; what the Source called deleted before, and waits, goes too."""
+        """Yield decisions; earlier deletions by the Source that are still pending are included."""
         waits = any(True for _ in gone_rows(self._pull.state))
         self._created = []
         for decision in self._decisions(spools, self._refuse_conflict, sweeping=sweeping):
@@ -333,9 +333,9 @@ class Baseline:
                 yield decision
 
     def _check_understood(self) -> bool:
-        """Whether all that was read could be used: only then does a list prove absence.
+        """True if all entries could be used: only then does a list prove absence.
 
-        What cannot be used may be what seems to be gone, under an address that is not understood.
+        An unusable entry may be the resource that seems to be gone, under another address.
         """
         refused = self._pull.selection.refusals.count
         if refused:
@@ -366,7 +366,7 @@ class Baseline:
         pulled.spent = self._pull.budget.spent
 
     def _store_tasks(self, decisions: Iterable[Decision], at: int) -> None:
-        """Remember what is to be fetched, for a later run."""
+        """Store what is to be fetched, for a later run."""
         pull = self._pull
         fetches = self._fetches(decisions, at)
         while group := list(islice(fetches, _CHUNK)):
@@ -387,7 +387,7 @@ class Baseline:
             pull.state.commit(StateTransaction(pending=list(rows)))
 
     def _assess(self, snapshot: ListSnapshot, history: ChangeHistory | None) -> tuple[int, bool]:
-        """Return up to when the lists tell, and whether what they do not list goes."""
+        """Return the moment up to which the lists report, and whether unlisted copies go."""
         through, reaches = self._coverage(snapshot, history)
         may = self._proves_absence(snapshot, through, reaches=reaches) and self._check_understood()
         is_whole = self._is_whole(snapshot) or self._pull.options.delete == "absent"
@@ -404,13 +404,13 @@ class Baseline:
         return through, sweeping
 
     def _proves_absence(self, snapshot: ListSnapshot, through: int, *, reaches: bool) -> bool:
-        """Whether what is not listed is really gone; whether it goes, policy says."""
+        """True if what is not listed is really gone; policy decides whether its copy goes."""
         if not snapshot.proves_absence:
             return False
         if snapshot.at is None:
             return self._pull.options.delete == "absent"
         is_older = through < (self._pull.sync_state.checkpoint or 0)
-        # Who asks for a baseline believes a Source that was set back.
+        # A requested baseline accepts a Source restored from an older state.
         return reaches and (not is_older or self._pull.options.mode == "baseline")
 
     def _rows_of(
@@ -436,7 +436,7 @@ class Baseline:
         )
 
     def _without_undated_deletions(self, rows: Iterator[ListedEntry]) -> Iterator[ListedEntry]:
-        """Yield rows; while entries cannot be used, which may list it again, no old deletion."""
+        """Yield rows; no undated deletions while unusable entries may list the resource again."""
         if not self._pull.selection.refusals.count:
             return rows
         return (row for row in rows if not (row.undated and row.change == ChangeKind.DELETED))
@@ -449,7 +449,7 @@ class Baseline:
                 yield decision
 
     def _copies(self) -> Iterator[Copy]:
-        """What the mirror holds; a baseline that was asked for also looks whether it is there."""
+        """Yield the copies; a requested baseline also checks that their files are in place."""
         copies = self._pull.state.copies()
         if self._pull.options.mode != "baseline":
             yield from copies
@@ -461,11 +461,11 @@ class Baseline:
     def _refuse_conflict(self, first: ListedEntry, other: ListedEntry) -> None:
         del other
         self._pull.selection.refusals.add(
-            first.loc, "duplicate-uri", "the Resource List gives it twice, with different content"
+            first.loc, "duplicate-uri", "the Resource List lists it twice, with different content"
         )
 
     def _fetches(self, decisions: Iterable[Decision], at: int) -> Generator[Fetch, None, None]:
-        """Yield what is to be fetched; write down what is to be deleted, and what still rests."""
+        """Yield the fetches; store pending deletions and postponed fetches."""
         has_pending = any(True for task in PendingTask for _ in self._pull.state.pending(task))
         waiting: list[Pending] = []
         for decision in decisions:
@@ -480,7 +480,7 @@ class Baseline:
         self._pull.state.commit(StateTransaction(pending=waiting))
 
     def _postponed_task(self, decision: Decision, at: int, *, has_pending: bool) -> Pending | None:
-        """Return the task that a decision leaves to be done later; ``None`` when it leaves none."""
+        """Return the task that a decision postpones; ``None`` if there is none."""
         match decision:
             case Delete(copy, reason):
                 word = self._listed_at if reason == ABSENT else at
@@ -521,7 +521,7 @@ class Baseline:
         if history is not None and snapshot.at is not None:
             notes |= ListPositions(self._pull.state, snapshot.at).encode(history.documents)
         self._pull.record_refused(add=False)
-        # One step: a row of an older reading that outlived the cursor would be obeyed later.
+        # One transaction: a task of an older reading that outlived the cursor would run later.
         self._pull.state.commit(
             StateTransaction(
                 documents=seen,

@@ -1,7 +1,4 @@
-"""What one run may take: time and bytes. When it is spent, the run ends in good order.
-
-Long passes over rows, in which somebody may still ask for the run to stop.
-"""
+"""Limits of one run, in time and bytes: a run that reaches one ends cleanly."""
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -14,14 +11,14 @@ from resourcesync.errors import BudgetError
 from resourcesync.ports import Clock
 
 Spent = Literal["", "time", "bytes"]
-"""What a run ran out of; nothing when it came to its end."""
+"""Limit that a run reached; empty if it completed."""
 
 
 class Deadline:
-    """A clock that ends a run when its time is over, by what it raises.
+    """Clock that ends a run by an exception when its time is over.
 
-    All long work asks for the time again and again, and it is safe to be cut at each of these
-    places. What is raised is raised again should it get lost on its way.
+    All long work reads this clock often, and may safely be interrupted there. An exception that was
+    swallowed on its way is raised again.
 
     Args:
         clock: Time.
@@ -33,16 +30,16 @@ class Deadline:
         self._error: BudgetError | None = None
 
     def set(self, seconds: float | None) -> None:
-        """Let the time be over in so many seconds; ``None``: never."""
+        """Set the deadline to so many seconds from now; ``None``: no deadline."""
         self._error = None
         self._until = None if seconds is None else self._clock.monotonic() + seconds
 
     @contextmanager
     def within(self, seconds: float | None) -> Iterator[None]:
-        """Let the time of the block be over in so many seconds; ``None``: never.
+        """Limit the block to so many seconds; ``None``: no limit.
 
         Raises:
-            BudgetError: It is over.
+            BudgetError: The time is over.
         """
         self.set(seconds)
         try:
@@ -51,7 +48,7 @@ class Deadline:
             self.lift()
 
     def lift(self) -> None:
-        """Take the deadline away: the run is ending in good order."""
+        """Remove the deadline: the run is ending cleanly."""
         self.set(None)
 
     def now(self) -> datetime:
@@ -86,9 +83,9 @@ class Deadline:
     def _raise_expired(self) -> None:
         if self._error is None:
             self._error = BudgetError(
-                "the time that this run was given is over",
+                "the time limit of this run is reached",
                 evidence=(("kept", "what was complete"),),
-                hint="run it again: it goes on from here",
+                hint="run again to continue",
             )
         elif is_propagating(self._error):
             return
@@ -96,7 +93,7 @@ class Deadline:
 
 
 def is_propagating(error: BaseException | None) -> bool:
-    """Whether a ``finally``, an ``except`` or a ``with`` above us is passing it on."""
+    """True if an enclosing ``finally``, ``except`` or ``with`` is passing the error on."""
     current, seen = sys.exception(), set[int]()
     while error is not None and current is not None and id(current) not in seen:
         if current is error:
@@ -107,17 +104,17 @@ def is_propagating(error: BaseException | None) -> bool:
 
 
 class Budget:
-    """How many bytes a run may still fetch, and whether anything was left undone for that.
+    """Limit of the bytes that a run may fetch, and the reason why a run ended early.
 
-    At least one resource is always fetched, however large: the next run would come no further.
+    At least one resource is always fetched, however large: the next run would get no further.
 
     Args:
-        limit: Bytes; ``None``: any number.
+        limit: Bytes; ``None``: no limit.
         received: Returns the bytes received so far.
-        lift: Takes the deadline away, once the time is over.
+        lift: Removes the deadline once the time is over.
 
     Attributes:
-        spent: What the run ran out of; nothing as long as all could be begun.
+        spent: The limit that was reached; empty while every request could be sent.
     """
 
     def __init__(
@@ -135,20 +132,20 @@ class Budget:
         self.spent: Spent = ""
 
     def expire(self) -> None:
-        """Say that the time is over: nothing more is begun, and what is done may be written."""
+        """Record that the time is over: no request is begun, and finished work may be written."""
         self.spent = "time"
         self._lift()
 
     def fits(self, length: int | None) -> bool:
-        """Whether so many bytes (``None``: nobody knows how many) may be fetched besides."""
+        """True if so many more bytes (``None``: unknown) may be fetched."""
         if self.spent or self._limit is None:
             return not self.spent
-        # What nobody knows the length of takes a byte at least.
+        # A resource of unknown length has at least one byte.
         wanted = self._received() - self._start + self._reserved + (length or 1)
         return wanted <= self._limit
 
     def reserve(self, length: int | None) -> bool:
-        """Take note of a request that is about to be sent; whether it may be."""
+        """Reserve the bytes of a request; return whether it may be sent."""
         if not self.fits(length) and (self._has_reserved or self.spent):
             self.spent = self.spent or "bytes"
             return False
@@ -157,7 +154,7 @@ class Budget:
         return True
 
     def release(self, length: int | None) -> None:
-        """Take note of its end: what came counts as received from now on."""
+        """Release a reservation at the end of its request: received bytes count from now on."""
         self._reserved -= length or 0
 
 
@@ -168,12 +165,12 @@ T = TypeVar("T")
 def check_cancelled(
     items: Iterable[T], clock: Clock, *, every: int = _CHECK_INTERVAL
 ) -> Iterator[T]:
-    """Yield items, and ask for the time now and then: a clock may end a run by what it raises.
+    """Yield items, and read the clock between groups: it may end the run by an exception.
 
     Args:
-        items: Rows, or what was decided about them.
-        clock: Asked before every group of items.
-        every: How many items one group has.
+        items: Rows or decisions.
+        clock: Read before every group of items.
+        every: Number of items in a group.
     """
     rest = iter(items)
     while group := list(islice(rest, every)):

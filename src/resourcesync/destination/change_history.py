@@ -1,8 +1,7 @@
-"""What was read of a Source's changes (§12).
+"""Change history: what was read of a Source's Change Lists (§12).
 
-Change Lists that were processed before: what is new in them, and whether they were rewritten.
-
-What is new in one Change List: behind what was processed, or by its times (§12).
+A list that was processed before is read from behind its processed prefix, another one by its times.
+`ChangeHistory` also records which lists were rewritten.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -46,9 +45,9 @@ from resourcesync.model.vocabulary import Dialect
 from resourcesync.ports.mirror import MirrorStateStore, ProcessedDocument
 
 LAST_CHANGES: Final = "last-changes"
-"""The note of the changes that were read last."""
+"""Name of the note of the last changes read."""
 RESOURCE_CLOCK_AHEAD: Final = "clock-ahead"
-"""The note of whether the clock of the resources is ahead of that of the lists."""
+"""Name of the note that the clock of the resources is ahead of that of the lists."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -56,38 +55,39 @@ class ChangeHistory:
     """Change Lists as read.
 
     Attributes:
-        head: The Change List or its index.
-        spool: What is new, in the order of the lists. Close it after use.
-        known: The old T: everything up to it was known.
-        since: What the clock of the lists says of it, no later.
-        begin: Changes from here on are new, where no processed prefix tells: a second before that,
-            since a list may tell late of a change. A Resource List has all up to its own moment:
-            what a change says of a resource before that is older than what the list says.
-        through: The new T: everything up to it is in the spool or was known.
-        listed: What the clock of the lists says of that.
-        reaches: Whether the lists reach back to the old T without a hole; without it the spool is
-            not whole.
-        changes: How many new changes were found.
-        undated: Whether one of them has no time that counts: nobody knows how old it is, so all
-            that stand after it count as new, or an old one would have the last word on its URI.
-        seen: The lists, for the next time.
-        is_outdated: Whether the index calls a list open that is closed: it is older than that list.
-        open_lists: The lists that further changes will be added to, if the head is none itself.
-        archive: Where the lists of the past are, if a list says so.
-        past: Lists of the past that are read too.
-        is_after_list: Whether the changes since a Resource List are read, and not those since T.
-        is_of_dump: Whether the manifests of a Change Dump were read in place of lists.
-        rewritten: A list that does not begin any more with the changes that were processed.
-        displaced: A list that was processed and whose time others cover now.
-        doubted: A list whose Source may have been set back: it is new, and begins among the changes
-            that were processed of another; or others cover its time by less than a second.
-        last: The changes that were read last.
-        news: The lists that told of something new.
-        cut_off: Those of a reading that was not written down to its end.
-        is_ahead: Whether the clock of the resources is ahead of that of the lists: then it never
-            says how far they tell.
-        unchanged: Whether the Source said that nothing is new.
-        dialect: How the last list is written.
+        head: URI of the Change List or its index.
+        sorter: New changes, in the order of the lists. Close it after use.
+        old_checkpoint: The old T: everything up to it was known.
+        old_list_clock_checkpoint: The old T by the clock of the lists, no later.
+        new_since: Start of new changes where no processed prefix tells: one second before T, since
+            a list may add a change late. A Resource List has all up to its own moment: earlier
+            changes are older than its entries.
+        checkpoint: The new T: everything up to it is in the sorter or was known.
+        list_clock_checkpoint: The new T by the clock of the lists.
+        reaches_back: The lists reach back to the old T without a gap; else the sorter is
+            incomplete.
+        change_count: Number of new changes.
+        has_undated: A new change has no time that counts, so its age is unknown: all behind it
+            count as new, or an old one would be the last for its URI.
+        documents: Records of the lists, to be stored.
+        is_outdated: The index calls a list open that is closed: it is older than that list.
+        open_lists: Lists to which changes will be added, unless that is the head itself.
+        archive: URI of the archive of older lists, if a list links to it.
+        archived_lists: Archived lists that are read too.
+        is_after_list: The changes since a Resource List are read, not those since T.
+        is_of_dump: The manifests of a Change Dump were read in place of lists.
+        rewritten: A list that no longer begins with its processed changes.
+        superseded: A processed list whose interval other lists cover now.
+        suspect: A sign that the Source was restored from an older state: a new list that begins
+            among the processed changes of another, or other lists that cover its interval by less
+            than a second.
+        last_changes: The changes that were read last.
+        new_prefixes: Prefixes of the lists with new changes.
+        interrupted: Prefixes of the lists of an interrupted reading.
+        is_resource_clock_ahead: The clock of the resources is ahead of that of the lists: its times
+            never say how far the lists report.
+        is_unchanged: The Source answered that nothing is new.
+        dialect: Dialect of the last list.
     """
 
     head: str
@@ -118,7 +118,7 @@ class ChangeHistory:
     dialect: Dialect | None = None
 
     def record(self, change: Change) -> None:
-        """Take note of a change of the lists, new or not."""
+        """Record a change of the lists, new or not."""
         self.last_changes.add(change)
         self.interrupted.add(change)
 
@@ -132,15 +132,15 @@ def new_history(
     past: Iterable[ChangeListSpan],
     state: MirrorStateStore | None,
 ) -> ChangeHistory:
-    """Return what is known of changes before anything is read.
+    """Return the history before anything is read.
 
     Args:
-        head: The Change List or its index.
-        spool: Takes what is new; empty.
+        head: URI of the Change List or its index.
+        spool: Empty sorter for new changes.
         since: T: everything up to here is known, microseconds.
-        listed: What the clock of the lists says of it.
-        past: Lists of the past that are read too.
-        state: What is known of the lists; ``None`` when all is read anew.
+        listed: T by the clock of the lists.
+        past: Archived lists that are read too.
+        state: State of the mirror; ``None`` if all is read again.
     """
     noted = (lambda _: None) if state is None else state.note
     return ChangeHistory(
@@ -160,12 +160,12 @@ def new_history(
 
 
 def open_lists_of(head: str, state: MirrorStateStore) -> list[str]:
-    """Return the open lists behind an index, as they were when it was read last."""
+    """Return the open lists of an index, as of its last reading."""
     return (state.note(_open_lists_key(head)) or "").split()
 
 
 def open_lists_note(history: ChangeHistory) -> dict[str, str]:
-    """Return the note of the open lists behind an index."""
+    """Return the note of the open lists of an index."""
     return {_open_lists_key(history.head): " ".join(history.open_lists)}
 
 
@@ -174,14 +174,15 @@ def _open_lists_key(head: str) -> str:
 
 
 def check_no_older(at: int, known: int | None) -> None:
-    """Check that a Resource List is of no earlier moment than the last one that was processed.
+    """Check that a Resource List is not of an earlier moment than the last one processed.
 
     Args:
-        at: Its moment, microseconds.
-        known: That of the last one; ``None`` when none told its own.
+        at: Moment of the list, microseconds.
+        known: Moment of the last list; ``None`` if none had one.
 
     Raises:
-        RollbackError: It is older: a copy of a cache, or the Source was set back.
+        RollbackError: It is older: a stale copy of a cache, or the Source was restored from an
+            older state.
     """
     if known is not None and at < known:
         raise RollbackError(
@@ -191,25 +192,26 @@ def check_no_older(at: int, known: int | None) -> None:
                 ("got", f"Resource List at {format_w3c(from_microseconds(at))}"),
                 ("kept", "nothing was changed"),
             ),
-            hint="if the Source was really set back: resourcesync pull --mode baseline",
+            hint="if the Source was restored from an older state:"
+            " resourcesync pull --mode baseline",
         )
 
 
 def continue_from(history: ChangeHistory, uri: str, *, known: int, listed: int, now: int) -> None:
-    """Check that lists tell of all that was read of them before, so that T does not go back.
+    """Check that lists report all that was read of them before, so that T does not go back.
 
-    The clock of the lists tells it exactly. T itself may be ahead of that, and changes of one
-    moment that are read one by one each move it by a microsecond, which no list says.
+    The clock of the lists is exact. T itself may be ahead of it, and changes of one moment that are
+    read one by one each move T by a microsecond, which no list has.
 
     Args:
-        history: What they tell since an earlier moment.
+        history: What the lists report since an earlier moment.
         uri: The Change List or its index.
-        known: The T of the mirror: it knows everything up to here, microseconds.
-        listed: What the clock of the lists says of that.
+        known: T of the mirror, microseconds.
+        listed: T by the clock of the lists.
         now: The present moment.
 
     Raises:
-        SourceUnavailableError: They tell of less: an old copy, or one that was cut.
+        SourceUnavailableError: The lists report less: a stale or cut copy.
     """
     if not history.reaches_back:
         return
@@ -218,7 +220,7 @@ def continue_from(history: ChangeHistory, uri: str, *, known: int, listed: int, 
         or history.checkpoint < min(known, now) - OVERLAP
     ):
         raise SourceUnavailableError(
-            "the Change Lists tell of less than before (an old copy)",
+            "the Change Lists have fewer changes than before (a stale copy)",
             uri=uri,
             evidence=(
                 ("here", f"complete to {format_w3c(from_microseconds(known))}"),
@@ -234,12 +236,12 @@ def continue_from(history: ChangeHistory, uri: str, *, known: int, listed: int, 
 def find_list_record(
     head: str, span: ChangeListSpan, state: MirrorStateStore
 ) -> ProcessedDocument | None:
-    """Return what is known of a list; one that was closed may have been processed while open.
+    """Return the record of a list; a closed list may have been processed while open.
 
     Args:
         head: The Change List or its index.
         span: The list.
-        state: What is known of lists.
+        state: State of the mirror.
     """
     known = state.document(span.uri, span.from_ or 0)
     if known is not None or not span.from_:
@@ -249,14 +251,14 @@ def find_list_record(
 
 
 class ListPositions:
-    """How many changes of each list there were when a Resource List was read first.
+    """Number of changes in each list when a Resource List was first read.
 
-    Of those that came later nobody knows whether that list has them, whatever time they tell; also
-    not when it is read once more.
+    It is unknown whether the Resource List includes later changes, whatever their times; also if it
+    is read again.
 
     Args:
-        state: What is known of lists.
-        at: The moment of the Resource List, microseconds.
+        state: State of the mirror.
+        at: Moment of the Resource List, microseconds.
     """
 
     def __init__(self, state: MirrorStateStore, at: int) -> None:
@@ -265,7 +267,7 @@ class ListPositions:
         self._stored = noted if noted_at == at else None
 
     def position_of(self, head: str, span: ChangeListSpan) -> int | None:
-        """Return how many changes of a list there were; ``None`` where nobody knows.
+        """Return the number of changes that a list had; ``None`` if unknown.
 
         Args:
             head: The Change List or its index.
@@ -277,7 +279,7 @@ class ListPositions:
         return None if seen is None else seen.entries
 
     def encode(self, seen: Iterable[ProcessedDocument]) -> dict[str, str]:
-        """Return the note of lists that were read now; empty if it stands already."""
+        """Return the note of the lists read now; empty if it is stored already."""
         if self._stored is not None:
             return {}
         read = {
@@ -289,12 +291,12 @@ class ListPositions:
 
 
 def _list_key(uri: str, from_: int | None) -> str:
-    """Return what a list is known by: when it begins, wherever it is."""
+    """Return the key of a list: its start, independent of its URI."""
     return str(from_) if from_ else uri
 
 
 def index_record(index: FetchedDocument, history: ChangeHistory) -> ProcessedDocument:
-    """Return what is remembered of an index; of an outdated one nobody may say it is the same."""
+    """Return the record of an index; without validators if it is outdated."""
     seen = document_record(index)
     return seen._replace(etag="", last_modified="") if history.is_outdated else seen
 
@@ -302,15 +304,15 @@ def index_record(index: FetchedDocument, history: ChangeHistory) -> ProcessedDoc
 def record_rewritten_lists(
     history: ChangeHistory, spans: Sequence[ChangeListSpan], state: MirrorStateStore | None
 ) -> None:
-    """Note which lists that were processed others cover now, or may cover.
+    """Record which processed lists are covered, or may be covered, by other lists now.
 
     Args:
-        history: Takes it.
-        spans: The lists that there are.
-        state: What is known of lists.
+        history: Result of the reading.
+        spans: The present lists.
+        state: State of the mirror.
 
     Raises:
-        SourceUnavailableError: All of them end before what was read: an old copy.
+        SourceUnavailableError: All lists end before what was read: a stale copy.
     """
     if state is None:
         return
@@ -324,7 +326,7 @@ def record_rewritten_lists(
     )
     if missing := find_missing_newest_list(spans, known):
         raise SourceUnavailableError(
-            "the Change Lists end before what was read of them (an old copy)",
+            "the Change Lists end before changes already read (a stale copy)",
             uri=missing,
             evidence=(("kept", "nothing was changed"),),
             code="stale-copy",
@@ -333,14 +335,14 @@ def record_rewritten_lists(
 
 
 def check_begins_no_earlier(span: ChangeListSpan, newest: ProcessedDocument | None) -> None:
-    """Check that a list at a URI is none that was there before the one read last.
+    """Check that a list does not begin before the last one read from its URI.
 
     Raises:
-        SourceUnavailableError: It is: an old copy.
+        SourceUnavailableError: It does: a stale copy.
     """
     if newest is not None and newest.from_ > (span.from_ or 0):
         raise SourceUnavailableError(
-            "a Change List begins earlier than the one that was read last (an old copy)",
+            "a Change List begins earlier than the last one read (a stale copy)",
             uri=span.uri,
             evidence=(("kept", "nothing was changed"),),
             code="stale-copy",
@@ -352,15 +354,15 @@ def check_no_shorter(entries: int, seen: ProcessedDocument) -> None:
     """Check that a list has as many changes as were processed.
 
     Args:
-        entries: How many it has, of those that were processed.
-        seen: What was processed.
+        entries: Number of processed changes that it still has.
+        seen: Record of the list.
 
     Raises:
-        SourceUnavailableError: It has fewer: an old copy.
+        SourceUnavailableError: It has fewer: a stale copy.
     """
     if entries < seen.entries:
         raise SourceUnavailableError(
-            "a Change List is shorter than it was (an old copy)",
+            "a Change List is shorter than before (a stale copy)",
             uri=seen.uri,
             evidence=(
                 ("here", f"{seen.entries} changes were processed"),
@@ -373,7 +375,7 @@ def check_no_shorter(entries: int, seen: ProcessedDocument) -> None:
 
 
 def is_intact(prefix: ListPrefix, seen: ProcessedDocument) -> bool:
-    """Whether the changes that were processed still stand at the start of a list."""
+    """True if a list still begins with the changes that were processed."""
     return (prefix.entries, prefix.hexdigest()) == (seen.entries, seen.prefix)
 
 
@@ -385,15 +387,15 @@ def changes_of(document: Document) -> Iterator[Change]:
 
 
 class ChangeListScan:
-    """Reads one Change List, once, unless it was written anew or does not tell its times.
+    """Reader of one Change List: one pass, unless it was rewritten or gives no times.
 
     Args:
         fetched: The list.
-        span: The interval that it covers.
-        history: Takes what is new.
+        span: Interval that it covers.
+        history: Receives what is new.
         selection: Turns entries into rows.
         now: The present moment, microseconds.
-        ended: When it ended, if its index calls it open.
+        ended: End of the list, if its index calls it open.
     """
 
     def __init__(
@@ -419,18 +421,17 @@ class ChangeListScan:
         self._baseline_position: int | None = None
 
     def read(self, seen: ProcessedDocument | None, before: int | None = None) -> None:
-        """Spool what is new.
+        """Collect the new changes of the list.
 
         Args:
-            seen: What was processed of the list, so that all behind it is new.
-            before: Where the changes since a Resource List are read: how many of the list there
-                were when that was read first. One behind these has a say, even if it tells a time
-                before that.
+            seen: Record of what was processed; all changes behind it are new.
+            before: Number of changes in the list when the Resource List was first read, where the
+                changes since that are read. Later ones count even with an earlier time.
 
         Raises:
-            SourceUnavailableError: It has fewer changes than were processed, and none that is
-                later: an old copy.
-            DocumentError: It cannot be used.
+            SourceUnavailableError: The list has fewer changes than were processed, and no later
+                one: a stale copy.
+            DocumentError: The list cannot be used.
         """
         history, span = self._history, self._span
         intact, changes_before, known = True, history.change_count, 0
@@ -443,14 +444,13 @@ class ChangeListScan:
             intact = is_intact(self._prefix, seen)
         if not intact:
             history.rewritten = history.rewritten or span.uri
-            document, changes = self._open(0)
-            known = 0
+            (document, changes), known = self._open(0), 0
         self._baseline_position = before
         self._collect_new(changes, seen, intact=intact)
         self._selection.refusals.count_dropped(document, before=known)
         now = self._now
         if not history.reaches_back and span.from_ is not None:
-            # What is missing lies before this list; from its start on we know everything.
+            # The gap lies before this list; from its start on everything is known.
             history.checkpoint = advance_checkpoint(
                 history.checkpoint, until=span.from_, last=None, now=now
             )
@@ -461,22 +461,21 @@ class ChangeListScan:
             history.checkpoint, until=span.until, last=last, now=now
         )
         history.dialect = document.dialect
-        is_news = history.change_count > changes_before
+        is_news, prefix = history.change_count > changes_before, self._prefix
         history.interrupted.end_list(is_news=is_news)
         if is_news:
-            prefix = self._prefix
             history.new_prefixes.append((span.from_ or 0, prefix.entries, prefix.hexdigest()))
         history.documents.append(
             document_record(self._fetched)._replace(
                 from_=span.from_ or 0,
                 until=span.until,
-                entries=self._prefix.entries,
-                prefix=self._prefix.hexdigest(),
+                entries=prefix.entries,
+                prefix=prefix.hexdigest(),
             )
         )
 
     def _advance_list_clock(self) -> None:
-        """Move what the clock of the lists says of T: by times of changes, else by the list's."""
+        """Advance T by the clock of the lists: times of changes, else the start of the list."""
         history, now, begun = self._history, self._now, self._span.from_
         last = self._latest.change_time
         if last is None and begun is not None:
@@ -490,7 +489,7 @@ class ChangeListScan:
         )
 
     def _open(self, known: int) -> tuple[Document, Iterator[Change]]:
-        """Begin to read the list, with so many changes in front that were processed."""
+        """Open the list, whose first ``known`` changes were processed."""
         self._prefix, self._known = ListPrefix(), known
         self._history.interrupted.begin_list(self._span.from_)
         self._latest = LatestChangeTime(self._history.old_list_clock_checkpoint, self._now)
@@ -498,12 +497,12 @@ class ChangeListScan:
         return document, changes_of(document)
 
     def _refuse(self, entry: RefusedEntry) -> None:
-        # What stands before the new entries was refused when it was new.
+        # Entries before the new ones were refused when they were new.
         if self._prefix.entries >= self._known:
             self._selection.refuse(entry)
 
     def _skip_processed(self, changes: Iterator[Change]) -> None:
-        """Read what was processed."""
+        """Read the processed prefix."""
         for change in islice(changes, self._known):
             self._prefix.add(change)
             self._history.record(change)
@@ -541,10 +540,10 @@ class ChangeListScan:
                 )
 
     def _is_age_unknown(self, change: Change) -> bool:
-        """Return whether nobody knows if the Resource List has what this change led to.
+        """True if it is unknown whether the Resource List includes this change.
 
-        The list has what happened up to its own moment, and so at that very moment, too. Of a dump
-        the packages have what they list.
+        The list includes what happened up to its moment, that moment included. The packages of a
+        dump hold what they list.
         """
         history = self._history
         if history.is_of_dump or not history.is_after_list:
@@ -552,11 +551,11 @@ class ChangeListScan:
         return not is_since(change, history.new_since + 1)
 
     def _is_old(self, change: Change, position: int) -> bool:
-        """Whether a change without a time of its own is older than T, as its place tells.
+        """True if the position of a change without its own time shows that it is older than T.
 
-        All are in a list that ended before T, and that an old copy of its index calls open. Else
-        one that stands before an old one is, unless its time, whose ever, is a later one: then
-        nobody knows, and what stands behind it has the last word.
+        All changes of a list that ended before T are, where a stale copy of its index calls it
+        open. Otherwise one listed before an old change is, unless its time, even if that of the
+        resource, is later: then its age is unknown, and the last change listed counts.
         """
         if (
             self._ended is not None
@@ -568,10 +567,10 @@ class ChangeListScan:
         )
 
     def _count_old_entries(self) -> int:
-        """Return how many changes are older than T, as their order tells; read for it once."""
+        """Return how many changes are older than T by their order; read once."""
         stream, span = self._fetched.stream, self._span
         if self._old_count is None:
-            place = stream.tell()  # the list is being read, and will be from here on
+            place = stream.tell()  # the list is being read; reading continues from here
             changes = changes_of(self._fetched.open())
             timed = (without_borrowed_time(change, span) for change in changes)
             self._old_count = count_old_entries(timed, self._history.new_since)

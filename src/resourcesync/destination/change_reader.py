@@ -1,12 +1,10 @@
-"""The Change Lists of the past, where those of the present do not reach back far enough.
+"""Reader of new changes from a Source's Change Lists (§12), with their archives where needed.
 
-An archive lists closed documents (Archives §5). Drafts before 0.9 had nothing else: there the
-archive is what the Capability List offers, and stands for the index.
+All lists are read and checked against each other first: a stale copy, a gap in an index, a list
+that was rewritten or reset. Only then does the mirror act on them.
 
-Read what is new in a Source's Change Lists into a spool (§12).
-
-The lists are read whole and checked against each other first: an old copy of a list, a hole in an
-index, a list that was rewritten or reset. Only then does the mirror act on them.
+An archive lists closed documents (Archives §5). Drafts before 0.9 have nothing else: there the
+Capability List offers the archive, which takes the place of the index.
 """
 
 import logging
@@ -65,25 +63,25 @@ _MAX_LISTS = 50_000
 
 
 def is_archive(header: Header) -> bool:
-    """Whether a document is a Change List Archive, or its index."""
+    """True if a document is a Change List Archive or its index."""
     return header.capability is Capability.CHANGE_LIST_ARCHIVE
 
 
 def grows_unseen(header: Header) -> bool:
-    """Whether what a document lists may grow though the document stays as it is."""
+    """True if the lists behind a document may grow while the document stays the same."""
     return is_archive(header) and header.is_index
 
 
 def archived_lists(documents: DocumentFetcher, uri: str) -> list[ChangeListSpan]:
-    """Return the Change Lists of an archive, in its order, with the intervals that it tells.
+    """Return the Change Lists of an archive, in its order, with their announced intervals.
 
     Args:
-        documents: Gets documents.
+        documents: Fetches documents.
         uri: The archive, or its index.
 
     Raises:
-        SourceError: A document could not be had.
-        DocumentError: One cannot be used, or they list too many.
+        SourceError: A document could not be fetched.
+        DocumentError: A document cannot be used, or they list too many.
     """
     spans: dict[str, ChangeListSpan] = {}
     fetched = documents.get(uri)
@@ -96,19 +94,19 @@ def archived_lists(documents: DocumentFetcher, uri: str) -> list[ChangeListSpan]
                     "an archive lists too many documents",
                     uri=uri,
                     evidence=(("limit", f"{_MAX_LISTS}"),),
-                    hint="tell the Source; look at its lists with: resourcesync validate URL",
+                    hint="report it to the Source; check its lists: resourcesync validate URL",
                 )
     return list(spans.values())
 
 
 def read_archive(documents: DocumentFetcher, archive: Document) -> Iterator[ChangeListSpan]:
-    """Yield the Change Lists of an archive that is open, or of the parts of its index.
+    """Yield the Change Lists of an open archive, or of the parts of its index.
 
-    Drafts write ``sitemapindex`` for an archive: its parts are the Change Lists, as the first one
+    Drafts write ``sitemapindex`` for an archive: then its parts are Change Lists, as the first one
     shows.
 
     Raises:
-        SourceError: A part could not be had.
+        SourceError: A part could not be fetched.
         DocumentError: A document cannot be used.
     """
     check_capability(archive, Capability.CHANGE_LIST_ARCHIVE)
@@ -129,20 +127,20 @@ def read_archive(documents: DocumentFetcher, archive: Document) -> Iterator[Chan
                 raise UnexpectedDocumentError(
                     "an index lists another index",
                     uri=inner.uri,
-                    hint="tell the Source; look at its lists with: resourcesync validate URL",
+                    hint="report it to the Source; check its lists: resourcesync validate URL",
                 )
             yield from read_archive(documents, inner)
 
 
 def in_time_order(documents: DocumentFetcher, spans: list[ChangeListSpan]) -> list[ChangeListSpan]:
-    """Return the lists of an archive in their turn, where neither it nor they tell intervals.
+    """Return the lists of an archive in time order, where no intervals are given.
 
-    Their changes may have times all the same: where those of the first list are later than those
-    of the last one, the newest list comes first.
+    Their changes may have times all the same: if those of the first list are later than those of
+    the last one, the newest list comes first.
 
     Raises:
-        SourceError: A list could not be had.
-        DocumentError: One cannot be used.
+        SourceError: A list could not be fetched.
+        DocumentError: A list cannot be used.
     """
     if len(spans) < 2 or any(span.from_ is not None for span in spans):  # noqa: PLR2004 - an order
         return spans
@@ -152,7 +150,7 @@ def in_time_order(documents: DocumentFetcher, spans: list[ChangeListSpan]) -> li
 
 
 def _first_time(documents: DocumentFetcher, span: ChangeListSpan) -> datetime | None:
-    """Return the earliest time in a list that tells of no interval; ``None``: it tells one."""
+    """Return the earliest time in a list without an interval; ``None`` if it has one."""
     fetched = documents.get(span.uri)
     assert fetched is not None, "an unconditional request is never answered with 304"
     with fetched:
@@ -164,7 +162,7 @@ def _first_time(documents: DocumentFetcher, span: ChangeListSpan) -> datetime | 
 
 
 def announced_span(uri: str, part: Part) -> ChangeListSpan:
-    """Return the interval of a Change List as an index or an archive tells it."""
+    """Return the interval of a Change List as announced by an index or archive."""
     from_, until = part.from_, part.until
     return ChangeListSpan(
         uri=uri,
@@ -176,25 +174,25 @@ def announced_span(uri: str, part: Part) -> ChangeListSpan:
 
 _log = logging.getLogger(__name__)
 _RETRY_DELAYS: Final = (0.5, 1.0, 2.0)
-"""Seconds to wait before an index and its lists are read again when they do not fit together."""
+"""Seconds to wait before inconsistent lists are read again."""
 _TRANSIENT_CODES: Final = frozenset({"mixed-copies", "stale-copy"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReaderDependencies:
-    """What Change Lists are read with.
+    """Dependencies of a reader of Change Lists.
 
     Attributes:
-        documents: Gets documents.
+        documents: Fetches documents.
         selection: Turns entries into rows.
         clock: Time.
-        new_spool: Opens an empty spool.
-        packages: Gets the manifests of a Change Dump, which stand for the lists of a Source that
-            has no others; ``None`` refuses a dump.
-        archive: Where the lists of the past are, if the Capability List says so. They are read
-            only where the others do not reach back to T.
-        beside: Where all is read beside a Resource List: how many changes of each list there were
-            when that was read first. What stands behind these has a say, whatever time it tells.
+        new_sorter: Opens an empty sorter.
+        packages: Fetches the manifests of a Change Dump, which take the place of the lists of a
+            Source that has no others; ``None`` refuses a dump.
+        archive: URI of the archive, if the Capability List has one. It is read only where the other
+            lists do not reach back to T.
+        positions: Number of changes in each list when the Resource List was first read, for reading
+            the changes since. Changes behind these count, whatever their time.
     """
 
     documents: DocumentFetcher
@@ -206,16 +204,16 @@ class ReaderDependencies:
     positions: ListPositions | None = None
 
     def bypassing_caches(self) -> "ReaderDependencies":
-        """Return the same, which passes all caches on the way by."""
+        """Return the same dependencies, with requests that bypass all caches."""
         packages = None if self.packages is None else self.packages.bypassing_caches()
         return replace(self, documents=self.documents.uncached(), packages=packages)
 
 
 class ChangeListReader:
-    """Reads Change Lists.
+    """Reader of Change Lists.
 
     Args:
-        equipment: What they are read with.
+        equipment: The reader's dependencies.
     """
 
     def __init__(self, equipment: ReaderDependencies) -> None:
@@ -235,18 +233,18 @@ class ChangeListReader:
         """Read what is new in the Change List at ``uri``, or in the lists of its index.
 
         Args:
-            uri: The head: a Change List, a Change List Index, or an archive that stands for one.
+            uri: The head: a Change List, a Change List Index, or an archive in its place.
             since: T: everything up to here is known, microseconds.
-            state: What is known of the lists; ``None`` reads all since T anew, past all caches.
-            beside: See `ReaderDependencies`.
+            state: State of the mirror; ``None`` reads all since T again, past all caches.
+            beside: See ``positions`` of `ReaderDependencies`.
 
         Raises:
-            SourceUnavailableError: Lists do not fit together, even when read again.
-            SourceError: A document could not be had.
+            SourceUnavailableError: The lists are inconsistent, even when read again.
+            SourceError: A document could not be fetched.
             DocumentError: A document cannot be used.
         """
-        # Beside a Resource List nothing tells whether they are old copies: no time of a change that
-        # has the last word, and no list that was read before.
+        # With a Resource List nothing shows whether the lists are stale copies: no change time
+        # that counts, and no list read before.
         if state is not None:
             return self._read(uri, since, state)
         anew = replace(self._dependencies.bypassing_caches(), positions=beside)
@@ -270,12 +268,12 @@ class ChangeListReader:
     def _read_with_archive(
         self, uri: str, archive: str, since: int, state: MirrorStateStore | None
     ) -> ChangeHistory | None:
-        """Read the lists together with those of the past; ``None`` if that does not help."""
+        """Read the lists together with archived ones; ``None`` if that does not help."""
         try:
             past = in_time_order(self._documents, archived_lists(self._documents, archive))
             history = self._read_with_retries(uri, since, state, past)
         except (SourceError, DocumentError) as error:
-            _log.warning("the archive of Change Lists at %s is of no use: %s", archive, error)
+            _log.warning("cannot use the archive of Change Lists at %s: %s", archive, error)
             return None
         if history.reaches_back:
             return history
@@ -312,7 +310,7 @@ class ChangeListReader:
             else:
                 if reader is not self or not (history.reaches_back and history.interrupted.is_lost):
                     return history
-                history.sorter.close()  # it may be an old copy
+                history.sorter.close()  # it may be a stale copy
                 self._selection.refusals.restore(mark)
                 reader = ChangeListReader(self._dependencies.bypassing_caches())
 
@@ -333,7 +331,7 @@ class ChangeListReader:
             packages = self._dependencies.packages
             if document.header.capability is Capability.CHANGE_DUMP and packages:
                 self._read_dump(document, packages, history, state)
-                if not document.header.is_index:  # its dumps may change without it
+                if not document.header.is_index:  # its parts may change without it
                     history.documents.append(document_record(head))
                 return
             history.archive = document.header.link(Relation.ARCHIVES) or ""
@@ -341,28 +339,34 @@ class ChangeListReader:
                 check_capability(document, Capability.CHANGE_LIST)
             if document.header.is_index or is_archive(document.header):
                 self._read_index(document, history, state)
-                history.documents += (
-                    () if grows_unseen(document.header) else (index_record(head, history),)
-                )
+                if not grows_unseen(document.header):
+                    history.documents.append(index_record(head, history))
                 return
-            span = span_of(uri, document.header)
-            record_rewritten_lists(history, [span], state)
-            history.reaches_back = chain([span], history.old_list_clock_checkpoint).reaches_back
-            index = document.header.link(Relation.INDEX)
-            if index is not None and not history.reaches_back and not climbed:
-                self._read_head(index, history, state, climbed=True)
-            elif history.archived_lists and not history.reaches_back:
-                self._read_chain(
-                    _merge_spans(history.archived_lists, [span], self._selection),
-                    self._get_list,
-                    history,
-                    state,
-                )
-            else:
-                self._read_list(head, span, history, state)
-                history.reaches_back = history.reaches_back or history.last_changes.are_found(
-                    span.from_
-                )
+            self._read_single_list(head, document.header, history, state, climbed=climbed)
+
+    def _read_single_list(
+        self,
+        head: FetchedDocument,
+        header: Header,
+        history: ChangeHistory,
+        state: MirrorStateStore | None,
+        *,
+        climbed: bool,
+    ) -> None:
+        """Read a Change List that is no index, or its index where the list begins too late."""
+        span = span_of(head.uri, header)
+        record_rewritten_lists(history, [span], state)
+        history.reaches_back = chain([span], history.old_list_clock_checkpoint).reaches_back
+        index = header.link(Relation.INDEX)
+        if index is not None and not history.reaches_back and not climbed:
+            self._read_head(index, history, state, climbed=True)
+        elif history.archived_lists and not history.reaches_back:
+            spans = _merge_spans(history.archived_lists, [span], self._selection)
+            self._read_chain(spans, self._get_list, history, state)
+        else:
+            self._read_list(head, span, history, state)
+            if not history.reaches_back:
+                history.reaches_back = history.last_changes.are_found(span.from_)
 
     def _get(
         self, uri: str, history: ChangeHistory, state: MirrorStateStore | None, opened: ExitStack
@@ -378,7 +382,7 @@ class ChangeListReader:
     def _read_open_lists(
         self, head: str, history: ChangeHistory, state: MirrorStateStore | None
     ) -> None:
-        """The head did not change; if it is an index, its open lists may have."""
+        """Read the open lists of an unchanged head, if it is an index: they may have changed."""
         history.open_lists = [] if state is None else open_lists_of(head, state)
         history.is_unchanged = True
         for uri in history.open_lists:
@@ -405,22 +409,22 @@ class ChangeListReader:
         spans = _merge_spans(history.archived_lists, spans, self._selection)
         if len(spans) > 1 and (
             not is_archive(index.header) or self._with_own_interval(spans[0]).from_ is not None
-        ):  # the archives of drafts tell of no times, nor do their lists: each is read once then
+        ):  # archives of drafts give no times, nor do their lists: then each is read once
             spans = [self._with_own_interval(span) for span in spans]
         self._read_chain(spans, self._get_list, history, state)
-        if is_archive(index.header):  # what it lists is closed, but perhaps the last
+        if is_archive(index.header):  # its lists are closed, except perhaps the last
             del history.open_lists[:-1]
 
     def _with_own_interval(self, span: ChangeListSpan) -> ChangeListSpan:
-        """Return a list as it tells of itself, where its index does not tell when it begins.
+        """Return a list with its own interval, where its index does not give its start.
 
-        Without its times nobody knows its turn: an index may well have the newest list first.
+        Without times its order is unknown: an index may have the newest list first.
         """
         if span.from_ is not None:
             return span
         with self._get_list(span.uri) as fetched:
             own = span_of(span.uri, fetched.open().header)
-        # It is read again in its turn, and must be the same then.
+        # The list is read again in its turn, and must be the same then.
         return replace(own, announced=own.from_ is not None)
 
     def _read_dump(
@@ -430,13 +434,13 @@ class ChangeListReader:
         history: ChangeHistory,
         state: MirrorStateStore | None,
     ) -> None:
-        """Read the manifests of the packages, which tell of changes as Change Lists do (§13)."""
+        """Read the manifests of the packages, which report changes as Change Lists do (§13)."""
         history.dialect = dump.dialect
         history.is_of_dump = True
         offered = {package.uri: package for package in packages.of_change_list(history.head, dump)}
         spans = _package_spans(offered.values(), state)
         self._read_chain(spans, lambda uri: packages.manifest(offered[uri]), history, state)
-        # A package grows only by another one of its name, as the dump tells.
+        # A package grows only by being replaced, which the dump shows.
         history.open_lists = []
 
     def _get_list(self, uri: str) -> FetchedDocument:
@@ -456,7 +460,7 @@ class ChangeListReader:
     ) -> None:
         lists = chain(spans, history.old_list_clock_checkpoint)
         history.reaches_back = lists.reaches_back
-        told: dict[str, ChangeListSpan] = {}  # an index need not tell when its lists begin
+        told: dict[str, ChangeListSpan] = {}  # an index need not give starts
         end, first = None, True
         for announced in lists.lists:
             if _is_processed(announced, state, is_package=history.is_of_dump):
@@ -466,7 +470,7 @@ class ChangeListReader:
                 span = told[announced.uri] = self._effective_span(
                     announced, fetched.open(), history
                 )
-                if first:  # an index need not tell of intervals, but each list does
+                if first:  # an index need not give intervals, but each list does
                     history.reaches_back = (
                         history.reaches_back
                         and chain([span], history.old_list_clock_checkpoint).reaches_back
@@ -489,14 +493,14 @@ class ChangeListReader:
     def _effective_span(
         self, announced: ChangeListSpan, listed: Document, history: ChangeHistory
     ) -> ChangeListSpan:
-        """Return the interval of a list: as it tells of itself, else as its index tells.
+        """Return the interval of a list: its own, else the one that its index gives.
 
-        Some Sources write the interval into the index alone, and end the last list at the moment
-        when they are asked. So what only the index says of an end counts a day later: by then it
-        is the end, whatever the clock of the Source. Until then the list may grow.
+        Some Sources write the interval into the index only, and end the last list at the moment of
+        the request. So an end that only the index gives counts a day later: by then it is final,
+        whatever the clock of the Source. Until then the list may grow.
 
         Raises:
-            SourceUnavailableError: The list is not the one that its index tells of.
+            SourceUnavailableError: The list is not the one that its index announces.
         """
         own = span_of(announced.uri, listed.header)
         if not announced.announced or own.from_ is not None or own.until is not None:
@@ -505,7 +509,7 @@ class ChangeListReader:
         a_day_ago = to_microseconds(self._clock.now()) - DAY
         if announced.until is None or announced.until <= a_day_ago:
             return announced
-        history.is_outdated = True  # nobody may say that the index is the same
+        history.is_outdated = True  # the index must be read again next time
         return replace(announced, until=None)
 
     def _read_list(
@@ -516,14 +520,14 @@ class ChangeListReader:
         state: MirrorStateStore | None,
         ended: int | None = None,
     ) -> None:
-        """Spool what is new in one list.
+        """Collect what is new in one list.
 
         Args:
-            fetched: It.
-            span: The interval that it tells of itself.
-            history: Takes what is new.
-            state: What is known of lists.
-            ended: When it ended, if its index calls it open.
+            fetched: The list.
+            span: Its own interval.
+            history: Receives what is new.
+            state: State of the mirror.
+            ended: End of the list, if its index calls it open.
         """
         self._selection.add_source_addresses(fetched.uri, fetched.final_uri)
         if state is not None:
@@ -540,10 +544,9 @@ class ChangeListReader:
 def _is_processed(
     announced: ChangeListSpan, state: MirrorStateStore | None, *, is_package: bool
 ) -> bool:
-    """Whether a list was processed and is the same now.
+    """True if a list was processed and is still the same.
 
-    A package is, if its dump says the same of it. A list that had ended is not asked here: whether
-    it changed is asked elsewhere.
+    A package is if its dump describes it as before. Changes in a closed list are checked elsewhere.
     """
     if state is None or announced.from_ is None:
         return False
@@ -554,7 +557,7 @@ def _is_processed(
 
 
 def _list_clock_checkpoint(state: MirrorStateStore | None, through: int) -> int:
-    """Return what the clock of the lists says of T; T itself where nothing is noted of it."""
+    """Return T by the clock of the lists; T itself if it is not noted."""
     noted = None if state is None else SyncState(state).list_clock_checkpoint
     return through if noted is None else min(through, noted)
 
@@ -562,10 +565,10 @@ def _list_clock_checkpoint(state: MirrorStateStore | None, through: int) -> int:
 def _merge_spans(
     past: Iterable[ChangeListSpan], present: Iterable[ChangeListSpan], selection: ResourceSelection
 ) -> list[ChangeListSpan]:
-    """Return the lists of an archive and those of the present, each once, as it is now.
+    """Return archived and present lists, each once, as it is now.
 
-    One that is at two addresses, since its Source went behind TLS, is one all the same: read again
-    after those that followed it, it would undo them.
+    A list at two addresses, since its Source moved to TLS, counts once: read again after its
+    successors, it would undo them.
     """
     spans = {selection.mirror_uri(span.uri): span for span in past}
     spans.update((selection.mirror_uri(span.uri), span) for span in present)
@@ -575,9 +578,9 @@ def _merge_spans(
 def _package_spans(
     packages: Iterable[DumpPackage], state: MirrorStateStore | None
 ) -> list[ChangeListSpan]:
-    """Return what packages cover: as their dump says, or as it was when they were read before.
+    """Return the intervals of packages: as the dump gives them, or as they were read before.
 
-    One of which neither tells stands in its place, after the one before it.
+    A package without either keeps its position, after the one before it.
     """
     spans: list[ChangeListSpan] = []
     begun = 0

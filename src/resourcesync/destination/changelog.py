@@ -1,4 +1,4 @@
-"""What changed in a mirror, handed over to the next program: from a cursor on, at least once."""
+"""Change log of a mirror: its changes for other programs, from a cursor on, at least once."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,27 +10,27 @@ from resourcesync.ports.mirror import MirrorStateStore
 
 
 class Consumers(Protocol):
-    """How far each named program has read the changes of a mirror."""
+    """Store of the cursor of each named program that reads the changes of a mirror."""
 
     def cursor(self, name: str) -> int | None:
         """Return the number of the last change that ``name`` acknowledged, or ``None``."""
         ...
 
     def acknowledge(self, name: str, cursor: int) -> None:
-        """Remember durably that ``name`` has taken all changes up to ``cursor``."""
+        """Record durably that ``name`` has processed all changes up to ``cursor``."""
         ...
 
 
 @dataclass(slots=True, kw_only=True)
 class ChangeLogReader:
-    """Reads the changes of a mirror, again and again where it stopped.
+    """Reader of the changes of a mirror that continues from its cursor.
 
     Attributes:
-        state: The mirror's memory; open for reading is enough.
-        cursor: The number of the last change that was read; ``None`` before the first reading of
-            a program that starts from nothing.
-        touched: Whether to yield also what was fetched anew with the same bytes.
-        anew: How the reader begins anew, for messages.
+        state: The mirror's state; read-only is enough.
+        cursor: Number of the last change read; ``None`` before the first reading of a program that
+            starts without one.
+        include_touched: Yield also resources fetched again with the same bytes.
+        restart_hint: Command that starts over, for messages.
     """
 
     state: MirrorStateStore
@@ -39,12 +39,12 @@ class ChangeLogReader:
     restart_hint: str = "--restart"
 
     def read_new(self) -> Iterator[LoggedChange]:
-        """Yield what is new since the cursor; the cursor moves when all was taken.
+        """Yield the changes since the cursor, which moves when all were consumed.
 
-        A program that starts from nothing is told of each copy that is here as ``created``.
+        Without a cursor each present copy is yielded as ``created``.
 
         Raises:
-            DiscontinuityError: The log does not reach back to the cursor, or does so no longer.
+            DiscontinuityError: The log does not, or no longer, reach back to the cursor.
         """
         forgotten, newest = self.state.change_bounds()
         if self.cursor is None:
@@ -55,7 +55,7 @@ class ChangeLogReader:
             raise self._lost_error(forgotten, newest)
         read = self.cursor
         for row in self.state.changes(read):
-            if row.seq != read + 1:  # a pull forgot some while a slow program read
+            if row.seq != read + 1:  # a pull pruned the log during a slow read
                 raise self._lost_error(*self.state.change_bounds())
             read = row.seq
             if self.include_touched or row.kind != MirrorChangeKind.TOUCHED:
@@ -63,30 +63,30 @@ class ChangeLogReader:
         self.cursor = read
 
     def _lost_error(self, forgotten: int, newest: int) -> DiscontinuityError:
-        reason = f"the mirror's log of changes does not reach back to cursor {self.cursor}"
+        reason = f"the mirror's change log does not reach back to cursor {self.cursor}"
         if self.cursor is not None and self.cursor > newest:
-            reason = f"cursor {self.cursor} lies beyond the end of the mirror's log of changes"
+            reason = f"cursor {self.cursor} is beyond the end of the mirror's change log"
         here = f"changes {forgotten + 1} to {newest}" if newest > forgotten else "no change yet"
         return DiscontinuityError(
             reason,
             evidence=(("here", here),),
-            hint=f"empty what was built from the mirror, then begin anew: {self.restart_hint}",
+            hint=f"delete what was built from the mirror, then start over: {self.restart_hint}",
             code="changes-lost",
         )
 
     def _all_copies(self, newest: int) -> Iterator[LoggedChange]:
         created = MirrorChangeKind.CREATED.value
         for copy in self.state.copies():
-            if copy.length >= 0:  # else its file is changing now: the log will tell
+            if copy.length >= 0:  # else its file is being replaced: the log will have it
                 seen = (copy.installed, created, copy.uri, copy.path, copy.length, copy.digests)
                 yield LoggedChange(newest, *seen, "")
 
 
 def oldest_cursor(state: MirrorStateStore) -> int:
-    """Return the cursor before the oldest change that is remembered."""
+    """Return the cursor before the oldest logged change."""
     return state.change_bounds()[0]
 
 
 def cursor_at(state: MirrorStateStore, moment: int) -> int:
-    """Return the cursor before the changes of a moment and later, microseconds."""
+    """Return the cursor before the changes at or after a moment, microseconds."""
     return state.sequence_before(moment)

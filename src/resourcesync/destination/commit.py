@@ -1,4 +1,4 @@
-"""Put what was fetched in place, in groups: durable first, then remembered in one transaction."""
+"""Commit of fetched resources in groups: files durable first, then one state transaction."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -52,18 +52,18 @@ _RESOURCE_ERROR_CODES: Final = frozenset({"path-in-the-way", "local-change"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferPolicy:
-    """How strict a transfer is.
+    """Strictness and limits of a transfer.
 
     Attributes:
-        lenient: Keep bytes that are not what the list says, marked ``unverified``.
-        own_algorithm: The digest computed of every copy, besides those that the Source gives.
-        accepts_missing: Whether what the Source does not give is no failure.
-        deletes: Whether a copy goes when the Source itself says that it is gone.
+        lenient: Keep bytes that differ from the list, marked ``unverified``.
+        own_algorithm: Digest computed of every copy, besides those that the Source gives.
+        accepts_missing: Resources that the Source does not serve are no failure.
+        deletes: A copy goes when the Source itself reports the resource gone.
         fail_fast: Stop at the first failure.
-        generation: The reading of the Source that the plan comes from.
+        generation: Reading of the Source that the plan comes from.
         at: The Source's time of that reading, microseconds.
-        began: When the run began, microseconds: whatever it fetches is no older.
-        budget: What the run may take.
+        began: Start of the run, microseconds: whatever it fetches is no older.
+        budget: Limits of the run.
     """
 
     lenient: bool = False
@@ -77,7 +77,7 @@ class TransferPolicy:
     budget: Budget = field(default_factory=Budget)
 
     def status_of(self, code: str) -> str:
-        """Return what it is called that a resource could not be had, by the code of the reason."""
+        """Return the item status of a resource that could not be fetched, by its error code."""
         if self.accepts_missing and code in ABSENT_CODES:
             return "absent"
         return "skipped" if self.accepts_missing and code in SKIPPED_CODES else "error"
@@ -85,7 +85,7 @@ class TransferPolicy:
 
 @dataclass(slots=True, kw_only=True)
 class TransferTally:
-    """What a transfer has done so far; what was fetched and is equal is ``same``, too."""
+    """Counts of a transfer so far; a fetched resource with equal bytes is ``same``, too."""
 
     created: int = 0
     updated: int = 0
@@ -101,29 +101,29 @@ class TransferTally:
     unpatched: int = 0
     contradicting: int = 0
     open_dates: int = 0
-    """Copies whose ``lastmod`` does not tell yet whether the Source changed them again."""
+    """Copies whose ``lastmod`` does not show yet whether the Source changed them again."""
     fixity: dict[str, int] = field(default_factory=dict)
     failures: list[Failing] = field(default_factory=list)
 
     @property
     def done(self) -> int:
-        """How many fetches have ended, in whatever way."""
+        """Number of ended fetches, with any result."""
         had = self.created + self.updated + self.same
         return had + self.failed + self.absent + self.skipped + self.gone
 
 
 @dataclass(frozen=True, slots=True)
 class StagedResource:
-    """A resource whose bytes are good and wait for their group.
+    """Resource with verified bytes that waits for its group.
 
     Attributes:
-        fetch: What was wanted.
-        copy: What will be remembered; its signature comes when it is in place.
-        staged: The bytes; ``None`` when they are in place already.
-        counts: Whether it is news: not so when the Source said that our copy is still good.
-        local: Whether the bytes are those of another copy here, and were not fetched.
-        patched: Bytes of the patch that made it of the copy before; ``None`` when none did.
-        contradicts: How the bytes are not what the list says, where they are kept all the same.
+        fetch: The planned fetch.
+        copy: The copy to record; its signature is known once it is installed.
+        staged: The bytes; ``None`` if they are in place already.
+        counts: Count it as news: false if the Source answered that the copy is still good.
+        local: The bytes are those of another copy in the mirror, not fetched.
+        patched: Bytes of the patch that was applied to the previous copy; ``None`` without one.
+        contradicts: Difference between the bytes and the list, where they are kept all the same.
     """
 
     fetch: Fetch
@@ -136,14 +136,14 @@ class StagedResource:
 
 
 class CommitBatch:
-    """Takes finished fetches; installs and remembers them group by group.
+    """Batch of finished fetches, installed and recorded group by group.
 
     Args:
         copies: The mirror's files.
-        state: The mirror's memory.
+        state: The mirror's state.
         clock: Time.
-        policy: How strict.
-        report: Takes events.
+        policy: Strictness and limits.
+        report: Receives events.
     """
 
     def __init__(
@@ -180,14 +180,14 @@ class CommitBatch:
         headers: Mapping[str, str],
         fixity: Fixity,
     ) -> Copy:
-        """Return what is remembered of a resource whose bytes are good.
+        """Return the copy to record for a resource with verified bytes.
 
         Args:
-            listed: What the Source says of it.
+            listed: The Source's entry.
             length: Bytes.
-            digests: Their digests.
-            headers: Of the answer that brought them; none when its server said nothing of it.
-            fixity: How well they are proven.
+            digests: Digests of the bytes.
+            headers: Headers of the answer; empty if its server did not describe the resource.
+            fixity: How well the bytes are proven.
         """
         etag, last_modified = validators_of(headers)
         return Copy(
@@ -205,33 +205,33 @@ class CommitBatch:
         )
 
     def lastmod_to_record(self, listed: ListedEntry, headers: Mapping[str, str]) -> int | None:
-        """Return the ``lastmod`` to remember with what an answer brought, or said to be the same.
+        """Return the ``lastmod`` to record with an answer, or with one that said "not modified".
 
-        Its bytes are those of the moment when its server made it, as far as that says so; else of
-        the beginning of the run.
+        The bytes are of the moment when the server made the answer, if it gives one; else of the
+        start of the run.
         """
         served = served_at(headers)
         as_of = self._policy.began if served is None else to_microseconds(served)
         return recordable_lastmod(listed, as_of)
 
     def add(self, ready: StagedResource) -> None:
-        """Take a resource whose bytes are good."""
+        """Add a resource with verified bytes."""
         self.tally.open_dates += ready.copy.lastmod != ready.fetch.listed.lastmod
         self.tally.undecided += ready.fetch.listed.change == DISPUTED
         self._group.append(ready)
 
     def add_unchanged(self, fetch: Fetch) -> None:
-        """Take a resource of which all stays as it is."""
+        """Add a resource that stays unchanged."""
         self._finished.append(fetch.listed.uri)
         self.tally.undecided += fetch.listed.change == DISPUTED
         if fetch.before is not None:
             self.tally.open_dates += fetch.before.lastmod != fetch.listed.lastmod
 
     def add_failure(self, fetch: Fetch, code: str, reason: str, tries: int) -> bool:
-        """Take a resource that could not be had; the copy that is here stays.
+        """Add a resource that could not be fetched; its present copy stays.
 
         Returns:
-            Whether that is a failure: not so where what the Source does not give is accepted.
+            Whether that is a failure: not so where unavailable resources are accepted.
         """
         listed = fetch.listed
         if listed.change == DISPUTED and code in ABSENT_CODES:
@@ -259,7 +259,7 @@ class CommitBatch:
         return status == "error"
 
     def _record_as_gone(self, fetch: Fetch) -> None:
-        """Take what one list calls deleted, and the Source does not have, though another has it."""
+        """Record a resource as gone that one list calls deleted and the Source does not serve."""
         self.tally.gone += 1
         if fetch.before is None:
             self._finished.append(fetch.listed.uri)
@@ -275,7 +275,7 @@ class CommitBatch:
         self._failed.append(row)
 
     def _fetch_task(self, listed: ListedEntry, code: str, reason: str, tries: int) -> Pending:
-        """Return the task of a resource that is not here as listed; the report names the first."""
+        """Return the fetch task of a failed resource; the report names the first of them."""
         is_failure = self._policy.status_of(code) == "error"
         if is_failure and len(self.tally.failures) < _MAX_FAILURES:
             self.tally.failures.append(
@@ -292,14 +292,14 @@ class CommitBatch:
         )
 
     def add_failed_patch(self, fetch: Fetch, reason: str) -> None:
-        """Take a patch that was of no use; the whole resource is fetched instead."""
+        """Add a patch that failed; the whole resource is fetched instead."""
         self.tally.unpatched += 1
         listed = fetch.listed
         self._patched.append(PatchRow(listed.uri, self.now(), reason))
         self._report("patch", {"uri": listed.loc, "path": listed.path, "reason": reason})
 
     def flush_when_due(self) -> None:
-        """Finish the group when it is large or old enough."""
+        """Flush the group when it is large or old enough."""
         waiting = len(self._group) + len(self._failed) + len(self._finished)
         if waiting >= _GROUP or (
             waiting and self._clock.monotonic() - self._opened_at >= _GROUP_SECONDS
@@ -307,18 +307,18 @@ class CommitBatch:
             self.flush()
 
     def flush(self) -> None:
-        """Make the group durable, then remember it.
+        """Make the group durable, then record it.
 
         Raises:
-            DiskFullError: No room is left; what could be installed is remembered.
-            StorageError: The mirror cannot be written; the same holds.
+            DiskFullError: No space is left; what could be installed is recorded.
+            StorageError: The mirror cannot be written; what could be installed is recorded.
         """
-        self._opened_at = self._clock.monotonic()  # first: what it may raise must lose nothing
+        self._opened_at = self._clock.monotonic()  # first: an exception here must lose nothing
         group, self._group = self._group, []
         staged = [ready for ready in group if ready.staged is not None]
         befores: dict[str, Copy | None] = {}
         if staged:
-            # Killed in the middle, nobody could tell which of the files are old and which new.
+            # After a kill in the middle it is unknown which files are old and which new.
             befores = {ready.copy.uri: self._previous_copy(ready) for ready in staged}
             doubted = [befores[ready.copy.uri] or ready.copy for ready in staged]
             self._state.commit(StateTransaction(suspect=[as_unknown(copy) for copy in doubted]))
@@ -344,7 +344,7 @@ class CommitBatch:
             raise broken
 
     def _report_quarantined(self) -> None:
-        """Say which files were in the way, and where they are now; the first of very many."""
+        """Report files that were moved to quarantine; only the first of very many."""
         for path, place in self._copies.newly_quarantined():
             self._quarantine_count += 1
             if self._quarantine_count <= _MAX_QUARANTINE_WARNINGS:

@@ -1,21 +1,18 @@
-"""Where in the Source's history a mirror is: a chain of Change Lists, not a timestamp.
+"""Cursor of a mirror in the Source's history: a chain of Change Lists, not a timestamp.
 
-A timestamp alone loses changes: times repeat, are missing, come late, and lists are rewritten.
-So the cursor is: T (everything up to it is known), and for each list how many of its changes were
-processed, proven by a digest over them. What is new is what stands after that prefix. T may come
-from the clock of the resources; so what the clock of the lists says of it is known beside it.
+A timestamp alone loses changes: times repeat, are missing, come late, and lists are rewritten. So
+the cursor is T (the checkpoint: everything up to it is known) and, for each list, the number of its
+processed changes, proven by a digest over them. What stands behind that prefix is new. T may come
+from the clock of the resources, so T by the clock of the lists is stored beside it.
 
-A reading of Change Lists whose news were not written down to their end: was it taken back?
+A pull that is killed while it stores new changes leaves tasks behind, and has replaced others. They
+are valid only while the lists still report what it read: each list with new changes must still
+begin as before; it may have a new URI and more changes behind those.
 
-A pull that is killed while it writes news down leaves tasks behind, and made others go. They are
-right only as long as the lists still tell what it read. So each list with news must still begin as
-it was; it may have a new place, and more changes behind those.
-
-The changes that were read last: what a list that was written anew must still account for.
-
-A list that does not begin any more with what was processed may have been sorted, merged or cut at
-its old end by its Source; then nothing is lost. Or the Source was set back, and changes that were
-processed are listed nowhere any more; or the list is an old copy. The last changes tell which.
+A list that no longer begins with its processed prefix may have been sorted, merged, or cut at its
+old end by its Source; then nothing is lost. Or the Source was restored from an older state and no
+longer lists changes that were processed; or the list is a stale copy. The last changes read tell
+which.
 """
 
 import hashlib
@@ -35,23 +32,23 @@ from resourcesync.model.timestamps import from_microseconds, known_microseconds,
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.mirror import MirrorStateStore, ProcessedDocument
 
-OLD_COPY: Final = "run it again; if it repeats, look at its lists: resourcesync validate URL"
-"""What to do about copies of lists that do not fit together."""
+OLD_COPY: Final = "run again; if it repeats, check the Source's lists: resourcesync validate URL"
+"""Hint for copies of lists that are inconsistent."""
 DAY: Final = 24 * 3_600_000_000
 OVERLAP: Final = 1_000_000
-"""How far before T a list is read again when it is met anew: one second, in microseconds."""
+"""Interval before T that is read again in an unknown list: one second, in microseconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeListSpan:
-    """One Change List: where it is and which interval it covers, in microseconds.
+    """URI of a Change List and the interval that it covers, in microseconds.
 
     Attributes:
         uri: The list's URI.
-        from_: All changes since here; ``None`` when nobody says.
-        until: All changes up to here; ``None`` when it is open, or nobody says.
-        announced: Whether an index said so, so that the list itself must agree.
-        version: Of a package: what tells it from another one of its name.
+        from_: Start of the interval; ``None`` if unknown.
+        until: End of the interval; ``None`` if the list is open, or the end is unknown.
+        announced: An index gave the interval, so the list itself must agree.
+        version: Version of a package among those of its name.
     """
 
     uri: str
@@ -63,12 +60,12 @@ class ChangeListSpan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chain:
-    """The Change Lists to read, oldest first, and whether they reach back to T without a hole.
+    """Change Lists to read, oldest first, and whether they reach back to T without a gap.
 
     Attributes:
         lists: The lists.
-        begins: Whether the first of them begins at T or before.
-        is_whole: Whether there is no hole behind it.
+        starts_in_time: The first list begins at T or before.
+        is_contiguous: There is no gap between the lists.
     """
 
     lists: tuple[ChangeListSpan, ...]
@@ -77,21 +74,21 @@ class Chain:
 
     @property
     def reaches_back(self) -> bool:
-        """Whether they do."""
+        """True if the lists reach back to T without a gap."""
         return self.starts_in_time and self.is_contiguous
 
 
 def chain(spans: Sequence[ChangeListSpan], through: int) -> Chain:
-    """Choose the lists that may tell of changes after ``through`` (§12.2).
+    """Choose the lists that may have changes after ``through`` (§12.2).
 
-    Both ends of an interval belong to it, so a list that ends at ``through`` is read, or within the
-    second before: changes of that second are looked at again (`is_since`), and a Source that was
-    set back may have ended its list there. A list of which nobody says when it begins stands in
-    its place: after the one before it.
+    Both ends of an interval belong to it, so a list that ends at ``through``, or within the second
+    before, is read: changes of that second are checked again (`is_since`), and a Source that was
+    restored from an older state may have ended its list there. A list without a known start keeps
+    its position: after the one before it.
 
     Args:
-        spans: The lists that there are.
-        through: T, as the clock of the lists has it.
+        spans: The present lists.
+        through: T by the clock of the lists.
     """
     ordered, since = _in_order(spans), through - OVERLAP
     useful = [span for span in ordered if span.until is None or span.until >= since]
@@ -103,7 +100,7 @@ def chain(spans: Sequence[ChangeListSpan], through: int) -> Chain:
     for span in useful[1:]:
         end = kept[-1].until
         if end is not None and span.from_ is not None and span.from_ > max(end, through):
-            is_whole = False  # what stands behind the hole must not be applied
+            is_whole = False  # changes behind the gap must not be applied
             break
         kept.append(span)
     return Chain(lists=tuple(kept), starts_in_time=begins, is_contiguous=is_whole)
@@ -119,26 +116,26 @@ def _in_order(spans: Sequence[ChangeListSpan]) -> list[ChangeListSpan]:
 
 
 def span_of(uri: str, header: Header) -> ChangeListSpan:
-    """Return the interval that a Change List gives of itself."""
+    """Return the interval in a Change List's own header."""
     return ChangeListSpan(
         uri=uri, from_=known_microseconds(header.from_), until=known_microseconds(header.until)
     )
 
 
 def check_announced(announced: ChangeListSpan, header: Header) -> None:
-    """Check that a list is the one that its index tells of, not an old or a mixed copy.
+    """Check that a list is the one that its index announces, not a stale or mixed copy.
 
     A list that was closed after the index was read is no older than the index, so that is fine.
 
     Raises:
-        SourceUnavailableError: It is not; a later try may find them in agreement.
+        SourceUnavailableError: It is not; a later attempt may find them consistent.
     """
     own = span_of(announced.uri, header)
     from_agrees = announced.from_ is None or own.from_ == announced.from_
     until_agrees = announced.until is None or own.until == announced.until
     if announced.announced and not (from_agrees and until_agrees):
         raise SourceUnavailableError(
-            "a Change List is not the one that its index tells of (an old or mixed copy)",
+            "a Change List does not match its index (a stale or mixed copy)",
             uri=announced.uri,
             evidence=(
                 ("index", f"from {_iso(announced.from_)} until {_iso(announced.until)}"),
@@ -155,23 +152,23 @@ def _iso(moment: int | None) -> str:
 
 
 def has_own_time(change: Change) -> bool:
-    """Whether a change has a time, and one that cannot be that of its resource."""
+    """True if a change has a time that cannot be that of its resource."""
     return change.time is not None and change.time != change.resource.lastmod
 
 
 class LatestChangeTime:
-    """The latest time that the changes of a list tell, as far as it is believed.
+    """Latest plausible time among the changes of a list.
 
-    Times that may be those of resources count only where no change has one of its own: the clock
-    of the resources may be ahead of that of the lists, and what is listed next would seem known.
+    Times that may be those of resources count only where no change has its own: the clock of the
+    resources may be ahead of that of the lists, and what is listed next would seem known.
 
     Args:
-        since: Everything up to here is known, as the clock of the lists says.
+        since: T by the clock of the lists.
         now: The present moment.
 
     Attributes:
-        own: The latest time that a change has of its own; ``None`` when none has.
-        is_ahead: Whether a resource was modified after its change, as both clocks tell.
+        change_time: Latest time that a change has of its own; ``None`` if none has.
+        is_resource_clock_ahead: A resource was modified after its change, by both clocks.
     """
 
     def __init__(self, since: int, now: int) -> None:
@@ -182,7 +179,7 @@ class LatestChangeTime:
         self._resource_time = since
 
     def add(self, change: Change) -> None:
-        """Take the next change."""
+        """Add the next change."""
         if change.time is None:
             return
         time = to_microseconds(change.time)
@@ -197,12 +194,12 @@ class LatestChangeTime:
 
     @property
     def is_after_checkpoint(self) -> bool:
-        """Whether a change has a time of its own after T: no old copy tells of that."""
+        """True if a change has its own time after T: no stale copy has such a change."""
         return self.change_time is not None and self.change_time > self._since
 
     @property
     def moment(self) -> int:
-        """It, in microseconds; T itself where no change is later."""
+        """Latest time in microseconds; T itself if no change is later."""
         return self._resource_time if self.change_time is None else self.change_time
 
 
@@ -213,18 +210,18 @@ def find_superseded_list(
     *,
     margin: int = OVERLAP,
 ) -> str:
-    """Return a list that was processed and whose time others cover now; empty for none.
+    """Return a processed list whose interval other lists cover now; empty if there is none.
 
-    Lists that are dropped leave their time to nobody. Where another one begins before it and ends
-    after its beginning, or where its end is another one, the past was written anew: it may tell of
-    less than was processed. So it was where a list that was open ends before a change of it.
+    The interval of a dropped list stays uncovered. Where another list begins before it and ends
+    after its start, or its end moved, the past was rewritten: it may have less than was processed.
+    The same holds where a list that was open ends before one of its changes.
 
     Args:
-        spans: The lists that there are.
-        known: Lists that were processed.
-        newest: The time of the newest change that was processed; ``None`` when none had one.
-        margin: What is so near counts as the same moment: who writes whole seconds is believed. 0
-            finds also what is hidden there, and so proves nothing.
+        spans: The present lists.
+        known: Records of processed lists.
+        newest: Time of the newest processed change; ``None`` if none had one.
+        margin: Tolerance, since a Source may write whole seconds. 0 finds also what the tolerance
+            hides, and so proves nothing.
     """
     for seen in known:
         if not seen.from_:
@@ -248,15 +245,15 @@ def find_superseded_list(
 def find_missing_newest_list(
     spans: Sequence[ChangeListSpan], known: Iterable[ProcessedDocument]
 ) -> str:
-    """Return the newest list that was processed, where only older ones are left; empty for none.
+    """Return the newest processed list, where only older ones are left; empty if there is none.
 
-    Old lists are dropped, the newest one is not, unless others go on from its end, or from its
-    beginning while it was open: where all lists are closed, and end earlier, one is left out, or
-    the Source was set back.
+    Old lists are dropped; the newest is not, unless others continue from its end, or from its start
+    while it was open. Where all lists are closed and end earlier, one is missing, or the Source was
+    restored from an older state.
 
     Args:
-        spans: The lists that there are.
-        known: Lists that were processed.
+        spans: The present lists.
+        known: Records of processed lists.
     """
     ends = [span.until for span in spans if span.until is not None]
     newest = max(known, key=lambda document: document.until or document.from_, default=None)
@@ -268,15 +265,15 @@ def find_missing_newest_list(
 def find_list_within_processed(
     spans: Sequence[ChangeListSpan], known: Iterable[ProcessedDocument], newest: int | None
 ) -> str:
-    """Return a list that begins among the changes that were read of an open one; empty for none.
+    """Return a list that begins among the processed changes of an open one; empty if there is none.
 
-    A Source that closes its list lets the next one begin after all changes of it. One that was set
-    back does not know of them. One whose list tells of the last day has them still.
+    A Source that closes its list begins the next one after all its changes. One that was restored
+    from an older state does not know them. One whose list covers the last day still has them.
 
     Args:
-        spans: The lists that there are.
-        known: Lists that were processed.
-        newest: The time of the newest change that was processed; ``None`` when none had one.
+        spans: The present lists.
+        known: Records of processed lists.
+        newest: Time of the newest processed change; ``None`` if none had one.
     """
     documents = list(known)
     begins = [document.from_ for document in documents if document.from_ and document.until is None]
@@ -297,14 +294,14 @@ def _is_inside(moment: int, span: ChangeListSpan, margin: int) -> bool:
 
 
 class ListPrefix:
-    """Counts and digests the changes of a list, in order."""
+    """Number and digest of the first changes of a list, in order."""
 
     def __init__(self) -> None:
         self._hash = hashlib.sha256()
         self.entries = 0
 
     def add(self, change: Change) -> None:
-        """Take the next change."""
+        """Add the next change."""
         resource = change.resource
         time = change.time
         self._hash.update(
@@ -321,15 +318,15 @@ class ListPrefix:
 
 
 def without_borrowed_time(change: Change, span: ChangeListSpan) -> Change:
-    """Return a deletion without its time, where that may be the one of the resource it was of.
+    """Return a deletion without its time, where that may be its resource's ``lastmod``.
 
-    Who compares two Resource Lists knows when a resource was last modified, not when it went, and
-    writes that down: ``resync`` does. In a list that tells of an interval a wrong time shows; in
-    one that tells of none, the deletion stands where it stands, as one without a time does.
+    A program that compares two Resource Lists knows when a resource was last modified, not when it
+    was deleted, and writes the former: ``resync`` does. In a list with an interval a wrong time
+    shows; in one without, the position of the deletion counts, as for one without a time.
 
     Args:
         change: A change.
-        span: The interval of its list.
+        span: Interval of its list.
     """
     is_borrowed = change.kind is ChangeKind.DELETED and change.time == change.resource.lastmod
     return replace(change, time=None) if is_borrowed and span.from_ is None else change
@@ -338,14 +335,14 @@ def without_borrowed_time(change: Change, span: ChangeListSpan) -> Change:
 def is_new(
     change: Change, position: int, *, seen: ProcessedDocument | None, intact: bool, begin: int
 ) -> bool:
-    """Whether a change has to be processed.
+    """True if a change has to be processed.
 
     Args:
         change: The change.
-        position: Its place in the list, from 0.
-        seen: What is known of this list.
-        intact: Whether the prefix that is known stands there unaltered.
-        begin: What happened before is known, microseconds.
+        position: Its position in the list, from 0.
+        seen: Record of this list.
+        intact: The list still begins with its processed prefix.
+        begin: Changes before this moment are known, microseconds.
     """
     if seen is not None and intact:
         return position >= seen.entries
@@ -353,16 +350,16 @@ def is_new(
 
 
 def is_since(change: Change, begin: int) -> bool:
-    """Return whether a change tells that it happened at ``begin`` or later."""
+    """True if a change has a time at ``begin`` or later."""
     return change.time is not None and to_microseconds(change.time) >= begin
 
 
 def is_undated(change: Change, begin: int) -> bool:
-    """Whether nothing tells that a change happened before ``begin``.
+    """True if nothing shows that a change happened before ``begin``.
 
-    It has no time, or one that may be its resource's: a file that came from elsewhere was last
-    modified long before it came here, and a Source may have two clocks. So an old ``lastmod`` says
-    of no change that it is known already.
+    It has no time, or one that may be its resource's: a file from elsewhere was last modified long
+    before it arrived, and a Source may have two clocks. So an old ``lastmod`` does not show that a
+    change is known already.
     """
     if change.time is None:
         return True
@@ -370,17 +367,17 @@ def is_undated(change: Change, begin: int) -> bool:
 
 
 def count_old_entries(changes: Iterable[Change], begin: int) -> int:
-    """Return how many changes at the start of a list are known, as their order tells.
+    """Return how many changes at the start of a list are known by their order.
 
-    Changes are listed in the order of their times (§12.1). So what stands before one that happened
-    before ``begin`` did so as well, though it has no time itself.
+    Changes are listed in the order of their times (§12.1). So a change without a time before one
+    that happened before ``begin`` happened before it as well.
 
     Args:
         changes: All changes of the list, in its order.
-        begin: What happened before is known, microseconds.
+        begin: Changes before this moment are known, microseconds.
 
     Returns:
-        How many; 0 where their times are in no order, which then tells nothing.
+        The number; 0 if the times are out of order, which then proves nothing.
     """
     old, last = 0, None
     for position, change in enumerate(changes):
@@ -395,12 +392,12 @@ def count_old_entries(changes: Iterable[Change], begin: int) -> int:
 
 
 def advance_checkpoint(through: int, *, until: int | None, last: int | None, now: int) -> int:
-    """Return the new T after a list was read to its end; times that are not believed do not count.
+    """Return the new T after a list was read to its end; implausible times do not count.
 
     Args:
         through: T before.
         until: The list's own ``until``, if it is closed.
-        last: The latest believed time of its changes.
+        last: Latest plausible time of its changes.
         now: The present moment.
     """
     if until is not None and is_plausible(until, through=through, now=now):
@@ -409,7 +406,7 @@ def advance_checkpoint(through: int, *, until: int | None, last: int | None, now
 
 
 def is_later(at: int, read_at: int) -> bool:
-    """Return whether a Resource List of ``at`` may be later than the one that was read.
+    """True if a Resource List of ``at`` may be later than the one that was read.
 
     A time in whole seconds stands for all of its second.
     """
@@ -417,31 +414,31 @@ def is_later(at: int, read_at: int) -> bool:
 
 
 def is_plausible(moment: int, *, through: int, now: int) -> bool:
-    """Whether a time may move T: it is not more than a day ahead of both ``now`` and T.
+    """True if a time may move T: it is at most a day ahead of ``now`` or T.
 
-    One entry from the far future would otherwise hide all later changes. Such a time is not cut
+    One entry from the far future would otherwise hide all later changes. Such a time is not reduced
     to a day either: changes of that day would be hidden.
     """
     return moment <= max(now, through) + DAY
 
 
 INTERRUPTED_CHANGES: Final = "cut-off-changes"
-"""The note of the lists whose news are being written down; empty when all of them are."""
+"""Name of the note of lists whose new changes are being stored; empty once all are."""
 REPAIR_CHANGES: Final = "changes-beyond"
-"""The note of lists with news of which some were acted on, by a repair, before T moves."""
+"""Name of the note of lists with changes that a repair acted on before T moved."""
 _MAX_PREFIXES: Final = 10_000
 PrefixRecord = tuple[int, int, str]
-"""When a list begins, or 0, how many changes it had, and their digest."""
+"""Start of a list, or 0, the number of its changes, and their digest."""
 _UNPROVEN: Final[tuple[PrefixRecord, ...]] = ((-1, 0, ""),)
-"""What no list begins with."""
+"""A prefix that no list has."""
 _PREFIXES_DECODER: Final = msgspec.json.Decoder(tuple[PrefixRecord, ...])
 
 
 class InterruptedReading:
-    """The lists of a reading that was cut off, until other lists prove to begin as they were.
+    """Lists of an interrupted reading, until other lists prove to begin with the same prefixes.
 
     Args:
-        read: What they were.
+        read: Prefixes of the lists.
     """
 
     def __init__(self, read: Iterable[PrefixRecord]) -> None:
@@ -453,7 +450,7 @@ class InterruptedReading:
 
     @classmethod
     def from_notes(cls, *notes: str | None) -> "InterruptedReading":
-        """Return what notes tell; nothing proves one that cannot be read."""
+        """Return the reading from notes; one that cannot be decoded is never proven."""
         try:
             return cls(read for note in notes for read in _PREFIXES_DECODER.decode(note or "[]"))
         except msgspec.MsgspecError:
@@ -461,7 +458,7 @@ class InterruptedReading:
 
     @classmethod
     def from_state(cls, state: MirrorStateStore | None) -> "InterruptedReading":
-        """Return what a mirror's memory tells of lists whose news were acted on before T moved."""
+        """Return the reading of lists whose changes were acted on before T moved."""
         return (
             cls(())
             if state is None
@@ -472,12 +469,12 @@ class InterruptedReading:
         """Begin with the first change of a list.
 
         Args:
-            from_: When it begins, microseconds; ``None`` where it does not tell.
+            from_: Start of the list, microseconds; ``None`` if unknown.
         """
         self._matched, self._list_begin, self._prefix = set(), from_ or 0, ListPrefix()
 
     def add(self, change: Change) -> None:
-        """Take the next change of the list, new or not."""
+        """Add the next change of the list, new or not."""
         if not self.missing:
             return
         prefix = self._prefix
@@ -486,39 +483,39 @@ class InterruptedReading:
             self._matched.add((self._list_begin, prefix.entries, prefix.hexdigest()))
 
     def end_list(self, *, is_news: bool) -> None:
-        """Take note of the list: what was news in it then must be so now.
+        """End the list: what was new in it then must be new now.
 
         Args:
-            is_news: Whether it told of something new.
+            is_news: The list had something new.
         """
         if is_news:
             self.missing -= self._matched
 
     @property
     def is_lost(self) -> bool:
-        """Whether what was read is not all listed any more, as far as lists were read."""
+        """True if some of what was read is no longer listed, as far as lists were read."""
         return bool(self.missing)
 
 
 def encode_prefixes(read: Iterable[PrefixRecord]) -> str:
-    """Return what was read as a note; more than is worth to be noted is never proven."""
+    """Return the note of the prefixes; too many to note are recorded as never proven."""
     kept = sorted(set(read))
     return msgspec.json.encode(kept if len(kept) <= _MAX_PREFIXES else list(_UNPROVEN)).decode()
 
 
 MAX_RECENT: Final = 16
-"""How many resources are remembered whose changes were read last."""
+"""Number of resources whose last changes are stored."""
 _MAX_BUFFERED: Final = 16 * MAX_RECENT
 _LAST_CHANGES_DECODER: Final = msgspec.json.Decoder(tuple[int | None, list[tuple[str, int | None]]])
 
 
 class LastChanges:
-    """The resources that changed last, each with the time of its change, the newest at the end.
+    """Resources that changed last, each with the time of its change, the newest at the end.
 
     Args:
-        known: Those of the reading before, by URI.
-        newest: The latest time that a change had of its own; one that may be that of a resource
-            says nothing of when it was listed.
+        known: Changes of the previous reading, by URI.
+        newest: Latest time that a change had of its own; a time that may be a resource's does not
+            show when it was listed.
     """
 
     def __init__(self, known: Mapping[str, int | None], newest: int | None = None) -> None:
@@ -530,7 +527,7 @@ class LastChanges:
 
     @classmethod
     def from_note(cls, note: str | None) -> "LastChanges":
-        """Return what a note tells; nothing for one that cannot be read."""
+        """Return the changes in a note; none if it cannot be decoded."""
         try:
             newest, known = _LAST_CHANGES_DECODER.decode(note or "[null,[]]")
             return cls(dict(known), newest)
@@ -538,13 +535,13 @@ class LastChanges:
             return cls({})
 
     def encode(self) -> str:
-        """Return the last ones as a note."""
+        """Return the note of the last changes."""
         skipped = max(0, len(self._recent) - MAX_RECENT)
         kept = list(islice(self._recent.items(), skipped, None))
         return msgspec.json.encode((self.newest, kept)).decode()
 
     def add(self, change: Change) -> None:
-        """Take the next change of the lists, new or not."""
+        """Add the next change of the lists, new or not."""
         uri = change.resource.uri
         time = None if change.time is None else to_microseconds(change.time)
         if uri in self._known:
@@ -564,24 +561,24 @@ class LastChanges:
         self._listed_times[uri] = met if time is None else max(time, met or 0)
 
     def are_found(self, begin: int | None) -> bool:
-        """Return whether one of the known changes is listed: then all that came later is, too.
+        """Return whether a known change is listed: then all later changes are listed, too.
 
-        It must be the very change. Another change of the same resource proves nothing, however
-        near its time is.
+        It must be the same change. Another change of the same resource proves nothing, however near
+        its time is.
 
         Args:
-            begin: When the first of the lists begins, as it says; what is older proves nothing.
+            begin: Start of the first list, as it gives it; older changes prove nothing.
         """
         return any(begin is None or time >= begin for time in self._found_times.values())
 
     @property
     def are_withdrawn(self) -> bool:
-        """Whether the newest of the known changes is in none of the lists, nor a later one for it.
+        """True if no list has the newest known change, nor a later one of its resource.
 
-        The newest is the one that was listed last, and so is the one with the latest time: some
-        Sources list late what happened before. Where the resource changed again since, and only
-        that is listed, the one before it tells, and so on. What has no time proves nothing; but
-        its resource must be listed.
+        The newest is the change listed last, and also the one with the latest time: some Sources
+        list earlier changes late. Where the resource changed again and only that is listed, the one
+        before it decides, and so on. A change without a time proves nothing, but its resource must
+        be listed.
         """
         listed = list(reversed(self._known.items()))
         timed = sorted(listed, key=lambda item: item[1] or 0, reverse=True)

@@ -1,7 +1,4 @@
-"""What earlier readings of a Source left to be done, and whether it still counts.
-
-What a pull decided, shown before anything of it is done: for plans that somebody looks at.
-"""
+"""Decisions of a pull: pending tasks of earlier readings merged in, and recorded for review."""
 
 import marshal
 from collections.abc import Callable, Iterable, Iterator
@@ -39,10 +36,10 @@ _CHUNK: Final = 1_000
 
 
 def apply_policy_to_pending(pull: SyncSession) -> None:
-    """Let what is known to be gone wait to be deleted, or stay, as the policy of this run says.
+    """Set known deletions to pending or retained, by the deletion policy of this run.
 
-    That it is gone stays known: the next run may have another policy. What the filters do not want
-    is deleted by a run that prunes, and by no later one: the Source has it.
+    The resource stays known as gone: the next run may have another policy. Copies out of scope are
+    deleted only by a run that prunes: the Source still has the resource.
     """
     state, rows = pull.state, gone_rows(pull.state)
     while group := list(islice(rows, _CHUNK)):
@@ -61,15 +58,15 @@ def apply_policy_to_pending(pull: SyncSession) -> None:
 
 
 def pending_deletion_of(pull: SyncSession, copy: Copy) -> Pending | None:
-    """Return the task of a copy that the Source called deleted before, and that is still here.
+    """Return the pending deletion of a copy that the Source called deleted before.
 
-    It says so only of a reading that came to its end, and only if nothing was taken back since:
-    else this deletion may be what was. What an earlier list only did not list is not kept so: the
-    list that is read now has the say, and where it proves no absence, nothing does.
+    It counts only if that reading was completed and no changes were withdrawn since: this deletion
+    may be one of them. Mere absence from an earlier list does not count: the list read now decides,
+    and where it proves no absence, nothing does.
 
     Args:
-        pull: What the pull works with.
-        copy: A copy that no list tells of now.
+        pull: The session.
+        copy: A copy that no list has now.
     """
     known = pull.state.pending_of(copy.uri)
     if (
@@ -84,11 +81,11 @@ def pending_deletion_of(pull: SyncSession, copy: Copy) -> Pending | None:
 
 
 def postponed_fetch(pull: SyncSession, listed: ListedEntry) -> Pending | None:
-    """Return the row of a resource that failed often and rests; ``None`` when it is due.
+    """Return the task of a resource that failed often and is postponed; ``None`` if it is due.
 
     Args:
-        pull: What the pull works with.
-        listed: What the Source lists of it now.
+        pull: The session.
+        listed: The Source's present entry.
     """
     known = pull.state.pending_of(listed.uri)
     if known is None or known.task != PendingTask.FETCH or known.due <= pull.now:
@@ -103,12 +100,12 @@ _by_uri = attrgetter("uri")
 
 
 def show_decisions(pull: SyncSession, mode: Mode, decide: Callable[[], Iterator[Decision]]) -> None:
-    """Show what was decided to whoever reviews this pull, if anybody does.
+    """Pass the decisions to the review of this pull, if there is one.
 
     Args:
-        pull: What the pull works with.
-        mode: How it is going to be done.
-        decide: Yields the decisions in URI order, as often as it is called.
+        pull: The session.
+        mode: Mode of the pull.
+        decide: Yields the decisions in URI order, at each call.
     """
     review = pull.options.review
     if review is not None:
@@ -116,15 +113,15 @@ def show_decisions(pull: SyncSession, mode: Mode, decide: Callable[[], Iterator[
 
 
 class RecordedDecisions:
-    """Decisions that were made, in a temporary file, so that they need not be made again.
+    """Decisions in a temporary file, so that they need not be made again.
 
-    Of a mirror of millions most is in step: that is told by its number.
+    Copies that are up to date, most of a large mirror, are only counted.
 
     Args:
-        pull: What the pull works with.
+        pull: The session.
 
     Attributes:
-        same: How many copies are in step.
+        same: Number of copies that are up to date.
     """
 
     def __init__(self, pull: SyncSession) -> None:
@@ -144,7 +141,7 @@ class RecordedDecisions:
         self._decisions.close()
 
     def record(self, decisions: Iterable[Decision]) -> Iterator[Decision]:
-        """Yield the decisions, and note them as they pass."""
+        """Yield the decisions, and record them as they pass."""
         for decision in decisions:
             if type(decision) is UpToDate:
                 self.same += 1
@@ -153,7 +150,7 @@ class RecordedDecisions:
             yield decision
 
     def show(self, mode: Mode) -> None:
-        """Show what was noted to whoever reviews this pull."""
+        """Pass the recorded decisions to the review of this pull."""
         review = self._pull.options.review
         if review is not None:
             review(mode, self._recorded, self.same)
@@ -169,12 +166,12 @@ _COPY_DECISIONS: Final = (Delete, Retain)
 
 
 def uri_of(decision: Decision) -> str:
-    """Return the normalised URI of what a decision is about."""
+    """Return the normalised URI of a decision's resource."""
     return decision.listed.uri if isinstance(decision, Fetch) else decision.copy.uri
 
 
 def _encode_decision(decision: Decision) -> bytes:
-    """Return a decision as bytes; named tuples are plain ones there."""
+    """Return a decision as bytes; named tuples are encoded as plain ones."""
     if isinstance(decision, Fetch):
         listed, before, *how = decision
         held = None if before is None else tuple(before)
@@ -194,16 +191,14 @@ def _decode_decision(data: bytes) -> Decision:
 
 
 def decide_changes(pull: SyncSession, rows: Iterable[ListedEntry]) -> Iterator[Decision]:
-    """Yield what is to be done for new changes, and what earlier runs left to be done.
+    """Yield decisions for new changes, and for pending tasks of earlier runs.
 
     Args:
-        pull: What the pull works with.
-        rows: The last change of each URI that is new, in URI order.
+        pull: The session.
+        rows: The last new change of each URI, in URI order.
     """
     waiting = merge(pull.state.pending(PendingTask.FETCH), gone_rows(pull.state), key=_by_uri)
-    told: Iterator[ListedEntry | Pending] = merge(
-        rows, waiting, key=_by_uri
-    )  # what is new comes first
+    told: Iterator[ListedEntry | Pending] = merge(rows, waiting, key=_by_uri)  # new rows come first
     for uri, group in groupby(told, key=_by_uri):
         first, copy = next(group), pull.state.copy(uri)
         if isinstance(first, ListedEntry):
@@ -243,7 +238,7 @@ def _fetch_of(row: ListedEntry, copy: Copy | None) -> Fetch:
 
 
 def _with_pending_deletions(pull: SyncSession, decisions: Iterator[Decision]) -> Iterator[Decision]:
-    """Yield decisions; a copy that is not listed and waits to be deleted is to be deleted."""
+    """Yield decisions; an unlisted copy with a pending deletion is to be deleted."""
     for decision in decisions:
         if isinstance(decision, Retain) and not decision.listed:
             known = pull.state.pending_of(decision.copy.uri)

@@ -1,10 +1,9 @@
-"""Take away what the Source took away: into the trash, never many at once without a second word.
+"""Deletion of copies that the Source no longer lists: into the trash, within a limit.
 
-Proof that what is held is gone: the Source itself is asked, one resource after the other.
-
-A list may be wrong, and the next one wrong in the same way. What answers 404 or 410 at its own
-address, a day after its deletion was held, is gone. A server that answers so to everything proves
-nothing: first, something that is listed must be there.
+More deletions than the limit are held until the operator confirms them, or until the Source proves
+them. A list may be wrong, and the next one wrong in the same way. What answers 404 or 410 at its
+own address, a day after its deletion was held, is gone. A server that answers so to everything
+proves nothing: first, a listed resource must be found there.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -43,21 +42,21 @@ from resourcesync.ports.mirror import (
 _GROUP: Final = 256
 _DAY: Final = 24 * 3_600_000_000
 _TRASHING: Final = "trashing"
-"""The note that says whether files are being moved to the trash just now."""
+"""Name of the note that files are being moved to the trash."""
 _HELD_OF: Final = "held-of"
-"""The note that says how many copies were here when deletions were held; 0 when none is."""
+"""Name of the note of the number of copies when deletions were held; 0 if none is."""
 _HELD_GONE: Final = "held-gone"
-"""The note that says how many of them were deleted since, because the Source said so."""
+"""Name of the note of the number of held deletions done since, proven by the Source."""
 
 
 @dataclass(slots=True, kw_only=True)
 class DeletionResult:
-    """What was deleted, and what was not.
+    """Result of the deletions of a run.
 
     Attributes:
-        deleted: Copies that went to the trash.
-        held: Deletions that are more than one run may do, and so were not done.
-        held_of: How many copies were here when they were held first.
+        deleted: Copies moved to the trash.
+        held: Deletions above the limit of a run, not done.
+        held_of: Number of copies when they were first held.
         failures: Copies that could not be deleted.
     """
 
@@ -70,22 +69,22 @@ class DeletionResult:
 def plan_deletions(
     state: MirrorStateStore, limit: DeletionLimit, here: int, deletions: int, untold: int
 ) -> DeletionResult:
-    """Say which of so many deletions are held: all, or none.
+    """Return how many deletions are held: all, or none.
 
-    A hold is of what was here when it began: it does not end because the mirror grows, nor because
-    some of it was proven to be gone. While the
-    Source lists something that cannot be used, nothing counts as told: what goes under one address
-    may come under another, which is not understood.
+    A hold refers to the copies at its start: it does not end because the mirror grows, nor because
+    some deletions were proven. While the Source lists unusable entries, every deletion counts as
+    unannounced: a resource that goes under one address may come under another, which cannot be
+    parsed.
 
     Args:
-        state: What the mirror knows.
-        limit: How many deletions one run may do.
-        here: How many copies were here before the run.
-        deletions: How many wait.
-        untold: How many of them no Change List told.
+        state: State of the mirror.
+        limit: Limit of deletions in one run.
+        here: Number of copies before the run.
+        deletions: Number of pending deletions.
+        untold: Number of those that no Change List announced.
     """
     held_of = int(state.note(_HELD_OF) or 0) or here
-    # A number that a person gives is of what still waits, as a pull shows it.
+    # A number given by the operator counts the pending deletions, as a pull shows them.
     gone = int(state.note(_HELD_GONE) or 0) if limit.count is None else 0
     is_understood = int(state.note("refused") or 0) == 0
     untold = untold if is_understood else deletions
@@ -102,17 +101,17 @@ def delete_pending(
     generation: int | None = None,
     proven: Sequence[Pending] = (),
 ) -> DeletionResult:
-    """Delete the copies whose deletion is pending if the limit allows them all, else hold them.
+    """Execute the pending deletions if the limit allows them all, else hold them.
 
     Args:
-        equipment: What to work with.
-        limit: How many deletions one run may do.
-        here: How many copies were here before the run.
-        generation: That of the reading which tells what is to go; ``None`` for all that waits.
-        proven: Of those that wait, which are proven to be gone: they go in any case.
+        equipment: Dependencies.
+        limit: Limit of deletions in one run.
+        here: Number of copies before the run.
+        generation: Reading whose deletions are meant; ``None`` for all pending ones.
+        proven: Pending deletions that are proven: they are done in any case.
 
     Raises:
-        MirrorChangedError: The folder is not the one we knew; nothing was deleted.
+        MirrorChangedError: The folder is not the known one; nothing was deleted.
         StorageError: The mirror cannot be written.
     """
     state = equipment.state
@@ -122,12 +121,12 @@ def delete_pending(
         return (row for row in rows if generation in (None, row.generation))
 
     swept = DeletionResult()
-    if proven:  # first: who is killed here must not take the rest for less than it is
+    if proven:  # first: after a kill here the rest must not count as fewer
         gone = int(state.note(_HELD_GONE) or 0) + len(proven)
         state.commit(StateTransaction(notes={_HELD_GONE: str(gone)}))
         _delete_all(equipment, iter(proven), swept)
     deletions = untold = 0
-    for deletions, row in enumerate(meant(), 1):  # noqa: B007 - how many there are
+    for deletions, row in enumerate(meant(), 1):  # noqa: B007 - the count
         untold += row.reason == ABSENT
     foreseen = plan_deletions(state, limit, here, deletions, untold)
     swept.held, swept.held_of = foreseen.held, foreseen.held_of
@@ -141,7 +140,7 @@ def delete_pending(
 
 
 def _is_hold_released(state: MirrorStateStore) -> bool:
-    """Whether nothing waits any more; what a policy keeps in this run does."""
+    """True if no deletion is pending any more; those that a policy retains are."""
     has_notes = state.note(_HELD_OF) or state.note(_HELD_GONE)
     return bool(has_notes) and not any(True for _ in gone_rows(state))
 
@@ -162,7 +161,7 @@ def _delete_group(
     there = [(row, copy) for row, copy in known if copy is not None]
     removals = [_removal(equipment, copy) for _, copy in there]
     if there:
-        # Killed in the middle, nobody could tell which of the files are still in place.
+        # After a kill in the middle it is unknown which files are still in place.
         doubted = [as_unknown(copy) for _, copy in there]
         state.commit(StateTransaction(suspect=doubted, notes={_TRASHING: "1"}))
     results = equipment.copies.remove(removals, "deleted")
@@ -196,7 +195,7 @@ def _delete_group(
 
 
 def _report_failure(equipment: Dependencies, row: Pending, error: StorageError) -> Failing:
-    """Report a copy that could not be deleted; its file is as it was."""
+    """Report a copy that could not be deleted; its file is unchanged."""
     reason = EDITED_REASON if error.code == LOCAL_CHANGE else error.message
     equipment.report(
         "item",
@@ -226,9 +225,9 @@ def _deletion_event(row: Pending, copy: Copy) -> dict[str, object]:
 
 
 def _removal(equipment: Dependencies, copy: Copy) -> CopyRemoval:
-    """Name the file to take away: the one we know, or any if we were killed while it changed.
+    """Return the removal of the known file, or of any file after a kill during its replacement.
 
-    Of a copy that an audit found altered, what is there is somebody's: it is set aside.
+    A file that an audit found altered goes to quarantine.
     """
     known = copy.signature
     if is_unknown(copy):
@@ -237,18 +236,18 @@ def _removal(equipment: Dependencies, copy: Copy) -> CopyRemoval:
 
 
 def register_lost_trash(state: MirrorStateStore, copies: Copies, clock: Clock) -> None:
-    """Take note of what a run moved to the trash that was killed before it could write so.
+    """Record files that a killed run moved to the trash before it could record them.
 
-    Nobody would ever purge it. What it was the copy of is told by its name only.
+    Otherwise they would never be purged. Only the file name shows what they were.
 
     Raises:
-        StorageError: The trash cannot be looked into.
+        StorageError: The trash cannot be listed.
     """
     if state.note(_TRASHING) != "1":
         return
     now = to_microseconds(clock.now())
     lost = (place for place in copies.trashed() if state.trash_at(place) is None)
-    reason = "moved there by a run that was killed"
+    reason = "moved by a run that was killed"
     while group := list(islice(lost, _GROUP)):
         rows = [TrashRow(place=name, uri="", path="", removed=now, reason=reason) for name in group]
         state.commit(StateTransaction(trashed=rows))
@@ -256,7 +255,7 @@ def register_lost_trash(state: MirrorStateStore, copies: Copies, clock: Clock) -
 
 
 def purge_old_trash(equipment: Dependencies, days: float) -> int:
-    """Remove for good what has waited in the trash for longer than ``days``; return how many."""
+    """Purge files older than ``days`` in the trash; return their number."""
     now = to_microseconds(equipment.clock.now())
     old: Iterator[TrashRow] = equipment.state.trash(removed_before=now - int(days * _DAY) + 1)
     count = 0
@@ -269,27 +268,27 @@ def purge_old_trash(equipment: Dependencies, days: float) -> int:
 
 
 _MAX_PROBES: Final = 300
-"""Resources that one run asks for."""
+"""Resources that one run probes."""
 _MAX_ALIVE: Final = 10
-"""Resources that are still there after which a run asks no more: the list was wrong."""
+"""Resources found alive after which a run stops probing: the list was wrong."""
 _MAX_CONTROL_PROBES: Final = 3
 _LAST_PROBED: Final = "asked-whether-gone"
-"""The note of the URI that was asked for last: the next run goes on after it."""
+"""Name of the note of the URI probed last: the next run continues after it."""
 
 
 def find_proven_gone(
     equipment: Dependencies, now: int, address: Callable[[str], str]
 ) -> list[Pending]:
-    """Return held deletions of which the Source says that the resource is gone.
+    """Return held deletions whose resources the Source reports as gone.
 
     Args:
-        equipment: What to work with.
+        equipment: Dependencies.
         now: Microseconds.
-        address: Returns where the Source has a resource now.
+        address: Returns the present address of a resource.
     """
     state = equipment.state
     if int(state.note("refused") or 0):
-        return []  # what goes under one address may come under another, which is not understood
+        return []  # a resource may come back under an address that cannot be parsed
     chosen = list(islice(_due_deletions(state, now - _DAY), _MAX_PROBES))
     witnesses = _ControlProbes(equipment, address)
     found: list[Pending] = []
@@ -302,7 +301,7 @@ def find_proven_gone(
         if _is_gone(outcome, uri):
             found.append(row)
             continue
-        alive += 1  # or it cannot be said
+        alive += 1  # or the result is unclear
         if alive >= _MAX_ALIVE:
             break
     state.commit(StateTransaction(notes={_LAST_PROBED: last}))
@@ -310,7 +309,7 @@ def find_proven_gone(
 
 
 def _due_deletions(state: MirrorStateStore, held_before: int) -> Iterator[Pending]:
-    """Yield what has been held for long enough, beginning after what was asked for last."""
+    """Yield deletions held for long enough, beginning after the one probed last."""
     last = state.note(_LAST_PROBED) or ""
     rows = (row for row in state.pending(PendingTask.DELETE) if row.first <= held_before)
     again = (row for row in state.pending(PendingTask.DELETE) if row.first <= held_before)
@@ -320,11 +319,11 @@ def _due_deletions(state: MirrorStateStore, held_before: int) -> Iterator[Pendin
 
 
 class _ControlProbes:
-    """Says of each origin whether its server gives something that is listed.
+    """Control probes: whether the server of an origin serves a listed resource.
 
     Args:
-        equipment: What to work with.
-        address: Returns where the Source has a resource now.
+        equipment: Dependencies.
+        address: Returns the present address of a resource.
     """
 
     def __init__(self, equipment: Dependencies, address: Callable[[str], str]) -> None:
@@ -332,7 +331,7 @@ class _ControlProbes:
         self._results: dict[str, bool] = {}
 
     def check_origin(self, uri: str) -> bool:
-        """Return whether the server of ``uri`` gives what is listed: only then its 404 counts."""
+        """Return whether the server of ``uri`` serves a listed resource, so that its 404 counts."""
         of = origin(uri)
         if of not in self._results:
             listed = map(self._address, _listed_uris(self._dependencies.state))
@@ -342,14 +341,14 @@ class _ControlProbes:
 
 
 def _listed_uris(state: MirrorStateStore) -> Iterator[str]:
-    """Yield the URIs of copies that nothing waits for: they are listed, and so are there."""
+    """Yield the URIs of copies without pending or retained deletion: they are listed."""
     waiting = chain((row.uri for row in state.pending(PendingTask.DELETE)), [""])
     kept = chain((row.uri for row in state.pending(PendingTask.RETAIN)), [""])
     return _exclude(_exclude((copy.uri for copy in state.copies()), waiting), kept)
 
 
 def _exclude(uris: Iterator[str], others: Iterator[str]) -> Iterator[str]:
-    """Yield what is not in the other; both are in order, the other ends in an empty text."""
+    """Yield what is not in ``others``; both are sorted, ``others`` ends in an empty string."""
     other = next(others)
     for uri in uris:
         while other and other < uri:
@@ -365,10 +364,10 @@ def _probe(equipment: Dependencies, uri: str) -> FetchResponse | FetchFailure:
 
 
 def _is_gone(outcome: FetchResponse | FetchFailure, uri: str) -> bool:
-    """Return whether there is nothing at an address; where it leads elsewhere proves nothing."""
+    """True if an address answers 404 or 410; after a redirect to another it proves nothing."""
     if not isinstance(outcome, FetchFailure) or not isinstance(outcome.error, ResourceMissingError):
         return False
-    with suppress(OutOfScopeError):  # it leads to what is no address
+    with suppress(OutOfScopeError):  # a redirect to an unusable address
         return normalise(outcome.error.uri or uri) == normalise(uri)
     return False
 
@@ -378,10 +377,10 @@ def _exists(outcome: FetchResponse | FetchFailure) -> bool:
 
 
 class _DiscardingSink:
-    """Takes no bytes: whether something is there is told before the first one."""
+    """Sink that discards all bytes: the response headers are enough."""
 
     def write(self, chunk: bytes) -> None:
-        """Let them go."""
+        """Discard the chunk."""
 
     def restart(self) -> None:
-        """Do nothing: nothing was kept."""
+        """Do nothing: no bytes are stored."""

@@ -1,4 +1,4 @@
-"""The Destination: pull, audit and status of one mirror (§5)."""
+"""Destination: pull, repair and audit of one mirror (§5)."""
 
 import logging
 from collections.abc import Iterable
@@ -51,14 +51,14 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _LISTS_MOVED_ERRORS: Final = (ResourceMissingError, UnexpectedDocumentError, NotAListError)
-"""Errors that a list at its remembered place may give when the Source moved its lists."""
+"""Errors at a list's stored address that may mean that the Source moved its lists."""
 
 
 class Destination:
-    """One mirror of one Source.
+    """Mirror of one Source.
 
     Args:
-        equipment: What to work with; the mirror's lock must be held.
+        equipment: Dependencies; the mirror's lock must be held.
     """
 
     def __init__(self, equipment: Dependencies) -> None:
@@ -80,29 +80,29 @@ class Destination:
 
     @property
     def is_new(self) -> bool:
-        """Whether no pull has found the Source yet."""
+        """True if no pull has found the Source yet."""
         return self._sync_state.identity is None
 
     # --- pull ---
 
     def pull(self, source: str | None, options: PullOptions) -> RunReport:
-        """Bring the mirror in step with its Source; run again to update.
+        """Synchronize the mirror with its Source; run again to update.
 
         Args:
-            source: Any address of the Source; ``None`` takes the one of the last pull.
-            options: How.
+            source: Any address of the Source; ``None`` uses that of the last pull.
+            options: Options of the pull.
 
         Raises:
             ConfigurationError: No address is known, or the mirror follows another Source.
-            SourceError: The Source does not answer, refuses, or offers no list.
+            SourceError: The Source does not answer, refuses, or has no list.
             DocumentError: A list cannot be used; nothing was changed.
-            SyncError: Going on would risk the copies; nothing was changed.
-            StorageError: The mirror cannot be written; what was complete is kept.
+            SyncError: To continue would risk the copies; nothing was changed.
+            StorageError: The mirror cannot be written; complete copies are kept.
         """
         if options.prune and self._dependencies.strategy is not None:
             raise ConfigurationError(
-                "copies that are a table are not pruned",
-                hint="choose filters for a new mirror, or leave --prune out",
+                "copies in a table cannot be pruned",
+                hint="make a new mirror with these filters, or omit --prune",
             )
         run = MirrorRun(self._dependencies)
         self._measuring_fetcher.reset()
@@ -126,19 +126,19 @@ class Destination:
         if not options.dry_run:
             run.record(report, report.mode)
             if report.state is Word.IN_SYNC:
-                self._dependencies.drop_parts()  # all is here: no later run needs them
+                self._dependencies.drop_parts()  # the mirror is complete: no later run needs them
         return report
 
     def _record_failure(self, run: MirrorRun, error: BaseException) -> None:
-        """Write down why a pull failed: not of a mistake of who asked, which says nothing of it."""
+        """Record why a pull failed; not a usage error, which says nothing about the mirror."""
         is_kept = self._sync_state.identity is not None or self._dependencies.is_expected
         if is_kept and not isinstance(error, ConfigurationError):
             run.record_failure(error)
 
     def _apply_clock_check(self, report: RunReport) -> RunReport:
-        """Report a clock that differs from the Source's; no mirror is in sync by a wrong one."""
+        """Report a clock that differs from the Source's: then the mirror is not in sync."""
         skew, as_of = self._report_skew(), report.as_of
-        # Lists of this very day agree with our clock: then it is the server's that is wrong.
+        # Lists of today agree with the local clock: then the server's clock is wrong.
         is_right = as_of is not None and abs(self._deadline.now() - as_of) <= MAX_SKEW
         if abs(skew) < MAX_SKEW or is_right:
             return report
@@ -153,7 +153,7 @@ class Destination:
         return skew
 
     def _pull_with_deadline(self, source: str | None, options: PullOptions) -> SyncOutcome:
-        """Pull until the time is over that the run was given."""
+        """Pull until the time limit of the run is reached."""
         try:
             with self._deadline.within(options.max_duration):
                 return self._pull(source, options)
@@ -177,23 +177,23 @@ class Destination:
         if remembered is not None and self._locator.is_rediscovery_due():
             known = remembered
             remembered = look_again(known) or known
-            # New Change Lists need not tell of what was changed before there were any.
+            # New Change Lists need not have the changes before their start.
             anew = anew or (known.change_list is None and remembered.change_list is not None)
         try:
             return self._pull_from(address, remembered, options, filters, anew=anew)
         except _LISTS_MOVED_ERRORS:
             if remembered is None:
                 raise
-            _log.info("the Source's lists are not where they were: looking for them anew")
+            _log.info("the Source moved its lists: discovering them again")
             found = look_again(remembered)
             if found is None or found == remembered:
                 raise
             return self._pull_from(address, found, options, filters, anew=anew)
 
     def _follow_move(self, options: PullOptions) -> SyncOutcome:
-        """Pull from where a person says that the Source is now.
+        """Pull from the Source's new address, as given by the operator.
 
-        The mirror knows its resources by the URIs that they had first, so all stays in place.
+        The mirror knows its resources by their first URIs, so all files stay in place.
         """
         filters, _ = self._filters(options)
         options = replace(options, filters=filters, changes={})
@@ -228,7 +228,7 @@ class Destination:
     ) -> SyncOutcome:
         pull = self._prepare(address, found, options, filters)
         known = self._sync_state.filters
-        others = known not in (None, filters)  # never in sync by these
+        others = known not in (None, filters)  # not in sync by these yet
         if known is not None and others:
             self._dependencies.report("scope", {"before": asdict(known), "after": asdict(filters)})
         if not options.dry_run:
@@ -250,10 +250,10 @@ class Destination:
     def _synchronize(
         self, pull: SyncSession, options: PullOptions, lists: CapabilityListProbe, *, anew: bool
     ) -> SyncOutcome | None:
-        """Do what is due; ``None`` when the Source offers other lists now, which are to be read."""
+        """Do what is due; ``None`` if the Source offers other lists now, to be read instead."""
         through = self._sync_state.checkpoint
         due = self._sync_state.baseline_due or anew
-        if pull.found.change_list is None:  # or nothing tells whether what was begun still counts
+        if pull.found.change_list is None:  # else begun work could not be checked
             due = due or self._sync_state.is_ahead_of_checkpoint
         if due and lists.probe():
             return None
@@ -275,9 +275,9 @@ class Destination:
         return made
 
     def _fill_gap(self, pull: SyncSession) -> SyncOutcome | None:
-        """Take a newer Resource List if changes are missing; ``None`` when there is none yet.
+        """Read a newer Resource List if changes are missing; ``None`` if there is none yet.
 
-        One that was cut may be written to its end, and be of the same moment.
+        A list that was cut may be completed later, with the same moment.
         """
         if not self._sync_state.has_gap or pull.found.resource_list is None:
             return None
@@ -289,10 +289,11 @@ class Destination:
         return pulled
 
     def _reread_list(self, pull: SyncSession) -> SyncOutcome | None:
-        """Read a Resource List that changed while copies wait that the last one did not list.
+        """Read a changed Resource List while copies wait that the last one did not list.
 
-        Only a Resource List can take that back. And where an archive stands for the Change Lists,
-        a newer one tells of what is not in the archive yet. ``None`` when there is no such reason.
+        Only a Resource List can withdraw that. Where an archive takes the place of the Change
+        Lists, a newer Resource List also has what is not in the archive yet. ``None`` if there is
+        no such reason.
         """
         if pull.found.resource_list is None:
             return None
@@ -333,7 +334,7 @@ class Destination:
         return pull
 
     def _new_selection(self, identity: MirrorIdentity, filters: Filters) -> ResourceSelection:
-        """Return what chooses among entries; raises before a mirror is made of a mistake."""
+        """Return the selection of entries; raises before a mistake makes a mirror."""
         equipment = self._dependencies
         scope = identity.scope(filters)
         known = (row.uri for row in equipment.state.refused())
@@ -347,9 +348,9 @@ class Destination:
         return ResourceSelection(scope, mapping, refusals, largest, links, identity.moved)
 
     def _link_filter(self, scope: Scope, filters: Filters) -> LinkFilter | None:
-        """Return which links are followed: those of chosen entries, whatever they lead to.
+        """Return the filter of links: those of selected entries, whatever their target.
 
-        What chooses among entries does not choose among links; what keeps something out, does.
+        Filters that include entries do not apply to links; those that exclude do.
         """
         if not filters.links:
             return None
@@ -399,24 +400,24 @@ class Destination:
         """Fetch again what an audit found missing or different.
 
         Args:
-            findings: What it found; ``None`` audits by size and time of each file first.
-            options: How; its filters, mode and ``delete`` are not used.
-            deleting: Whether copies that the Source does not list are deleted too.
+            findings: Findings of the audit; ``None`` audits size and time of each file first.
+            options: Options; its filters, mode and ``delete`` are not used.
+            deleting: Delete copies that the Source does not list, too.
 
         Raises:
-            ConfigurationError: The folder is no mirror yet.
-            SourceError: The Source does not answer, refuses, or offers no Resource List.
+            ConfigurationError: The folder is not a mirror yet.
+            SourceError: The Source does not answer, refuses, or has no Resource List.
             DocumentError: A list cannot be used; nothing was changed.
-            SyncError: Going on would risk the copies; nothing was changed.
-            StorageError: The mirror cannot be written; what was complete is kept.
+            SyncError: To continue would risk the copies; nothing was changed.
+            StorageError: The mirror cannot be written; complete copies are kept.
         """
         from resourcesync.destination.audit import MAX_REPAIR_FINDINGS, Audit  # noqa: PLC0415 - lazy
-        from resourcesync.destination.repair import Repair  # noqa: PLC0415 - a pull needs it not
+        from resourcesync.destination.repair import Repair  # noqa: PLC0415 - lazy
 
         run = MirrorRun(self._dependencies)
         self._measuring_fetcher.reset()
         self._dependencies.check_folder()
-        if deleting:  # a list that does not tell its time may then say what is gone, too
+        if deleting:  # then a list without its own time may prove absence, too
             options = replace(options, delete="absent")
         was_in_sync: bool | None = None
         if findings is None:
@@ -443,10 +444,10 @@ class Destination:
     # --- audit ---
 
     def read_only_session(self, *, asking: bool = False) -> SyncSession:
-        """Return what an audit or an explanation works with: nothing of it is written.
+        """Return a session for an audit or explanation: nothing is written through it.
 
         Args:
-            asking: Whether the Source is asked where it offers its lists now: they are to be read.
+            asking: Request the Capability List first: the lists are to be read.
         """
         pull = self._prepare(
             self._locator.address(None),
@@ -457,7 +458,7 @@ class Destination:
         return self._with_current_lists(pull) if asking else pull
 
     def _with_current_lists(self, pull: SyncSession) -> SyncSession:
-        """Return the same, of the lists that the Source offers now."""
+        """Return the session with the lists that the Source offers now."""
         lists = CapabilityListProbe(pull)
         if not lists.probe():
             return pull
@@ -472,22 +473,22 @@ class Destination:
         rolling: "AuditRolling | None" = None,
         kept: int = 10_000,
     ) -> AuditReport:
-        """Compare what the mirror holds with what the Source lists; no copy is changed (§5.2).
+        """Compare the mirror's copies with what the Source lists; no copy is changed (§5.2).
 
         Args:
-            method: ``lists``: the mirror's memory; ``stat``: also each file's size and time;
+            method: ``lists``: the mirror's state; ``stat``: also each file's size and time;
                 ``hash``: also every byte; ``remote``: also what the Source serves.
-            offline: Compare with what was listed when each copy was fetched; ask nobody.
-            rolling: Which copies are looked at; ``None``: all.
-            kept: How many findings the report holds.
+            offline: Compare with what was listed when each copy was fetched; send no request.
+            rolling: Selection of copies to check; ``None``: all.
+            kept: Largest number of findings in the report.
 
         Raises:
-            ConfigurationError: The folder is no mirror yet.
+            ConfigurationError: The folder is not a mirror yet.
             SourceError: The Source does not answer or refuses.
             DocumentError: A list cannot be used.
             StorageError: The mirror cannot be read.
         """
-        from resourcesync.destination.audit import Audit  # noqa: PLC0415 - a pull needs it not
+        from resourcesync.destination.audit import Audit  # noqa: PLC0415 - lazy
 
         clock = self._dependencies.clock
         started = clock.monotonic()

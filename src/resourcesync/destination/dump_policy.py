@@ -1,7 +1,7 @@
-"""Whether packages of a dump or single requests bring what is wanted at less cost; pure.
+"""Cost policy: packages of a dump against single requests; pure.
 
-Everything is counted in bytes: a request costs as much as the bytes that could have come meanwhile.
-The figures are estimates; nothing depends on them but the cost.
+Costs are counted in bytes: a request costs the bytes that could be received in its time. The
+figures are estimates; only the cost depends on them.
 """
 
 from bisect import bisect_left
@@ -12,30 +12,30 @@ from math import ceil
 from typing import Final, Literal
 
 DumpPolicy = Literal["auto", "never", "always"]
-"""Whether dumps are used: where they are cheaper, not at all, or wherever they help."""
+"""Use of dumps: where they are cheaper, not at all, or wherever they help."""
 
 REQUEST_COST: Final = 32 * 1024
-"""What one more request costs, in bytes: with the manners that a server may expect of us."""
+"""Cost of one request in bytes, at a polite request rate."""
 DEFAULT_SIZE: Final = 16 * 1024
-"""Bytes of a resource of which no list tells how many it has."""
+"""Bytes assumed for a resource of unknown length."""
 MIN_FETCHES: Final = 8
-"""Fetches below which nobody looks for a dump: the look itself takes some requests."""
+"""Fetches below which no dump is checked: the check itself takes some requests."""
 MANIFEST_ENTRY_SIZE: Final = 200
 """Bytes of an entry of a manifest."""
 _MIN_SHARE: Final = 0.1
-"""What must be wanted, at least, of what a package holds: else it is mostly here already."""
+"""Smallest share of a package that must be needed: else most of it is in the mirror already."""
 _MIN_SHARE_UNSIZED: Final = 0.5
-"""The same, where nobody knows how large the package is."""
+"""Smallest share of a package of unknown size that must be needed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceCount:
-    """Some resources, counted.
+    """Number and size of some resources.
 
     Attributes:
-        count: How many.
-        size: Bytes of those whose length is known.
-        unsized: How many have no known length.
+        count: Number of resources.
+        size: Bytes of those with known length.
+        unsized: Number of those with unknown length.
     """
 
     count: int = 0
@@ -44,13 +44,13 @@ class ResourceCount:
 
     @property
     def total(self) -> int:
-        """Bytes of all of them, estimated."""
+        """Estimated bytes of all resources."""
         sized = self.count - self.unsized
         usual = self.size // sized if sized > 0 else DEFAULT_SIZE
         return self.size + self.unsized * usual
 
     def share(self, part: float) -> "ResourceCount":
-        """Return the part of them that one of several packages may be expected to hold."""
+        """Return the share of the resources that one of several packages is expected to have."""
         return ResourceCount(
             count=ceil(self.count * part),
             size=round(self.size * part),
@@ -60,12 +60,12 @@ class ResourceCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackageEstimate:
-    """A package, as far as it is known before it is fetched.
+    """Estimate of a package before it is fetched.
 
     Attributes:
-        length: Its bytes; ``None`` when nobody says.
-        wanted: What of it is wanted.
-        held: How many entries it has; ``None`` when nobody knows.
+        length: Bytes of the package; ``None`` if unknown.
+        wanted: Needed resources in it.
+        entries: Number of its entries; ``None`` if unknown.
     """
 
     length: int | None
@@ -74,19 +74,19 @@ class PackageEstimate:
 
 
 def cost_of_requests(need: ResourceCount) -> int:
-    """Return what it costs to ask for each resource."""
+    """Return the cost of one request for each resource."""
     return need.count * REQUEST_COST + need.total
 
 
 def is_package_worth_fetching(
     prospect: PackageEstimate, policy: DumpPolicy, room: int | None
 ) -> bool:
-    """Whether a package is to be fetched rather than what is wanted of it.
+    """True if fetching the package costs less than single requests for what is needed of it.
 
     Args:
         prospect: The package.
-        policy: What the operator wants.
-        room: Bytes free on the mirror's disk; ``None`` when nobody knows.
+        policy: The operator's choice.
+        room: Bytes free on the mirror's disk; ``None`` if unknown.
     """
     wanted, length = prospect.wanted, prospect.length
     if policy == "never" or not wanted.count:
@@ -102,7 +102,7 @@ def is_package_worth_fetching(
 
 
 def is_dump_worth_checking(wanted: ResourceCount, policy: DumpPolicy) -> bool:
-    """Whether so much is wanted that what a package holds is worth a look at its manifest."""
+    """True if enough is needed for a check of the package's manifest."""
     if policy == "never":
         return False
     return wanted.count >= (1 if policy == "always" else MIN_FETCHES)
@@ -111,14 +111,14 @@ def is_dump_worth_checking(wanted: ResourceCount, policy: DumpPolicy) -> bool:
 def are_manifests_worth_fetching(
     prospects: Iterable[PackageEstimate], rest: ResourceCount, policy: DumpPolicy
 ) -> bool:
-    """Whether a look at the manifests of packages costs less than half of what it may save.
+    """True if fetching the manifests costs less than half of what it may save.
 
-    Without the look, what is expected of them decides.
+    Without manifests the estimates decide.
 
     Args:
-        prospects: What is expected of the packages.
-        rest: What nothing has brought yet.
-        policy: What the operator wants.
+        prospects: Estimates of the packages.
+        rest: Resources still to be fetched.
+        policy: The operator's choice.
     """
     if policy != "auto":
         return policy == "always"
@@ -133,10 +133,10 @@ def are_manifests_worth_fetching(
 
 
 class AgeIndex:
-    """What is wanted, by age, so that many packages can be asked about after one reading.
+    """Needed resources by age, counted in one pass for the intervals of many packages.
 
     Args:
-        moments: The moments that will be asked about, microseconds.
+        moments: Ends of the intervals, microseconds.
     """
 
     def __init__(self, moments: Iterable[int]) -> None:
@@ -146,7 +146,7 @@ class AgeIndex:
         self._sums: list[list[int]] = []
 
     def add(self, lastmod: int | None, length: int | None) -> None:
-        """Take one resource: when it was modified, if known, and its bytes, if known."""
+        """Add a resource: its time of modification and its bytes, if known."""
         item = self._undated
         if lastmod is not None:
             item = self._counts[bisect_left(self._edges, lastmod)]
@@ -155,7 +155,7 @@ class AgeIndex:
         item[2] += length is None
 
     def between(self, after: int | None, upto: int | None) -> ResourceCount:
-        """Return what was modified after one moment and not after another, or nobody knows when."""
+        """Return the resources modified after one moment and not after another, or undated."""
         if not self._sums:
             columns = zip(*self._counts, strict=True)
             self._sums = [list(accumulate(column, initial=0)) for column in columns]

@@ -1,10 +1,8 @@
-"""Let the packages of dumps bring what is wanted, where they can; single requests bring the rest.
+"""Transfer from dumps: packages provide needed resources; single requests fetch the rest.
 
-The lists say what is wanted. A dump is never more than another place to have the bytes from: what
-it says of a resource must agree with the list, and so must the bytes; everything else that it holds
-is passed over. So a dump that is old, damaged or wrong costs time and nothing else.
-
-What each package of a dump may be expected to hold of what is wanted, before it is read.
+The lists decide what is needed. A dump is only another location of the bytes: its entries must
+agree with the list, and so must the bytes; everything else in it is skipped. So a dump that is old,
+damaged or wrong costs only time.
 """
 
 import logging
@@ -60,12 +58,12 @@ if TYPE_CHECKING:
 
 
 class DumpEstimate:
-    """What each package may be expected to hold of what is wanted, before anything is read of it.
+    """Estimates of what each package has of the needed resources, before it is read.
 
     Args:
         packages: The packages.
-        ages: What is wanted, by age.
-        resources: How many resources the Source has.
+        ages: Needed resources by age.
+        resources: Number of resources of the Source.
     """
 
     def __init__(self, packages: Sequence[DumpPackage], ages: AgeIndex, resources: int) -> None:
@@ -78,12 +76,12 @@ class DumpEstimate:
         self._trust = 1.0
 
     def for_package(self, number: int) -> PackageEstimate:
-        """Return what is expected of one package."""
+        """Return the estimate of one package."""
         offered = self._packages[number]
         length = offered.entry.length
         after, upto = interval_of(offered)
         wanted = self._ages.between(after, upto)
-        if after is not None:  # a Change Dump: its times say what it holds
+        if after is not None:  # a Change Dump: its interval limits its content
             return PackageEstimate(length=length, wanted=wanted.share(self._trust))
         part = 1 / len(self._packages)
         if self._sized and length is not None:
@@ -92,47 +90,47 @@ class DumpEstimate:
         return PackageEstimate(length=length, wanted=wanted.share(part * self._trust), entries=held)
 
     def learn(self, expected: int, got: int) -> None:
-        """Take how many resources a package brought, and expect as much of the next ones."""
+        """Scale the next estimates by the resources that a package provided."""
         if expected:
             self._trust = min(1.0, max(got / expected, 1 / REQUEST_COST))
 
 
 def interval_of(offered: DumpPackage) -> tuple[int | None, int | None]:
-    """Return when what a package holds was modified: after, and not after; ``None``: who knows."""
+    """Return the modification times in a package: after, and not after; ``None`` if unknown."""
     entry, dump = offered.entry, offered.dump
     if entry.from_ is not None or dump.from_ is not None:
         after, upto = entry.from_ or dump.from_, entry.until or dump.until
-        assert after is not None, "one of them is there"
+        assert after is not None, "one of them is set"
         return to_microseconds(after) - 1, known_microseconds(upto)
     moment = entry.completed or entry.at or dump.completed or dump.at
     return None, known_microseconds(moment)
 
 
 def interval_ends(packages: Iterable[DumpPackage]) -> Iterator[int]:
-    """Yield the moments that will be asked about."""
+    """Yield the ends of the intervals of packages."""
     for offered in packages:
         yield from (moment for moment in interval_of(offered) if moment is not None)
 
 
 _log = logging.getLogger(__name__)
 _BATCH: Final = 32
-"""Packages whose manifests are held against what is wanted in one reading of it."""
+"""Packages whose manifests are joined with the needed resources in one pass."""
 _MAX_BAD_PACKAGES: Final = 8
-"""Bad packages in a row after which a dump is given up."""
+"""Bad packages in a row after which a dump is abandoned."""
 _MAX_FAILED_TRIES: Final = 3
-"""Single requests for a resource that failed, after which its dump is taken at any cost."""
+"""Failed single requests for a resource after which its dump is used at any cost."""
 _PROGRESS_SECONDS: Final = 1.0
 _PACKAGE_ERRORS: Final = (SourceError, PackageError, DocumentError, VerificationError)
 
 
 class DumpTransfer:
-    """Brings what is wanted from dumps.
+    """Transfer of needed resources from dumps.
 
     Args:
-        pull: What the pull works with.
-        plan: What is to be done.
-        fetches: Reads what is wanted, in URI order, as often as it is asked.
-        at: The Source's time up to which the plan knows it, microseconds.
+        pull: The session.
+        plan: The plan.
+        fetches: Yields the needed fetches in URI order, at each call.
+        at: The Source's time up to which the plan is complete, microseconds.
     """
 
     def __init__(
@@ -155,19 +153,19 @@ class DumpTransfer:
         self._open_temporary = equipment.scratch
         self._progress_at = equipment.clock.monotonic()
         self._policy = pull.options.dumps
-        # In a folder without a file nothing is in place already: not worth a look each time.
+        # In an empty folder no file is in place already: no check for each resource.
         self._is_folder_empty = next(iter(equipment.copies.paths()), None) is None
 
     def fetch_from_dumps(self, uris: Sequence[str | None]) -> TransferTally:
-        """Install what the dumps at these addresses hold of what is wanted.
+        """Install the needed resources that the dumps at these addresses have.
 
-        Whatever is wrong with a dump is told as a warning.
+        Faults of a dump are reported as warnings.
 
         Args:
-            uris: Dumps or their indexes, the one to be asked first first.
+            uris: Dumps or their indexes, in order of preference.
 
         Raises:
-            StorageError: The mirror cannot be written; what was complete is kept and remembered.
+            StorageError: The mirror cannot be written; complete copies are kept and recorded.
         """
         packages = self._pull.packages
         try:
@@ -184,10 +182,10 @@ class DumpTransfer:
         return self._commit_batch.tally
 
     def _policy_of(self, uri: str) -> DumpPolicy:
-        """Return how much a dump may cost; one that stands for lists, anything, after failures.
+        """Return the policy for a dump: after failures, any cost for one that replaces the lists.
 
-        What cannot be asked for may be in its packages alone. What is not there either is not
-        looked for at any cost for ever.
+        A resource that cannot be requested may be only in its packages. One that is not there
+        either is not searched for at any cost for ever.
         """
         pull, policy = self._pull, self._pull.options.dumps
         if policy != "auto" or uri not in (pull.found.change_list, pull.found.resource_list):
@@ -198,14 +196,14 @@ class DumpTransfer:
         return "always" if failed else policy
 
     def _remaining(self) -> ResourceCount:
-        """Return how much nothing has brought yet."""
+        """Return the number of resources still to be fetched."""
         return ResourceCount(count=self._count - self._commit_batch.tally.done)
 
     def _fetch_from(self, uri: str) -> None:
         try:
             packages = self._pull.packages.packages_at(uri)
         except (SourceError, DocumentError) as error:
-            self._pull.warn("bad-dump", f"the dump at {uri} is of no use: {error.message}")
+            self._pull.warn("bad-dump", f"the dump at {uri} cannot be used: {error.message}")
             return
         if not packages:
             return
@@ -218,7 +216,7 @@ class DumpTransfer:
             self._fetch_packages(packages, wanted, DumpEstimate(packages, ages, self._resources))
 
     def _is_wanted(self, fetch: Fetch) -> bool:
-        """Whether the list tells enough to know its bytes, and they are not in place already."""
+        """True if the list identifies the bytes, and they are not in place already."""
         listed, before = fetch.listed, fetch.before
         if listed.undated or (not listed.hash and listed.lastmod is None):
             return False
@@ -228,7 +226,7 @@ class DumpTransfer:
         if there is None or (before is not None and before.signature == there):
             return True
         waiting = self._pull.state.pending_of(listed.uri)
-        return waiting is not None and waiting.tries > 0  # it was asked what is there, in vain
+        return waiting is not None and waiting.tries > 0  # the file in place did not match
 
     # --- which packages ---
 
@@ -248,7 +246,7 @@ class DumpTransfer:
         is_looked = are_manifests_worth_fetching(
             (estimate.for_package(number) for number, _ in numbered), self._remaining(), policy
         )
-        # What is on the disk already costs nothing more, and may leave nothing to be fetched.
+        # Retained packages cost nothing more, and may leave nothing to be fetched.
         numbered.sort(key=lambda pair: not self._pull.packages.is_retained(pair[1]))
         for start in range(0, len(numbered), _BATCH):
             with ExitStack() as opened:
@@ -263,7 +261,7 @@ class DumpTransfer:
                     got = self._fetch_package(offered, copied.get(position), wanted)
                     bad = bad + 1 if got is None else 0
                     if bad >= _MAX_BAD_PACKAGES:
-                        self._pull.warn("bad-dump", f"{bad} bad packages in a row: no more of it")
+                        self._pull.warn("bad-dump", f"{bad} bad packages in a row: dump skipped")
                         return
                     if got is not None and policy == "auto":
                         estimate.learn(prospect.wanted.count, got)
@@ -281,7 +279,7 @@ class DumpTransfer:
     def _fetch_manifest_copies(
         self, batch: Sequence[DumpPackage], opened: ExitStack
     ) -> dict[int, FetchedDocument]:
-        """Fetch the copies of the manifests, where there are any."""
+        """Fetch the separate copies of the manifests, where there are any."""
         copied: dict[int, FetchedDocument] = {}
         for position, offered in enumerate(batch):
             fetched = self._pull.packages.manifest_copy(offered)
@@ -295,7 +293,7 @@ class DumpTransfer:
         copied: dict[int, FetchedDocument],
         wanted: ExternalSorter[Fetch],
     ) -> dict[int, PackageEstimate]:
-        """Count what is wanted of each package whose manifest is here."""
+        """Count what is needed of each package whose manifest was fetched."""
         if not copied:
             return {}
         entries = dict.fromkeys(copied, 0)
@@ -333,7 +331,7 @@ class DumpTransfer:
     def _manifest_rows(
         self, manifest: "Document", package: int, terms: PackageTrust
     ) -> Iterator[ManifestRow]:
-        """Yield what a manifest lists, by the URIs that the mirror knows it by."""
+        """Yield the entries of a manifest, by the mirror's URIs."""
         for held in read_manifest(manifest, package, terms):
             yield held._replace(uri=self._pull.selection.mirror_uri(held.uri))
 
@@ -350,25 +348,25 @@ class DumpTransfer:
     def _fetch_package(
         self, offered: DumpPackage, copied: FetchedDocument | None, wanted: ExternalSorter[Fetch]
     ) -> int | None:
-        """Fetch a package and install what is wanted of it.
+        """Fetch a package and install what is needed of it.
 
         Returns:
-            How many resources it brought; ``None`` when it is of no use.
+            The number of resources installed; ``None`` if the package cannot be used.
         """
         before = self._commit_batch.tally.done
         useful = True
         try:
             with self._pull.packages.open_package(offered, copied) as reader:
                 self._unpack(offered, reader, wanted)
-                self._commit_batch.flush()  # once all is in place the package may go
+                self._commit_batch.flush()  # before the package is removed
         except _PACKAGE_ERRORS as error:
             useful = False
             self._pull.warn(
                 "bad-package",
-                f"the package {offered.uri} is of no use, its resources are fetched one by one:"
+                f"the package {offered.uri} cannot be used; its resources are fetched one by one:"
                 f" {error.message}",
             )
-        self._commit_batch.flush()  # what it brought is not to be taken from the next one again
+        self._commit_batch.flush()  # the next package must not install it again
         return self._commit_batch.tally.done - before if useful else None
 
     def _unpack(
@@ -390,12 +388,12 @@ class DumpTransfer:
         if faults:
             self._pull.warn(
                 "bad-members",
-                f"{faults} resources in the package {offered.uri} are of no use and are fetched"
+                f"{faults} resources in the package {offered.uri} cannot be used and are fetched"
                 " one by one",
             )
 
     def _is_still_wanted(self, fetch: Fetch) -> bool:
-        """Whether no other package has brought it meanwhile."""
+        """True if no other package has installed the resource meanwhile."""
         if not self._commit_batch.tally.done:
             return True
         known, before = self._pull.state.copy(fetch.listed.uri), fetch.before
@@ -406,7 +404,7 @@ class DumpTransfer:
     def _install_ordered(
         self, orders: Iterator[Order], reader: "PackageReader", terms: PackageTrust
     ) -> int:
-        """Install what was ordered; return how many of the orders the package could not fill."""
+        """Install the ordered members; return how many could not be used."""
         order = next(orders, None)
         faults = 0
         for member in reader.members(0 if order is None else order[0]):
@@ -421,7 +419,7 @@ class DumpTransfer:
         return faults
 
     def _install(self, fetch: Fetch, member: "ManifestMember", terms: PackageTrust) -> bool:
-        """Stage the bytes of a member and hold them against the list; whether they are good."""
+        """Stage the bytes of a member and verify them; return whether they are as listed."""
         listed = fetch.listed
         own = self._pull.options.own_algorithm
         staged = self._copies.stage(algorithms_for(listed, own))
@@ -441,7 +439,7 @@ class DumpTransfer:
             staged.discard()
             return False
         copy = self._commit_batch.new_copy(listed, length, digests, {}, fixity)
-        # A dump that is the list has what it lists; any other is of its own time, not of now.
+        # A dump that is the list has what it lists; any other has the state of its own time.
         lastmod = (
             listed.lastmod if terms.is_list else recordable_lastmod(listed, terms.complete_until)
         )
@@ -468,7 +466,7 @@ class DumpTransfer:
 
 
 def combine_tallies(brought: TransferTally, fetched: TransferTally) -> TransferTally:
-    """Return what dumps and single requests did; what dumps failed in was asked for singly."""
+    """Return the sum of dump and single transfers; failures in dumps were requested singly."""
     fixity = dict(brought.fixity)
     for kind, count in fetched.fixity.items():
         fixity[kind] = fixity.get(kind, 0) + count

@@ -1,6 +1,6 @@
-"""What listed entries link to is remembered with the mirror, for whoever publishes it again.
+"""Links of listed entries, stored with the mirror for a later publication of it.
 
-Most lists have no such links; then nothing is read, and nothing is written.
+Most lists have no such links; then nothing is read or written.
 """
 
 from collections.abc import Iterable, Iterator
@@ -19,7 +19,7 @@ from resourcesync.model.vocabulary import ChangeKind, Relation
 from resourcesync.ports.mirror import EntryLink, EntryRow, MirrorStateStore, StateTransaction
 
 ENTRY_LINKS_COMPLETE: Final = "entries-known"
-"""The note that says that a whole list was read since links of entries are remembered."""
+"""Name of the note that a whole list was read since links of entries are stored."""
 
 STORED_RELATIONS: Final = frozenset(
     {
@@ -27,7 +27,7 @@ STORED_RELATIONS: Final = frozenset(
         Relation.COLLECTION, Relation.ALTERNATE, "license",
     }
 )  # fmt: skip
-"""The relations that are remembered."""
+"""Relations that are stored."""
 
 _MAX_ENTRY_LINKS: Final = 64
 _MAX_ENTRY_SIZE: Final = 16_384
@@ -37,7 +37,7 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 def encode_entry_links(resource: Resource) -> str:
-    """Return the links of an entry as they are remembered; empty for none."""
+    """Return the links of an entry as stored; empty if there are none."""
     found = [
         EntryLink(
             rel=rel,
@@ -64,14 +64,14 @@ def _encode_uri(uri: str) -> str:
 def store_entry_links(
     state: MirrorStateStore, rows: Iterable[ListedEntry], *, generation: int, now: int, anew: bool
 ) -> None:
-    """Remember what entries link to now.
+    """Store the links of entries.
 
     Args:
-        state: The mirror's memory.
-        rows: The last word on each URI.
-        generation: The reading that they are of.
+        state: The mirror's state.
+        rows: The last row of each URI.
+        generation: Reading that the rows are of.
         now: The present moment, microseconds.
-        anew: Whether they are all there are: then entries without links need no word.
+        anew: The rows are complete: then entries without links need no row.
     """
     found = _entry_rows(state, rows, generation, anew=anew)
     while chunk := list(islice(found, _CHUNK)):

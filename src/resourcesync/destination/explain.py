@@ -1,4 +1,4 @@
-"""Why one resource is here, or not, or not as listed: from the mirror's memory and the lists."""
+"""Explanation of one resource's condition, from the mirror's state, its file and the lists."""
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
@@ -44,33 +44,33 @@ _DISAGREEING: Final = frozenset({"hash-mismatch", "length-mismatch", CONTRADICTI
 
 
 class ResourceVerdict(StrEnum):
-    """What it comes down to, in a sentence."""
+    """Conclusion about a resource, as a sentence."""
 
-    AS_LISTED = "it is here as the Source lists it"
-    AS_FETCHED = "it is here as it was fetched; the Source was not asked"
-    LOST = "its file was removed here since it was fetched"
-    ALTERED = "its file was altered here since it was fetched"
+    AS_LISTED = "the copy is as the Source lists it"
+    AS_FETCHED = "the copy is as it was fetched; the Source was not checked"
+    LOST = "the file was removed from the mirror after it was fetched"
+    ALTERED = "the file was changed in the mirror after it was fetched"
     DISAGREES = "the Source's list and its content disagree"
-    FAILED = "the Source lists it, and it could not be had"
-    WAITING = "the Source lists it, and it is not fetched yet"
+    FAILED = "the Source lists it, but it could not be fetched"
+    WAITING = "the Source lists it; it is not fetched yet"
     OUTDATED = "the Source lists a newer version"
-    UNPROVEN = "the list tells too little: only the Source itself can say"
-    EDITED = "the Source took it away; its file was changed here, and is kept"
-    HELD = "the Source took it away; the deletion is held back"
+    UNPROVEN = "the list has too little information to check the copy: check it at the Source"
+    EDITED = "deleted at the Source; the file was changed in the mirror and is kept"
+    HELD = "deleted at the Source; the deletion here is held back"
     KEPT = "the Source does not list it; the copy is kept"
-    UNWANTED = "the Source lists it; the filters do not want it any more, and the copy is kept"
-    GONE = "the Source took it away, and so did we"
+    UNWANTED = "the Source lists it, but it no longer matches the filters; the copy is kept"
+    GONE = "deleted at the Source, and deleted here too"
     REFUSED = "the Source lists it in a way that cannot be used"
-    FILTERED = "the Source lists it; the mirror's filters do not want it"
-    UNKNOWN = "the Source does not list it, and it never was here"
-    UNASKED = "it is not here, and the Source was not asked"
-    SOUND_AGAIN = "an audit found its file altered; now it is as it was fetched"
-    FOREIGN = "it did not come from the Source: not ours, left alone"
+    FILTERED = "the Source lists it, but it does not match the mirror's filters"
+    UNKNOWN = "the Source does not list it, and it was never in the mirror"
+    UNASKED = "it is not in the mirror, and the Source was not checked"
+    SOUND_AGAIN = "an audit found the file changed; now it is as it was fetched"
+    FOREIGN = "the file did not come from the Source; resourcesync does not touch it"
     OWN = "it belongs to the mirror itself"
 
     @property
     def is_well(self) -> bool:
-        """Whether nothing is wrong with it."""
+        """True if nothing is wrong with the resource."""
         return self in _SOUND_VERDICTS
 
 
@@ -94,28 +94,28 @@ _URI_SAFE: Final = "/%?&=;:@!$'()*+,"
 
 @dataclass(slots=True, kw_only=True)
 class Explanation:
-    """What is known of one resource.
+    """Facts known of one resource.
 
     Attributes:
         source: The Source's address.
-        uri: Its URI, normalised; as it was given when it cannot be normalised.
-        path: Its place in the mirror; empty when it has none.
-        copy: The copy, as the mirror remembers it.
-        is_there: Whether a file is there.
-        read: Length and digests of its bytes, as read now; ``None`` when no file is there.
-        is_altered: Whether its bytes, as read now, are not those that were put there.
-        listed: What the Source lists; ``None`` when it does not, or was not asked.
-        list_uri: Where it lists it.
-        asked: Whether the Source was asked.
-        trouble: Why the Source could not be asked.
-        pending: What is still to be done.
-        refused: Why the Source's entry cannot be used.
-        trash: Where its last copy went.
-        last: The last change of it that is remembered.
-        finding: What the last audit that found anything said of it.
-        set_aside: Where files went that were in its place and not what we put there, newest last.
-        via: The first entries that link to it, when it is here, or wanted, for that alone.
-        patched: What became of the last patch of it.
+        uri: Its URI, normalised; as given if it cannot be normalised.
+        path: Its path in the mirror; empty if it has none.
+        copy: The copy, as recorded in the mirror's state.
+        is_present: A file is there.
+        file_content: Length and digests of the file, as read now; ``None`` if there is none.
+        is_altered: The bytes read now are not those that were installed.
+        listed: The Source's entry; ``None`` if there is none, or the lists were not read.
+        list_uri: URI of the list with the entry.
+        is_source_read: The lists were read.
+        source_error: Reason why the lists could not be read.
+        pending: Pending task.
+        refused: Reason why the Source's entry cannot be used.
+        trash: Trash row of its last copy.
+        last_change: Its last logged change.
+        finding: Finding of the last audit that had any.
+        via: The first entries that link to it, if it is mirrored only for that.
+        patched: Result of its last patch.
+        quarantined: Places of files that were moved away from its path, newest last.
     """
 
     source: str
@@ -140,18 +140,18 @@ class Explanation:
 
     @property
     def verdict(self) -> ResourceVerdict:
-        """What it comes down to."""
+        """Conclusion from the facts."""
         if self.path.partition("/")[0] == _OWN_FOLDER:
             return ResourceVerdict.OWN
         return self._verdict_of_task() or self._verdict_of_entry() or self._verdict_of_copy()
 
     @property
     def retained_copy(self) -> str:
-        """Which copy stays while something is wrong."""
+        """Copy that stays while something is wrong, in words."""
         if self.copy is None or not self.is_present:
-            return "nothing is here"
+            return "no copy"
         proven = "verified " if self.copy.fixity == Fixity.VERIFIED else ""
-        return f"kept our {proven}copy"
+        return f"the {proven}copy is kept"
 
     def _verdict_of_task(self) -> ResourceVerdict | None:
         pending = self.pending
@@ -206,16 +206,16 @@ class Explanation:
 def explain(
     pull: SyncSession, names: Sequence[str], findings: Findings, *, offline: bool
 ) -> Explanation:
-    """Find out what there is to know of one resource; no copy is changed.
+    """Collect the facts about one resource; no copy is changed.
 
-    A copy that is not what was put there is in doubt from then on, as after an audit.
+    A copy that is not as installed is marked suspect, as by an audit.
 
     Args:
-        pull: What to work with; only its reading side is used.
-        names: Its URI; or what may be its path in the mirror or at the Source, the likeliest
+        pull: The session; it is only read through.
+        names: Its URI; or candidates for its path in the mirror or at the Source, most likely
             first.
-        findings: Returns what the last audit found.
-        offline: Ask nobody.
+        findings: Returns the findings of the last audit.
+        offline: Send no request.
 
     Raises:
         StorageError: The mirror cannot be read.
@@ -245,9 +245,9 @@ def explain(
 
 
 def _resolve_name(pull: SyncSession, names: Sequence[str]) -> tuple[str, str]:
-    """Return the name that the mirror knows something of, and its URI; else the first one.
+    """Return the first name that the mirror knows, and its URI; else the first name.
 
-    What no name in the mirror says may be one at the Source, where no file bears it here.
+    A name without a file in the mirror may be a path at the Source.
     """
     pairs = [(name, uri) for name in names for uri in _uris_of(pull, name)]
     for name, uri in pairs:
@@ -270,7 +270,7 @@ def _is_known(state: MirrorStateStore, uri: str) -> bool:
 
 
 def _uri_at_source(pull: SyncSession, name: str) -> str:
-    """Return the URI of what has this path at the Source, where its place here is another."""
+    """Return the URI of a path at the Source, where its path in the mirror differs."""
     identity = pull.sync_state.identity
     if identity is None:
         return name
@@ -301,7 +301,7 @@ def _path_of(pull: SyncSession, uri: str) -> str:
 
 
 def load_recorded(state: MirrorStateStore, known: Explanation) -> None:
-    """Add what the mirror's memory knows of a resource, by its URI."""
+    """Add what the mirror's state has of a resource, by its URI."""
     uri = known.uri
     known.copy = copy = state.copy(uri)
     pending = state.pending_of(uri)
@@ -316,7 +316,7 @@ def load_recorded(state: MirrorStateStore, known: Explanation) -> None:
 
 
 def _read_file(pull: SyncSession, known: Explanation) -> None:
-    """Read the file that is there, and hold it against what was put there."""
+    """Read the file in place, and compare it with what was installed."""
     copies, copy = pull.dependencies.copies, known.copy
     known.quarantined = copies.quarantined(known.path) if known.path else ()
     digests = () if copy is None else parse_digests(copy.digests)
@@ -330,17 +330,17 @@ def _read_file(pull: SyncSession, known: Explanation) -> None:
 
 
 def _mark_suspect(pull: SyncSession, known: Explanation) -> None:
-    """Remember that a copy is not what was put there, so that what is advised does mend it."""
+    """Mark a copy suspect that is not as installed, so that the advised command repairs it."""
     copy, row = known.copy, known.listed
     if copy is None or is_unknown(copy) or (known.is_present and not known.is_altered):
         return
     if known.pending is not None and known.pending.task == PendingTask.DELETE:
-        return  # it is to go, not to be fetched again
+        return  # to be deleted, not fetched again
     is_listed = row is not None and row.change not in (FILTERED, ChangeKind.DELETED)
     if known.is_source_read and not is_listed:
         return  # it could not be fetched again
     doubts = SuspectMarker(pull, offline=row is None)
-    reason = "changed here since it was fetched" if known.is_present else "missing"
+    reason = "changed locally since it was fetched" if known.is_present else "missing"
     doubts.mark_suspect(copy, row or listed_from_copy(copy), reason)
     doubts.flush()
 

@@ -1,6 +1,7 @@
-"""The exporter ``bagit``: copies as a bag (BagIt 1.0, RFC 8493), in a folder or in one ZIP.
+"""Exporters: ``bagit`` and ``zip``.
 
-The exporter ``zip``: copies as packages of a Resource Dump (§11), which any unzip reads too.
+``bagit`` writes a bag (BagIt 1.0, RFC 8493) in a folder or one ZIP; ``zip`` writes packages of a
+Resource Dump (§11), which any unzip program reads too.
 """
 
 import csv
@@ -35,10 +36,10 @@ _PROGRAM: Final = f"resourcesync {__version__}"
 
 
 def export_bag(holdings: MirrorSnapshot, options: ExportOptions) -> Iterator[ExportFile]:
-    """Yield the files of a bag; of one ZIP that holds it when the name ends so (§4).
+    """Yield the files of a bag, or one ZIP with the bag if the name ends in ``.zip`` (§4).
 
-    Payload files have the paths of the mirror. ``resources.csv`` says which URI each is, so that
-    the bag can be understood without us.
+    Payload files have the paths of the mirror. ``resources.csv`` gives their URIs, so that the bag
+    can be understood without this program.
     """
     with (
         closing(holdings.scratch()) as manifest,
@@ -55,12 +56,12 @@ def export_bag(holdings: MirrorSnapshot, options: ExportOptions) -> Iterator[Exp
 
 
 class _Bag:
-    """A bag while it is made.
+    """Bag under construction.
 
     Args:
-        holdings: What goes into it.
-        options: What the operator wants.
-        manifest, table: Empty files, for what is only known in the end.
+        holdings: Content of the bag.
+        options: The operator's options.
+        manifest, table: Empty files, for what is complete only at the end.
     """
 
     def __init__(
@@ -74,7 +75,7 @@ class _Bag:
         self._count = self._size = 0
 
     def files(self) -> "Iterator[_BagFile]":
-        """Yield the files, the payload between the declaration and what tells of it."""
+        """Yield the files: declaration, payload, then the tag files."""
         yield self._tag("bagit.txt", [DECLARATION])
         self._table.write(_csv_row(_COLUMNS))
         for copy in self._holdings.copies():
@@ -89,7 +90,7 @@ class _Bag:
         known = proof[0].value if proof and proof[0].algorithm == "sha-256" else ""
         hasher, size = hashlib.sha256(), 0
         for piece in self._holdings.content(copy):
-            if not known:  # else it is proven already, at half the cost
+            if not known:  # else a digest is known, at half the cost
                 hasher.update(piece)
             size += len(piece)
             yield piece
@@ -113,7 +114,7 @@ class _Bag:
         self._tags.append(manifest_line(hasher.hexdigest(), path))
 
     def _facts(self) -> Iterator[tuple[str, str]]:
-        """Yield what is true of the bag, and nothing else: who made what of it is not ours."""
+        """Yield the known facts about the bag; its authorship is left to others."""
         holdings = self._holdings
         as_of = "" if holdings.as_of is None else f" as of {format_w3c(holdings.as_of)}"
         yield "Source-Organization", self._options.organization
@@ -125,7 +126,7 @@ class _Bag:
 
 
 class _BagFile(NamedTuple):
-    """A file of a bag, and how many bytes it has, as far as that matters for a ZIP."""
+    """File of a bag, and its size in bytes, as far as a ZIP needs it."""
 
     path: str
     content: Iterable[bytes]
@@ -133,7 +134,7 @@ class _BagFile(NamedTuple):
 
 
 def _read_back(file: BinaryIO) -> Iterator[bytes]:
-    """Yield what was written to a file, once all of it is."""
+    """Yield the bytes written to a file, from the start."""
     file.seek(0)
     while piece := file.read(_PIECE):
         yield piece
@@ -150,25 +151,25 @@ _CAPABILITIES: Final = "capabilitylist.xml"
 _DESCRIPTION: Final = "resourcesync.xml"
 _NO_LIMIT: Final = 1 << 62
 _PATHS_SIZE: Final = 24 * 2**20
-"""Bytes of a manifest that are kept free for paths, which are longer than those it plans for."""
+"""Bytes of a manifest reserved for paths, which are longer than the planned ones."""
 _ESCAPE_FACTOR: Final = 6
 """Bytes that one character of a path takes at most in XML."""
 
 
 def export_packages(holdings: MirrorSnapshot, options: ExportOptions) -> Iterator[ExportFile]:
-    """Yield packages: one when the name ends in ``.zip``, else as many as are needed.
+    """Yield packages: one if the name ends in ``.zip``, else as many as are needed.
 
-    In a package the files have the paths of the mirror, so that it can also just be unpacked;
-    where two of these cannot be together on every system, paths are numbered. With ``url``, a
-    Resource Dump that lists the packages stands beside them: served there, it can be pulled.
+    In a package the files have the paths of the mirror, so that it can also just be unpacked; paths
+    that cannot exist together on every system are replaced by numbers. With ``url``, a Resource
+    Dump that lists the packages is added: served there, it can be pulled.
 
     Raises:
-        ConfigurationError: One package cannot hold all of it.
+        ConfigurationError: One package cannot hold all resources.
     """
     is_one = options.name.endswith(_ZIP_SUFFIX)
     if is_one and options.url:
         raise ConfigurationError(
-            "--url is for a folder of packages", hint="name a folder: --out DIR"
+            "--url needs a folder of packages", hint="name a folder: --out DIR"
         )
     size = PackageSize(
         max_entries=MAX_ENTRIES,
@@ -196,7 +197,7 @@ def export_packages(holdings: MirrorSnapshot, options: ExportOptions) -> Iterato
 
 
 def _describe_set(base: str) -> Iterator[ExportFile]:
-    """Yield what leads to the dump, so that it is a set of its own where it is served."""
+    """Yield the documents that lead to the dump, so that it is a set where it is served."""
     description = Link(rel=Relation.UP, href=f"{base}/{_DESCRIPTION}")
     entry = CapabilityEntry(uri=f"{base}/{_DUMP}", capability=Capability.RESOURCE_DUMP)
     header = Header(capability=Capability.CAPABILITY_LIST, links=(description,))
@@ -208,23 +209,23 @@ def _describe_set(base: str) -> Iterator[ExportFile]:
 def _check_last(packages: Iterator[list[ManifestEntry]]) -> None:
     if next(packages, None) is not None:
         raise ConfigurationError(
-            f"one package holds at most {MAX_ENTRIES:,} resources, and this mirror has more",
+            f"one package holds at most {MAX_ENTRIES:,} resources; this mirror has more",
             hint="name a folder for several packages: --out DIR",
         )
 
 
 class _Packer:
-    """Makes packages of the copies.
+    """Writer of packages of the copies.
 
     Args:
         holdings: The copies.
-        up: The Capability List that their manifests lead to.
+        up: Capability List to which the manifests link.
     """
 
     def __init__(self, holdings: MirrorSnapshot, up: str) -> None:
         self._holdings = holdings
         self._header = _header(holdings, Capability.RESOURCE_DUMP_MANIFEST, up)
-        self._copies: dict[str, Copy] = {}  # of the packages that are planned, not of all
+        self._copies: dict[str, Copy] = {}  # only of planned packages
 
     def packages(self, size: PackageSize) -> Iterator[list[ManifestEntry]]:
         """Yield the entries of one package after the other."""
@@ -256,7 +257,7 @@ def _header(holdings: MirrorSnapshot, capability: Capability, up: str) -> Header
 def _with_member_paths(
     entries: Sequence[ManifestEntry], copies: Mapping[str, Copy]
 ) -> Sequence[ManifestEntry]:
-    """Return entries with the paths of the mirror, or as they are where these would not do."""
+    """Return entries with the paths of the mirror, or unchanged if those cannot be used."""
     names = [copies[entry.uri].path for entry in entries]
     if sum(map(len, names)) * _ESCAPE_FACTOR > _PATHS_SIZE or not all(map(_is_name, names)):
         return entries
@@ -278,7 +279,7 @@ def _is_name(name: str) -> bool:
 
 
 class _MeasuredContent:
-    """Bytes that are counted and hashed while they pass, once."""
+    """Content that is counted and hashed while it is read, once."""
 
     def __init__(self, content: Iterable[bytes]) -> None:
         self._content = content
@@ -292,7 +293,7 @@ class _MeasuredContent:
             yield piece
 
     def package(self, uri: str, now: datetime) -> Package:
-        """Return what a Resource Dump says of them, when all of them have passed."""
+        """Return the entry of a Resource Dump, once all bytes are read."""
         return Package(
             uri=uri,
             lastmod=now,

@@ -1,9 +1,7 @@
-"""What the system says of temporary files on the mirror's disk, in our words.
+"""External sorter for the entries of lists, in memory that does not grow with their number.
 
-Put the entries of foreign lists in order, in memory that does not grow with their number.
-
-The specification asks no order of a list, and everything here compares accounts in order. A list
-that is in order already, as most are, is only written down and read back; it is never sorted.
+The specification requires no order in a list, and comparisons need one. A list that is in order
+already, as most are, is only written and read back, never sorted.
 """
 
 import errno
@@ -24,14 +22,14 @@ _DISK_FULL_ERRNOS: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 @contextmanager
 def translate_disk_errors(what: str) -> Iterator[None]:
-    """Turn the system's errors into ours.
+    """Translate errors of the system into `StorageError`.
 
     Args:
-        what: What is worked with, as in ``a temporary file of the mirror``.
+        what: The file in use, as in ``a temporary file of the mirror``.
 
     Raises:
-        DiskFullError: No room is left.
-        StorageError: Anything else went wrong.
+        DiskFullError: No space is left.
+        StorageError: Any other error.
     """
     try:
         yield
@@ -41,7 +39,7 @@ def translate_disk_errors(what: str) -> Iterator[None]:
         raise kind(
             f"{what} failed: {error.strerror or error}",
             evidence=(("kept", "all complete copies"),),
-            hint=f"{'make room' if is_full else 'look at the disk'}, then run the same command",
+            hint=f"{'free some space' if is_full else 'check the disk'}, then run again",
         ) from error
 
 
@@ -52,9 +50,9 @@ _FAN_IN: Final = 64
 """Runs merged at a time: each holds one block in memory."""
 _BLOCK_ROWS: Final = 64
 _BLOCK_BYTES: Final = 16_384
-"""Small, so that merging takes no more memory than the entries that wait did."""
+"""Size of a block: small, so that merging needs no more memory than the waiting entries did."""
 _MAX_WAITING: Final = 33_554_432
-"""Bytes of entries that wait in memory, however few they are."""
+"""Largest number of bytes of entries in memory, however few they are."""
 _GROUP: Final = 256
 _LENGTH_BYTES: Final = 8
 _TEMPORARY_FILE: Final = "a temporary file of the mirror"
@@ -65,27 +63,27 @@ _decode: Final = msgspec.msgpack.Decoder(list[bytes]).decode
 
 
 class SorterClosedError(ValueError):
-    """A spool was filled after its end, or used after it was closed: a fault of the caller."""
+    """Use of a closed sorter, or input after its end: an error of the caller."""
 
 
 class _SortedRun(NamedTuple):
-    """Rows in order, somewhere in the spill file: from ``start`` to ``end``, in bytes."""
+    """Sorted rows in the spill file, from ``start`` to ``end``, in bytes."""
 
     start: int
     end: int
 
 
 class ExternalSorter(Generic[T]):
-    """Takes entries in any order, gives them back in order of their keys, as often as wanted.
+    """Sorter of entries by key, readable any number of times.
 
-    Entries of equal keys come in the order in which they were added. All entries are taken before
-    the first is given, so a list can be checked whole before anything is done with it.
+    Entries of equal keys come in the order in which they were added. All entries are read in before
+    the first is yielded, so a list can be checked whole before it is used.
 
-    At most ``run_length`` entries, and 32 MiB, wait in memory. More go to one temporary file, or
-    to two while runs are merged.
+    At most ``run_length`` entries, and 32 MiB, wait in memory. More go to one temporary file, or to
+    two while runs are merged.
 
     Args:
-        key: What entries are ordered by, as strings of code points.
+        key: Sort key of an entry, compared by code points.
         dump: Turns an entry into bytes.
         load: Turns the bytes back into an equal entry.
         spill: Opens a temporary file to write and read; it must vanish when it is closed.
@@ -136,14 +134,14 @@ class ExternalSorter(Generic[T]):
         return self._written + len(self._rows)
 
     def add(self, entry: T) -> None:
-        """Take one entry.
+        """Add one entry.
 
         Raises:
-            StorageError: The temporary file cannot be written; the spool is of no more use.
-            SpoolClosedError: The input has ended.
+            StorageError: The temporary file cannot be written; the sorter is closed.
+            SorterClosedError: The input has ended.
         """
         if self._has_ended:
-            raise SorterClosedError("the spool takes no more entries")
+            raise SorterClosedError("the sorter accepts no more entries")
         key, row = self._key(entry), self._dump(entry)
         if key < self._last:
             self._in_order = False
@@ -156,16 +154,16 @@ class ExternalSorter(Generic[T]):
             self._write_run()
 
     def add_all(self, entries: Iterable[T]) -> None:
-        """Take entries as `add` does one by one, in groups that are small beside a run.
+        """Add entries as `add` does, in groups that are small compared to a run.
 
         Raises:
-            StorageError: As `add` does.
-            SpoolClosedError: The input has ended.
+            StorageError: As for `add`.
+            SorterClosedError: The input has ended.
         """
         rest = iter(entries)
         while group := list(islice(rest, min(_GROUP, self._run_length - len(self._rows)))):
             if self._has_ended:
-                raise SorterClosedError("the spool takes no more entries")
+                raise SorterClosedError("the sorter accepts no more entries")
             keys = list(map(self._key, group))
             if keys[0] < self._last or any(map(lt, keys[1:], keys)):
                 self._in_order = False
@@ -178,7 +176,7 @@ class ExternalSorter(Generic[T]):
                 self._write_run()
 
     def close_input(self) -> None:
-        """End the input; the first reading does so by itself.
+        """End the input; the first reading does so implicitly.
 
         Raises:
             StorageError: The temporary file cannot be written.
@@ -197,14 +195,14 @@ class ExternalSorter(Generic[T]):
             self._file.flush()
 
     def __iter__(self) -> Iterator[T]:
-        """Give the entries in order; several readings may go on at a time.
+        """Return the entries in order; several readings may overlap.
 
         Raises:
             StorageError: The temporary file cannot be read.
-            SpoolClosedError: The spool is closed.
+            SorterClosedError: The sorter is closed.
         """
         if self._is_closed:
-            raise SorterClosedError("the spool is closed")
+            raise SorterClosedError("the sorter is closed")
         self.close_input()
         if self._file is None:
             return map(self._load, self._rows)
@@ -214,7 +212,7 @@ class ExternalSorter(Generic[T]):
         return merge(*entries, key=self._key)
 
     def close(self) -> None:
-        """Forget everything and remove the temporary file; it is no error to do so twice."""
+        """Discard all entries and remove the temporary file; closing twice is allowed."""
         self._has_ended = self._is_closed = True
         self._keys, self._rows, self._runs, self._written = [], [], [], 0
         file, self._file = self._file, None
@@ -231,7 +229,7 @@ class ExternalSorter(Generic[T]):
             self._in_order = True
 
     def _write_run(self) -> None:
-        """Write what waits as a run of its own, or at the end of the last one if it fits there."""
+        """Write the waiting rows as a run, or append them to the last one if they fit in order."""
         self._sort_waiting()
         first, last = self._keys[0], self._keys[-1]
         with self._close_on_error(), translate_disk_errors(_TEMPORARY_FILE):
@@ -246,7 +244,7 @@ class ExternalSorter(Generic[T]):
         self._keys, self._rows, self._weight, self._last = [], [], 0, ""
 
     def _merge_runs(self, old: BinaryIO) -> None:
-        """Merge every 64 neighbouring runs into one, in a new file in place of the old one."""
+        """Merge every 64 neighbouring runs into one, in a new file that replaces the old one."""
         runs, self._runs = self._runs, []
         with self._close_on_error(), translate_disk_errors(_TEMPORARY_FILE), _discarding(old):
             new = self._file = self._spill()
@@ -259,7 +257,7 @@ class ExternalSorter(Generic[T]):
 
     @contextmanager
     def _close_on_error(self) -> Iterator[None]:
-        """Close the spool when something fails: a part of a list must never pass for all of it."""
+        """Close the sorter on any error: a part of a list must never pass for all of it."""
         try:
             yield
         except BaseException:
@@ -271,7 +269,7 @@ class ExternalSorter(Generic[T]):
 
     @staticmethod
     def _read(file: BinaryIO, run: _SortedRun) -> Iterator[bytes]:
-        """Yield the rows of a run; each block is looked up anew, so that readings may overlap."""
+        """Yield the rows of a run; each block is sought again, so that readings may overlap."""
         at, end = run.start, run.end
         while at < end:
             with translate_disk_errors(_TEMPORARY_FILE):
@@ -280,8 +278,8 @@ class ExternalSorter(Generic[T]):
                 block = file.read(size)
             if len(block) != size or not size:
                 raise StorageError(
-                    "a temporary file of the mirror was cut short",
-                    hint="look at the disk, then run the same command",
+                    "a temporary file of the mirror is truncated",
+                    hint="check the disk, then run again",
                 )
             at += _LENGTH_BYTES + size
             rows = _decode(block)
@@ -290,14 +288,14 @@ class ExternalSorter(Generic[T]):
 
 
 def merge_sorted(spools: Sequence[ExternalSorter[T]], key: Callable[[T], str]) -> Iterator[T]:
-    """Give the entries of several spools in one order; of equal keys, those of the first first."""
+    """Return the entries of several sorters merged; among equal keys, those of the first first."""
     if len(spools) == 1:
         return iter(spools[0])
     return merge(*spools, key=key)
 
 
 def _write(file: BinaryIO, at: int, rows: Iterable[bytes]) -> int:
-    """Write rows in blocks at a place; return where they end."""
+    """Write rows in blocks at an offset; return their end."""
     file.seek(at)
     block: list[bytes] = []
     weight = 0
@@ -319,7 +317,7 @@ def _write_block(file: BinaryIO, rows: list[bytes]) -> int:
 
 
 def _discard(file: BinaryIO) -> None:
-    """Close a file that nobody needs: that its last bytes do not fit on the disk is no matter."""
+    """Close a file that is no longer needed; errors, such as a full disk, do not matter."""
     with suppress(OSError, StorageError):
         file.close()
 

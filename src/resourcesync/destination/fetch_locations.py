@@ -1,4 +1,4 @@
-"""Where the bytes of one resource may be had, one place after the other; pure (§14.2, §14.6)."""
+"""Fetch locations of one resource, in order of preference; pure (§14.2, §14.6)."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -17,14 +17,14 @@ _MIN_RESUMABLE: Final = 1 << 20
 
 
 class FetchLocation(NamedTuple):
-    """One place.
+    """Location of a resource's bytes.
 
     Attributes:
         uri: Its address.
-        is_own: Whether it is the resource's own URI; the Source's word on it counts.
-        uncached: Whether caches on the way are to be passed by.
-        after_mismatch: Whether it helps only when the resource's own URI gave other bytes.
-        is_patch: Whether it is not the resource, but what makes it of the copy that is here.
+        is_own: It is the resource's own URI; the Source's answer there counts.
+        uncached: Caches on the way are bypassed.
+        after_mismatch: It helps only after the resource's own URI gave other bytes.
+        is_patch: It is a patch of the present copy, not the resource.
     """
 
     uri: str
@@ -36,16 +36,16 @@ class FetchLocation(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FetchAttempt:
-    """A fetch on its way through its places.
+    """Fetch with its locations and the present one.
 
     Attributes:
-        fetch: What is wanted.
-        places: Where it may be had.
-        at: Which of them is asked now.
-        mismatch: Whether the resource's own URI gave bytes that are not what is listed.
+        fetch: The planned fetch.
+        locations: Locations of the bytes.
+        position: Index of the present location.
+        has_mismatch: The resource's own URI gave bytes that are not as listed.
         tries: Requests so far.
-        why: Code and reason of the last failure at the resource's own URI.
-        waited: Whether it waited for the same bytes to come for another resource.
+        last_failure: Code and reason of the last failure at the resource's own URI.
+        has_waited: It waited for the same bytes of another resource.
     """
 
     fetch: Fetch
@@ -58,13 +58,13 @@ class FetchAttempt:
 
     @property
     def location(self) -> FetchLocation:
-        """The place that is asked now."""
+        """The present location."""
         return self.locations[self.position]
 
     def after_failure(
         self, code: str, reason: str, *, mismatch: bool, tries: int
     ) -> "FetchAttempt":
-        """Return it after a failure at its place."""
+        """Return the attempt after a failure at its location."""
         own = self.location.is_own
         return replace(
             self,
@@ -74,7 +74,7 @@ class FetchAttempt:
         )
 
     def next_attempt(self) -> "FetchAttempt | None":
-        """Return it at the next place that may help, or ``None``."""
+        """Return the attempt at the next location that may help, or ``None``."""
         for at in range(self.position + 1, len(self.locations)):
             if self.has_mismatch or not self.locations[at].after_mismatch:
                 return replace(self, position=at)
@@ -82,11 +82,11 @@ class FetchAttempt:
 
 
 def first_attempt(fetch: Fetch) -> FetchAttempt:
-    """Return a fetch at its first place: patch, mirrors by priority, the resource's own URI.
+    """Return a fetch at its first location: patch, mirrors by priority, the resource's own URI.
 
-    When that gives other bytes than listed, a cache may be old, or the resource may have moved
-    on; then it is asked once more, uncached, and then the memento of the listed version.
-    Where the Source is to decide between lists, only the Source itself is asked, past all caches.
+    If that gives other bytes than listed, a cache may be stale, or the resource may have changed;
+    then it is requested again, uncached, and then the memento of the listed version. Where the
+    Source decides between lists, only the Source itself is requested, past all caches.
     """
     listed = fetch.listed
     loc = listed.loc
@@ -107,7 +107,7 @@ def first_attempt(fetch: Fetch) -> FetchAttempt:
 
 
 def digest_by(listed: ListedEntry, algorithm: str) -> str:
-    """Return the strong digest that is listed by this algorithm; empty when there is none."""
+    """Return the listed strong digest of this algorithm; empty if there is none."""
     for digest in usable(parse_digests(listed.hash)):
         if digest.algorithm == algorithm and algorithm in STRONG:
             return str(digest)
@@ -115,23 +115,23 @@ def digest_by(listed: ListedEntry, algorithm: str) -> str:
 
 
 def has_strong_digest(listed: ListedEntry) -> bool:
-    """Whether a digest is listed that proves bytes, wherever they come from."""
+    """True if a digest is listed that proves bytes from any location."""
     return any(d.algorithm in STRONG for d in usable(parse_digests(listed.hash)))
 
 
 def part_name(uri: str, listed: ListedEntry) -> str:
-    """Return what a part of a copy is kept under for a later run; empty when it is not worth it.
+    """Return the name of a partial download for a later run; empty if it is not worth storing.
 
-    Only a strong digest of the whole can prove what was put together from parts.
+    Only a strong digest of the whole can prove bytes assembled from parts.
     """
     large = listed.length is None or listed.length >= _MIN_RESUMABLE
     return f"{uri} {listed.hash}" if large and has_strong_digest(listed) else ""
 
 
 def mirrors_of(resource: Resource, allowed: frozenset[str]) -> tuple[str, ...]:
-    """Return the other places of the same bytes that may be asked, the preferred one first.
+    """Return the other locations of the same bytes that may be used, preferred first.
 
-    A place of an origin that the Source does not speak for needs a strong digest to check it by.
+    A location at an origin outside the Source's scope needs a strong digest to verify it.
     """
     links = (link for link in resource.mirrors if not disagree(link.digests, resource.digests))
     found = _usable_addresses(links, resource, allowed)
@@ -139,7 +139,7 @@ def mirrors_of(resource: Resource, allowed: frozenset[str]) -> tuple[str, ...]:
 
 
 def memento_of(resource: Resource) -> str:
-    """Return the address of the very version that is listed; empty when there is none to trust."""
+    """Return the address of the listed version; empty if none can be trusted."""
     memento = resource.memento
     return next(iter(_usable_addresses([memento] if memento else [], resource, frozenset())), "")
 
@@ -154,5 +154,5 @@ def _usable_addresses(
             if proven or origin(link.href) in allowed:
                 found[link.href] = None
         except OutOfScopeError:
-            continue  # no address of the web: as if it were not there
+            continue  # not a web address: ignored
     return found

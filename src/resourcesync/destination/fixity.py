@@ -1,9 +1,8 @@
-"""Put copies in doubt that an audit could not prove, and take the doubt back when one is proven.
+"""Fixity checks: an audit's verification of copies, and the suspect mark of those that fail.
 
-Only the mirror's memory is written, never a copy. What is in doubt equals nothing that is listed,
-so every later run fetches it again; the file that is here then goes to quarantine.
-
-The rolling part of an audit: prove some copies, longest ago first, within a time.
+Only the mirror's state is written, never a copy. A suspect copy equals nothing that is listed, so
+every later run fetches it again; its file then goes to quarantine. A rolling audit verifies some
+copies, longest ago first, within a time limit.
 """
 
 import zlib
@@ -33,15 +32,15 @@ _GROUP: Final = 256
 
 
 class SuspectMarker:
-    """Remembers what an audit thinks of copies.
+    """Writer of the suspect marks that an audit sets and clears.
 
     Args:
-        pull: What the audit works with.
-        offline: Whether what is listed now is not known.
-        is_kept: Whether anything is remembered.
+        pull: The session of the audit.
+        offline: The present lists are unknown.
+        is_kept: Marks are stored.
 
     Attributes:
-        count: How many copies were found that are not as they were put there.
+        count: Number of copies that are not as installed.
     """
 
     def __init__(self, pull: SyncSession, *, offline: bool, is_kept: bool = True) -> None:
@@ -56,16 +55,16 @@ class SuspectMarker:
         self.count = 0
 
     def mark_suspect(self, copy: Copy, row: ListedEntry, reason: str) -> None:
-        """Take a copy that is not what was put in place.
+        """Mark a copy that is not as installed.
 
         Args:
             copy: The copy.
-            row: What the Source lists of it.
-            reason: What is wrong with it.
+            row: The Source's entry.
+            reason: The fault.
         """
         self.count += 1
         known = self._pull.state.pending_of(copy.uri)
-        # Offline nobody knows whether what is kept is wanted: it is not fetched for that.
+        # Offline it is unknown whether a retained copy is needed: it is not fetched again.
         if known is None or (known.task == PendingTask.RETAIN and not self._is_offline):
             self._pending.append(self._task(copy, row, reason))
         if not is_suspect(copy) and not is_unknown(copy):
@@ -73,7 +72,7 @@ class SuspectMarker:
         self._flush_when_full()
 
     def _task(self, copy: Copy, row: ListedEntry, reason: str) -> Pending:
-        # Not what is listed now, which T may not tell of yet, but what was, as far as we know.
+        # The entry at the time of the fetch, not the present one, which may be later than T.
         length = copy.length if copy.listed else None
         row = row._replace(hash=copy.listed, length=length)
         task = pending_fetch(
@@ -87,7 +86,7 @@ class SuspectMarker:
         return task._replace(code=DAMAGED, reason=reason)
 
     def clear_suspect(self, copy: Copy, look: CopyInspector) -> Copy:
-        """Take a copy whose bytes were proven; return it without the doubt, if there was one."""
+        """Clear the mark of a copy whose bytes were verified; return the copy without it."""
         signature = look.signature(copy.path) if is_suspect(copy) else None
         if signature is None:
             return copy
@@ -104,10 +103,10 @@ class SuspectMarker:
             self.flush()
 
     def flush(self) -> None:
-        """Remember what was taken.
+        """Store the collected marks.
 
         Raises:
-            StorageError: It cannot be written.
+            StorageError: The state cannot be written.
         """
         if self._is_stored and (self._copies or self._pending):
             step = StateTransaction(
@@ -118,7 +117,7 @@ class SuspectMarker:
 
 
 def listed_from_copy(copy: Copy) -> ListedEntry:
-    """Return what the Source listed of a copy when it was fetched, as far as that is known."""
+    """Return the Source's entry of a copy when it was fetched, as far as it is known."""
     return ListedEntry(
         uri=copy.uri,
         loc=copy.uri,
@@ -136,12 +135,12 @@ _HASH_RANGE: Final = 1 << 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditRolling:
-    """Which copies are proven.
+    """Selection of the copies to verify.
 
     Attributes:
-        share: Of the copies, 0 to 1.
-        oldest_first: Those that were proven longest ago; else any.
-        seconds: Stop after so long; ``None`` goes on to the end.
+        share: Share of the copies, 0 to 1.
+        oldest_first: Those verified longest ago; else a random sample.
+        seconds: Time limit; ``None``: none.
     """
 
     share: float = 1.0
@@ -150,13 +149,13 @@ class AuditRolling:
 
 
 class FailedCheck(NamedTuple):
-    """A copy that could not be proven.
+    """Copy that could not be verified.
 
     Attributes:
-        kind: What is found.
-        reason: The same in a sentence.
-        is_here: Whether the file here is not what was put there, whatever the Source serves.
-        code: Why the Source did not give it, by its stable word; empty where it did.
+        kind: Kind of the finding.
+        reason: The finding as a sentence.
+        is_local: The file is not as installed, whatever the Source serves.
+        code: Error code of the Source's answer; empty if it served the resource.
     """
 
     kind: FindingKind
@@ -167,14 +166,14 @@ class FailedCheck(NamedTuple):
 
 @dataclass(slots=True, kw_only=True)
 class FixityResult:
-    """What was proven, and what is not as it should be.
+    """Result of a fixity check.
 
     Attributes:
-        count: Copies that were looked at.
-        read: Bytes that were read of them.
-        bad: What is wrong, by URI.
-        stopped: Whether it ended early.
-        oldest: When the copy was proven that now is the one proven longest ago, microseconds.
+        count: Copies checked.
+        read: Bytes read.
+        failed: Faults by URI.
+        stopped: The check ended early.
+        oldest: Time of the oldest verification after this check, microseconds.
     """
 
     count: int = 0
@@ -185,13 +184,13 @@ class FixityResult:
 
 
 class FixityChecker:
-    """Proves copies: their files against what was put there, and the Source's answer if wanted.
+    """Checker of copies: their files, and the Source's answers if requested.
 
     Args:
-        pull: What it works with; of the mirror's memory only the times of proof are written.
+        pull: The session; only verification times are written to the state.
         method: ``stat``, ``hash`` or ``remote``.
-        run: The run's id: another run takes another sample.
-        doubts: Told of copies that are proven.
+        run: The run's id: another run uses another sample.
+        doubts: Notified of copies that are verified.
     """
 
     def __init__(self, pull: SyncSession, method: str, run: str, doubts: SuspectMarker) -> None:
@@ -202,7 +201,7 @@ class FixityChecker:
         self._result = FixityResult()
 
     def check(self, rolling: AuditRolling) -> FixityResult:
-        """Prove copies.
+        """Verify the selected copies.
 
         Raises:
             StorageError: The mirror cannot be read.
@@ -258,7 +257,7 @@ class FixityChecker:
         if self._method == "stat":
             if signature == copy.signature:
                 return None
-            return FailedCheck(FindingKind.DIFFERENT, "changed here since it was fetched")
+            return FailedCheck(FindingKind.DIFFERENT, "changed locally since it was fetched")
         known = parse_digests(copy.digests)
         found = look.digest(copy.path, [digest.algorithm for digest in known])
         if found is None:
@@ -273,7 +272,7 @@ class FixityChecker:
         return FailedCheck(FindingKind.DIFFERENT, reason)
 
     def _check_source(self, copies: Iterable[Copy]) -> None:
-        """Ask the Source whether its resources are still these bytes."""
+        """Request the resources from the Source, and compare the bytes."""
         asked: dict[FetchRequest, tuple[Copy, StagedCopy]] = {}
 
         def requests() -> Iterator[FetchRequest]:
@@ -315,5 +314,5 @@ def _compare_answer(
             length, found = sink.seal()
             if length == copy.length and not disagree(found, parse_digests(copy.digests)):
                 return None
-            reason = "the Source serves other bytes than are here"
+            reason = "the Source serves other bytes than the copy has"
             return FailedCheck(FindingKind.DIFFERENT, reason, is_local=False)

@@ -1,7 +1,4 @@
-"""Incremental synchronization: what is new in the Change Lists becomes tasks, then deeds (§12).
-
-How a Destination synchronizes by itself (``SyncStrategy``).
-"""
+"""Incremental synchronization: new changes become stored tasks, which are then executed (§12)."""
 
 import logging
 from collections import Counter
@@ -63,7 +60,7 @@ _CHUNK: Final = 1_000
 
 
 def _find_rewritten(history: ChangeHistory) -> str:
-    """Return a list that does not go on from what was processed; empty for none.
+    """Return a list that does not continue the processed changes; empty if there is none.
 
     A new list that begins among processed changes does, as long as these are still listed.
     """
@@ -72,11 +69,11 @@ def _find_rewritten(history: ChangeHistory) -> str:
 
 
 class Incremental:
-    """Incremental synchronization.
+    """Incremental synchronization of one session.
 
     Args:
-        pull: What the pull works with.
-        are_others: Says whether the Source offers other lists now.
+        pull: The session.
+        are_others: Returns whether the Source offers other lists now.
     """
 
     def __init__(self, pull: SyncSession, are_others: Callable[[], bool] = lambda: False) -> None:
@@ -85,17 +82,17 @@ class Incremental:
         self._linked: ExternalSorter[ListedEntry] | None = None
 
     def run(self, uri: str, through: int) -> SyncOutcome | None:
-        """Apply what is new since T; falls back to a baseline when the lists do not reach back.
+        """Apply what is new since T; run a baseline if the lists do not reach back.
 
         Args:
             uri: The Change List or its index.
             through: T, microseconds.
 
         Returns:
-            What was done; ``None`` when the Source offers other lists now, which have the say.
+            The outcome; ``None`` if the Source offers other lists now, which must be read instead.
 
         Raises:
-            ResourceSyncError: It cannot be done now; what was here is still here.
+            ResourceSyncError: The lists cannot be used now; the mirror is unchanged.
         """
         try:
             history = self._pull.change_lists.read(uri, since=through, state=self._pull.state)
@@ -105,21 +102,19 @@ class Incremental:
             return self._from_newer_list(error)
         with ExitStack() as held:
             held.enter_context(history.sorter)
-            if (
-                self._offers_moved_lists()
-            ):  # also beside news: an old list may grow beside a newer one
+            if self._offers_moved_lists():  # even with news: a moved list may still grow
                 return None
             if self._is_unproven(uri, history):
                 self._pull.warn(
                     "lists-moved",
-                    "the Source moved its Change List, and nothing proves that no change is"
-                    " missing: doing a baseline",
+                    "the Source moved its Change List; changes may be missing: running a baseline",
                 )
                 return self._from_baseline(gap=False)
             if not history.reaches_back:
                 self._pull.warn(
                     "change-gap",
-                    "the Change Lists no longer reach back to our last state: doing a baseline",
+                    "the Change Lists no longer reach back to the mirror's last state: running a"
+                    " baseline",
                 )
                 return self._from_baseline()
             if self._check_rewritten(history) or self._check_for_newer_list():
@@ -127,26 +122,26 @@ class Incremental:
             return self._apply(history, held)
 
     def _from_newer_list(self, error: SourceUnavailableError) -> SyncOutcome:
-        """Begin again from a Resource List, since the Change Lists have less than was processed.
+        """Start again from a Resource List, since the Change Lists have less than was processed.
 
         Args:
-            error: What is wrong with them. It stands where no Resource List is newer: then they may
-                be old copies, or the Source was restored from an older state. After a day that is
-                believed.
+            error: Their fault. It is raised if no Resource List is newer: then they may be stale
+                copies, or the Source was restored from an older state. After a day the latter is
+                assumed.
         """
         is_newer = self._check_for_newer_list()
         if not is_newer and not self._check_stale():
             raise error
-        self._pull.warn("rewritten", "the Source rewrote its Change List: doing a baseline")
+        self._pull.warn("rewritten", "the Source rewrote its Change List: running a baseline")
         if not self._pull.options.dry_run:
             self._pull.sync_state.write(taken_back=True)
         return self._from_baseline(gap=not is_newer)
 
     def _check_for_newer_list(self) -> bool:
-        """Return whether there is a Resource List that is newer than the one that was read last.
+        """Return whether there is a newer Resource List than the one read last.
 
-        Something may be in it that the Change Lists do not have, also where they go on behind it.
-        One that cannot be had or used now says nothing.
+        It may have something that the Change Lists do not, also where they continue after it. One
+        that cannot be fetched or used now proves nothing.
         """
         pull = self._pull
         uri, known = pull.found.resource_list, pull.sync_state.list_head
@@ -165,16 +160,16 @@ class Incremental:
             if newer.check():
                 return True
         except (SourceError, DocumentError) as error:
-            _log.info("asking whether there is a newer Resource List: %s", error)
+            _log.info("cannot check for a newer Resource List: %s", error)
         if newer.known != known and not pull.options.dry_run:
             pull.sync_state.write(list_head=newer.known)
         return False
 
     def _check_rewritten(self, history: ChangeHistory) -> bool:
-        """Whether changes that were processed are not listed any more; then a baseline is due.
+        """True if processed changes are no longer listed; then a baseline is due.
 
-        They may have been taken back: by a Source that was set back to an earlier state, which no
-        later change tells.
+        They may have been withdrawn: by a Source that was restored from an older state, which no
+        later change shows.
         """
         if self._pull.options.dry_run:
             return False
@@ -182,22 +177,22 @@ class Incremental:
         changed, asked_at = find_changed_closed_list(pull), None
         if changed:
             asked_at = pull.now
-            told = f"the Source changed a closed Change List, {changed}: doing a baseline"
+            told = f"the Source changed a closed Change List, {changed}: running a baseline"
         elif changed := _find_rewritten(history):
-            told = f"the Source rewrote a Change List, {changed}: doing a baseline"
+            told = f"the Source rewrote a Change List, {changed}: running a baseline"
         elif history.interrupted.is_lost:
-            # Some of them are tasks now, and others made tasks go: nothing puts that right but all.
+            # They added and removed tasks: only a whole baseline corrects that.
             changed = history.head
-            told = "changes that were acted on are not listed any more: doing a baseline"
+            told = "changes already applied are no longer listed: running a baseline"
         else:
             return False
         pull.warn("rewritten", told)
-        # At once, and also where it cannot be done now: what was rewritten shows only once.
+        # At once, even if the baseline cannot run now: the rewriting is seen only once.
         memory.write(closed_asked_at=asked_at, baseline_due=True, taken_back=True)
         return True
 
     def _is_unproven(self, uri: str, history: ChangeHistory) -> bool:
-        """Whether these are lists that the mirror did not follow, which tell no times."""
+        """True if the mirror did not follow these lists before, and they give no times."""
         followed = self._pull.sync_state.discovered
         is_new = followed is not None and with_dumps(followed).change_list != uri
         is_timed = all(
@@ -206,7 +201,7 @@ class Incremental:
         return is_new and history.reaches_back and not is_timed
 
     def _from_baseline(self, *, gap: bool = True) -> SyncOutcome:
-        from resourcesync.destination.baseline import Baseline  # noqa: PLC0415 - seldom
+        from resourcesync.destination.baseline import Baseline  # noqa: PLC0415 - lazy
 
         pulled = Baseline(self._pull).run(gap=gap)
         assert pulled is not None, "only a conditional reading finds nothing new"
@@ -232,7 +227,7 @@ class Incremental:
             return SyncOutcome(mode=plan.mode, plan=plan, deletions=foreseen, is_written=False)
         if history.change_count:
             self._pull.begin(baseline=False, read=history)
-            # New changes without a time are a later word all the same: T tells that it is one.
+            # New changes without a time are later all the same: T must advance.
             history.checkpoint = max(history.checkpoint, history.old_checkpoint + 1)
         self._store_tasks(history)
         notes = encode_notes(
@@ -255,13 +250,13 @@ class Incremental:
         return plan
 
     def _new_rows(self, history: ChangeHistory) -> Iterator[ListedEntry]:
-        """Yield the last change of each URI, and what changed entries link to."""
+        """Yield the last change of each URI, and the targets of links of changed entries."""
         rows = merge_linked(deduplicate(history.sorter, ignore_conflict), self._linked)
         rows = self._pull.selection.with_current_paths(rows)
         return unlisted_changes(self._pull.state, rows) if self._linked is not None else rows
 
     def _store_tasks(self, history: ChangeHistory) -> None:
-        """Write the changes down as tasks; the cursor moves only after all are written."""
+        """Store the changes as tasks; the cursor moves only after all are stored."""
         if self._linked is not None:
             self._store_links(history, self._linked)
         self._store_entry_links(history)
@@ -278,7 +273,7 @@ class Incremental:
             else:
                 known = not history.has_undated and self._is_version_before(row, copy)
                 task = self._fetch_task(row if known else without_patch(row), history.checkpoint)
-                # Where a copy is, is where it stays.
+                # A copy keeps its path.
                 pending.append(task if copy is None else task._replace(path=copy.path))
             if len(pending) + len(settled) >= _CHUNK:
                 self._pull.state.commit(StateTransaction(pending=pending, completed=settled))
@@ -287,13 +282,13 @@ class Incremental:
         self._store_orphans(history.checkpoint)
 
     def _deletion_task(self, copy: Copy, reason: str, at: int) -> Pending:
-        """Return the row of a copy whose resource the Source took away."""
+        """Return the task of a copy whose resource was deleted at the Source."""
         if is_restored(copy):
             return self._pull.retention_task(copy, at)
         return self._pull.deletion_task(copy, reason, at)
 
     def _store_links(self, history: ChangeHistory, linked: ExternalSorter[ListedEntry]) -> None:
-        """Remember what changed entries link to now, in place of what they linked to before."""
+        """Store the links of changed entries, in place of their earlier ones."""
         state = self._pull.state
         remove_links(state, deduplicate(history.sorter, ignore_conflict))
         found = link_rows(
@@ -310,9 +305,9 @@ class Incremental:
             )
 
     def _store_orphans(self, at: int) -> None:
-        """Write down that what no entry links to any more is to go.
+        """Store the deletion of copies that no entry links to any more.
 
-        While an entry cannot be used, it may be the one that links to it: all stays.
+        An unusable entry may be the one that links to them: then all stay.
         """
         pull = self._pull
         if pull.selection.refusals.count or pull.sync_state.refused_count:
@@ -325,7 +320,7 @@ class Incremental:
             pull.state.commit(StateTransaction(pending=tasks, completed=gone, listed=gone))
 
     def _is_version_before(self, row: ListedEntry, copy: Copy | None) -> bool:
-        """Whether a patch of the new change may begin with the copy: nothing is missing between."""
+        """True if a patch of the new change applies to the copy: no change is missing between."""
         if row.patch is None or self._pull.sync_state.has_gap:
             return False
         return is_version_before(copy, self._pull.state.pending_of(row.uri))
@@ -341,12 +336,12 @@ class Incremental:
         )
 
     def work_off(self, mode: Mode) -> SyncOutcome:
-        """Do what earlier runs could not do; the Source has nothing new."""
+        """Execute the tasks of earlier runs; the Source has nothing new."""
         self._show_for_review(lambda: iter(()))
         return self._run_tasks(mode)
 
     def _show_for_review(self, rows: Callable[[], Iterator[ListedEntry]]) -> None:
-        """Show what is new, and what earlier runs left, to whoever reviews it."""
+        """Pass new changes and pending tasks to the review."""
         show_decisions(
             self._pull,
             Mode.INCREMENTAL,
@@ -354,7 +349,7 @@ class Incremental:
         )
 
     def _run_tasks(self, mode: Mode) -> SyncOutcome:
-        """Do what is written down: tasks of this run, and what earlier runs could not do."""
+        """Execute the stored tasks, of this run and of earlier ones."""
         through = self._pull.sync_state.checkpoint or 0
         plan, kept = self._plan_tasks(mode)
         foreseen = self._pull.report_plan(plan)
@@ -373,10 +368,10 @@ class Incremental:
         return pulled
 
     def _suspect_changes(self, pulled: SyncOutcome) -> None:
-        """Let a baseline decide on a change to what the Source does not serve.
+        """Schedule a baseline for a change to content that the Source does not serve.
 
-        It may be no later than the Resource List, which then may list what is served. What comes
-        of that is another content to the next pulls, or the same failure: it is asked for once.
+        The change may be no later than the Resource List, which then may list what is served. It is
+        scheduled once: for the next pulls the entry differs, or the failure is the same.
         """
         at = self._pull.sync_state.resource_list_at or 0
         for failure in pulled.tally.failures:
@@ -391,7 +386,7 @@ class Incremental:
         """Fetch what is due, from dumps and singly."""
         plan, found = pulled.plan, self._pull.found
         transfer = self._pull.transfer(through)
-        from resourcesync.destination.dumps import DumpTransfer, combine_tallies  # noqa: PLC0415 - seldom
+        from resourcesync.destination.dumps import DumpTransfer, combine_tallies  # noqa: PLC0415 - lazy
 
         dumps = DumpTransfer(self._pull, plan, self._due_fetches, through)
         brought = dumps.fetch_from_dumps((found.change_dump, found.resource_dump))
@@ -403,7 +398,7 @@ class Incremental:
         pulled.spent = self._pull.budget.spent
 
     def _plan_tasks(self, mode: Mode) -> tuple[PlanSummary, int]:
-        """Return what is to be done, and how many copies are kept that the Source took away."""
+        """Return the plan, and how many copies of resources deleted at the Source are retained."""
         create = update = size = unsized = 0
         for fetch in self._due_fetches():
             create += fetch.before is None
@@ -437,14 +432,14 @@ class Incremental:
 
 
 class LocalStrategy:
-    """Baseline and incremental synchronization on this machine alone."""
+    """`SyncStrategy` of this machine alone."""
 
     def baseline(self, pull: SyncSession) -> "Baseline":
-        """Return what does baseline synchronization for a pull."""
-        from resourcesync.destination.baseline import Baseline  # noqa: PLC0415 - once a week
+        """Return the baseline synchronization of a session."""
+        from resourcesync.destination.baseline import Baseline  # noqa: PLC0415 - lazy
 
         return Baseline(pull)
 
     def incremental(self, pull: SyncSession, are_others: Callable[[], bool]) -> Incremental:
-        """Return what does incremental synchronization for a pull."""
+        """Return the incremental synchronization of a session."""
         return Incremental(pull, are_others)

@@ -1,7 +1,4 @@
-"""Which links of an entry are followed, and what they say of what they lead to. Pure.
-
-Whether a patch can stand for a whole resource: from the very version before (§14.4). Pure.
-"""
+"""Links of an entry that are followed, and patches that lead to a listed version (§14.4). Pure."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -23,17 +20,17 @@ _MAX_FOLLOWED_LINKS: Final = 256
 _RESERVED_RELATIONS: Final = frozenset({Relation.DUPLICATE, Relation.PATCH})
 
 LinkFields = tuple[str, str, int | None, int | None]
-"""A ``Target`` as it is stored."""
+"""A `LinkTarget` as stored."""
 
 
 class LinkTarget(NamedTuple):
-    """What a link leads to.
+    """Target of a link.
 
     Attributes:
         href: Its address, as written.
-        hash: Its ``hash``, in our form.
+        hash: Its ``hash``, in canonical form.
         length: Its bytes, or ``None``.
-        modified: When it was modified, microseconds, or ``None``.
+        modified: Time of its last modification, microseconds, or ``None``.
     """
 
     href: str
@@ -44,18 +41,18 @@ class LinkTarget(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkFilter:
-    """Which links are followed.
+    """Filter of the links to follow.
 
     Attributes:
         relations: Relation types; registered names ignore case.
-        scope: What the Source may speak for and the operator wants, of what is linked to.
+        scope: Scope of the targets: the Source's and the operator's.
     """
 
     relations: frozenset[str]
     scope: Scope
 
     def targets_of(self, resource: Resource) -> tuple[LinkFields, ...]:
-        """Return what an entry links to that is wanted, each once."""
+        """Return the selected link targets of an entry, each once."""
         found: dict[str, LinkFields] = {}
         for link in resource.links:
             if self.relations.isdisjoint(link.rel.lower().split()) or link.href in found:
@@ -67,18 +64,20 @@ class LinkFilter:
 
 
 def check_relation(name: str) -> str:
-    """Return a relation as it is compared.
+    """Return a relation in the form in which it is compared.
 
     Raises:
-        ConfigurationError: It is none, or one that every pull uses by itself.
+        ConfigurationError: It is not a relation, or one that every pull uses anyway.
     """
     relation = name.strip().lower()
     if not relation or len(relation.split()) > 1:
-        raise ConfigurationError(f"{name!r} is no link relation", hint="such as describedby")
+        raise ConfigurationError(
+            f"{name!r} is not a link relation", hint="use for example describedby"
+        )
     if relation in _RESERVED_RELATIONS:
         raise ConfigurationError(
-            f"links of the relation {relation} are no resources of their own",
-            hint="leave it out: every pull uses them where they help",
+            f"links of the relation {relation} are not separate resources",
+            hint="omit it: every pull uses these links where they help",
         )
     return relation
 
@@ -87,14 +86,14 @@ _LINE = "patch "
 
 
 class PatchLink(NamedTuple):
-    """A patch that leads to a listed version.
+    """Patch that leads to a listed version.
 
     Attributes:
         media_type: Its format.
         uri: Its address.
-        hash: Its own ``hash``, in our form.
-        length: Bytes that it has, or fewer than which it must have; see ``is_exact``.
-        is_exact: Whether the length is the link's own.
+        hash: Its own ``hash``, in canonical form.
+        length: Its bytes, or their upper limit; see ``is_exact``.
+        is_exact: The length is the link's own.
     """
 
     media_type: str
@@ -109,7 +108,7 @@ PatchFields = tuple[str, str, str, int, bool]
 
 
 class PatchSizeLimits(Mapping[str, int | None]):
-    """Bytes of the largest version that each format can patch; asks for formats when asked itself.
+    """Bytes of the largest version that each format can patch; formats are loaded on demand.
 
     Args:
         formats: The known formats, by media type.
@@ -129,7 +128,7 @@ class PatchSizeLimits(Mapping[str, int | None]):
 
 
 def usable_patch_of(resource: Resource, largest: Mapping[str, int | None]) -> PatchFields | None:
-    """Return the first patch of an entry that can be used; ``None`` when there is none.
+    """Return the first usable patch of an entry; ``None`` if there is none.
 
     The result must be provable by a strong digest, and the patch smaller than the resource.
 
@@ -151,7 +150,7 @@ def usable_patch_of(resource: Resource, largest: Mapping[str, int | None]) -> Pa
         try:
             normalise(link.href)
         except OutOfScopeError:
-            continue  # no address of the web: as if it were not there
+            continue  # not a web address: ignored
         is_exact = link.length is not None
         bound = length - 1 if link.length is None else link.length
         return name, link.href, format_digests(link.digests), bound, is_exact
@@ -159,14 +158,14 @@ def usable_patch_of(resource: Resource, largest: Mapping[str, int | None]) -> Pa
 
 
 def is_version_before(copy: Copy | None, waiting: Pending | None) -> bool:
-    """Whether a copy is surely what the one new change of its resource began with.
+    """True if a copy is certainly the version before the one new change of its resource.
 
-    Every earlier change is known and done: nothing waits. And the copy was proven by a strong
-    digest to be the version that was listed then, not one that came later.
+    Every earlier change is known and done: no task is pending. And a strong digest proved the copy
+    to be the version that was listed then, not a later one.
 
     Args:
-        copy: What is here.
-        waiting: What is still to be done for it.
+        copy: The copy.
+        waiting: Its pending task.
     """
     if copy is None or waiting is not None or copy.length < 0:
         return False
@@ -174,12 +173,12 @@ def is_version_before(copy: Copy | None, waiting: Pending | None) -> bool:
 
 
 def encode_patch(patch: PatchFields | None) -> tuple[str, ...]:
-    """Return the line that a patch is remembered by; none when there is none."""
+    """Return the line that stores a patch; none if there is no patch."""
     return () if patch is None else (_LINE + json.dumps(patch),)
 
 
 def decode_patch(line: str) -> PatchFields | None:
-    """Return the patch that a line is about; ``None`` when it is about something else."""
+    """Return the patch in a line; ``None`` if the line stores something else."""
     if not line.startswith(_LINE):
         return None
     media_type, uri, hash_, length, is_exact = json.loads(line.removeprefix(_LINE))

@@ -1,12 +1,8 @@
-"""Closed Change Lists are asked again once a day: a Source may change what it called closed.
+"""Freshness checks: of closed Change Lists, once a day, and of the Resource List.
 
-A pull reads a closed list once. What a Source slips into it later would only show when a Resource
-List is read; here the digest of what was processed tells.
-
-Whether a Source has a newer Resource List than the one that a mirror read last.
-
-A Resource List is its documents: a list, or an index and its parts. Each of them is asked for with
-a condition, but for the parts that the index proves to be what they were.
+A pull reads a closed list once. If a Source changes it later, the digest of its processed changes
+shows it. A Resource List is its documents: a list, or an index and its parts. Each is requested
+conditionally, except parts that the index proves to be unchanged.
 """
 
 import logging
@@ -28,26 +24,26 @@ from resourcesync.ports.mirror import ProcessedDocument
 
 _log = logging.getLogger(__name__)
 _MAX_CLOSED_LISTS: Final = 50
-"""Lists that are asked again in a day, the newest ones; each is a small request."""
+"""Closed lists checked in a day, the newest ones; each is a small request."""
 
 
 def find_changed_closed_list(pull: SyncSession) -> str:
-    """Return a closed Change List that is not what it was when it was processed; empty for none.
+    """Return a closed Change List that changed since it was processed; empty if there is none.
 
-    Asks nobody more often than once a day, and changes nothing but the note of when it asked, and
-    that only where none has changed: the caller notes it together with what follows. A list that
-    cannot be had or used says nothing.
+    Checks at most once a day, and writes only the time of the check, and that only if nothing
+    changed: the caller stores it together with what follows. A list that cannot be fetched or used
+    proves nothing.
 
     Args:
-        pull: What the pull works with.
+        pull: The session.
     """
     memory = SyncState(pull.state)
     asked = memory.closed_lists_checked_at
     if Capability.CHANGE_DUMP in pull.listing_dumps:
-        return ""  # a dump stands for the lists: its packages are too large to be asked again
+        return ""  # packages in place of lists are too large to be requested again
     if asked is not None and 0 <= pull.now - asked < DAY:
         return ""
-    changed = "" if asked is None else _find_changed(pull)  # what is known was read just now
+    changed = "" if asked is None else _find_changed(pull)  # the lists were read just now
     if not changed:
         memory.write(closed_asked_at=pull.now)
     return changed
@@ -64,7 +60,7 @@ def _find_changed(pull: SyncSession) -> str:
                 if _differs(fetched, seen):
                     return seen.uri
         except (SourceError, DocumentError) as error:
-            _log.info("asking a closed list again: %s", error)
+            _log.info("cannot check a closed list: %s", error)
     return ""
 
 
@@ -77,18 +73,17 @@ def _differs(fetched: FetchedDocument, seen: ProcessedDocument) -> bool:
 
 
 class NewerListCheck:
-    """Asks whether there is a newer Resource List.
+    """Check for a newer Resource List.
 
     Args:
-        documents: Gets documents.
-        known: The version that was read last; of one that nobody knows, its address.
-        read_at: ``at`` of the Resource List that was read last, microseconds; ``None`` when it
-            told none.
+        documents: Fetches documents.
+        known: Version read last; only its address if the version is unknown.
+        read_at: ``at`` of the Resource List read last, microseconds; ``None`` if it had none.
         now: The present moment, microseconds.
-        believes: Says whether a moment is believed.
+        believes: Returns whether a moment is plausible.
 
     Attributes:
-        known: What need not be read any more, once `is_there` said that nothing is newer.
+        known: Versions that need not be requested again, once `check` found nothing newer.
     """
 
     def __init__(
@@ -107,12 +102,12 @@ class NewerListCheck:
         self._is_plausible = believes
 
     def check(self) -> bool:
-        """Return whether the list, or a part of it, is another one and of no earlier moment.
+        """Return whether the list, or a part of it, changed and is of no earlier moment.
 
-        A part that cannot be had or used now says nothing.
+        A part that cannot be fetched or used now proves nothing.
 
         Raises:
-            SourceError: The list or its index could not be had.
+            SourceError: The list or its index could not be fetched.
             DocumentError: It cannot be used.
         """
         return self._check_head() or self._check_parts()
@@ -132,10 +127,10 @@ class NewerListCheck:
         at = self._known_moment(known)
         if head.digest != known.digest and self._is_later(head, at):
             return head.at is None or self._is_plausible(head.at)
-        if head.parts is None and not is_known:  # an index whose parts nobody knows
+        if head.parts is None and not is_known:  # an index with unknown parts
             return head.at is None or at is None or head.at >= at
         parts = known.parts if head.parts is None else ()
-        self.known = replace(head, at=at, parts=parts)  # it need not be sent again
+        self.known = replace(head, at=at, parts=parts)  # need not be sent again
         return False
 
     def _check_parts(self) -> bool:
@@ -147,7 +142,7 @@ class NewerListCheck:
         def pass_over(uri: str, error: ResourceSyncError) -> None:
             if isinstance(error, StorageError):
                 raise error
-            _log.info("asking whether a part of a list is newer: %s", error)
+            _log.info("cannot check whether a part of a list is newer: %s", error)
             unknown.add(uri)
 
         versions = {
@@ -178,7 +173,7 @@ class NewerListCheck:
         return False
 
     def _depends_on_index(self, part: ListVersion) -> bool:
-        """Whether a part that was asked for just now can change only together with its index."""
+        """True if a part that was just requested can change only together with its index."""
         return part.over is not None and part.over <= self._now
 
     def _known_moment(self, known: ListVersion) -> int | None:

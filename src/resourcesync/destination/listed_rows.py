@@ -1,10 +1,7 @@
-"""What listed entries link to, as rows of its own beside those of the list (``--link``).
+"""Rows of what a Source lists now, with the targets of followed links (``--link``).
 
-A thing that is listed itself is no concern of this module: its own entry has the word. All others
-that chosen entries link to become rows like those of a list, one for each, whoever links to it; so
-plan, transfer, audit and repair treat them as they treat everything else.
-
-What a Source lists now, as rows that can be compared with what the mirror holds.
+A resource that is listed itself is described by its own entry. Any other target of a selected entry
+becomes one row like those of a list; so plan, transfer, audit and repair treat it like any other.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -31,15 +28,15 @@ _by_uri = attrgetter("uri")
 def collect_linked(
     pull: SyncSession, rows: Iterable[ListedEntry], held: ExitStack
 ) -> ExternalSorter[ListedEntry] | None:
-    """Return a row for each link of each row, in order of what is linked to.
+    """Return a row for each link of each row, in order of the targets.
 
     Args:
-        pull: What the pull works with.
-        rows: The last word on each URI.
-        held: Closes what is returned.
+        pull: The session.
+        rows: The last row of each URI.
+        held: Closes the result.
 
     Returns:
-        The rows, several of one URI among them; ``None`` when no links are followed.
+        The rows, possibly several of one URI; ``None`` if no links are followed.
     """
     if not pull.selection.follows_links:
         return None
@@ -55,14 +52,14 @@ def collect_linked(
 def merge_linked(
     rows: Iterator[ListedEntry], linked: Iterable[ListedEntry] | None
 ) -> Iterator[ListedEntry]:
-    """Return the rows, and one for each thing that is linked to and not listed itself.
+    """Return the rows, and one for each link target that is not listed itself.
 
-    A thing that is listed, but not as the filters want it, is wanted since it is linked to; what
-    its own entry says of it still holds.
+    A target that is listed but filtered out is selected because of the link; the content in its own
+    entry still counts.
 
     Args:
-        rows: The last word on each URI, in order.
-        linked: What ``collect_linked`` returned.
+        rows: The last row of each URI, in order.
+        linked: Result of ``collect_linked``.
     """
     if linked is None:
         return rows
@@ -74,12 +71,12 @@ def merge_linked(
 def link_rows(
     rows: Iterator[ListedEntry], linked: Iterable[ListedEntry] | None, generation: int
 ) -> Iterator[LinkRow]:
-    """Yield who links to what, of all that is not listed itself.
+    """Yield the links to all targets that are not listed themselves.
 
     Args:
-        rows: The last word on each URI, in order.
-        linked: What ``collect_linked`` returned.
-        generation: The reading that they are of.
+        rows: The last row of each URI, in order.
+        linked: Result of ``collect_linked``.
+        generation: Reading that the rows are of.
     """
     if linked is None:
         return
@@ -92,7 +89,7 @@ def link_rows(
 
 
 def store_links(state: MirrorStateStore, links: Iterable[LinkRow]) -> None:
-    """Remember who links to what."""
+    """Store links."""
     waiting: list[LinkRow] = []
     for row in links:
         waiting.append(row)
@@ -104,19 +101,19 @@ def store_links(state: MirrorStateStore, links: Iterable[LinkRow]) -> None:
 
 
 def remove_links(state: MirrorStateStore, rows: Iterable[ListedEntry]) -> None:
-    """Forget what changed entries linked to before: what they link to now is written after.
+    """Remove the former links of changed entries, before the present ones are stored.
 
-    What is listed itself now is no longer here by links alone.
+    A target that is listed itself now is no longer in the mirror by links alone.
 
     Args:
-        state: The mirror's memory.
+        state: The mirror's state.
         rows: The last change of each URI.
     """
     vias: list[str] = []
     listed: list[str] = []
     for row in rows:
         if row.change == FILTERED:
-            continue  # what it links to is as wanted as it was
+            continue  # its links stay
         vias.append(row.uri)
         if row.change != ChangeKind.DELETED:
             listed.append(row.uri)
@@ -128,27 +125,27 @@ def remove_links(state: MirrorStateStore, rows: Iterable[ListedEntry]) -> None:
 
 
 def unlisted_changes(state: MirrorStateStore, rows: Iterable[ListedEntry]) -> Iterator[ListedEntry]:
-    """Yield the rows of changes, without those of things that are listed themselves.
+    """Yield the rows of changes, without link targets that are listed themselves.
 
-    Changes do not tell what did not change: whether a thing is listed, the mirror remembers.
+    Changes do not show unchanged entries: the mirror's state tells whether a target is listed.
 
     Args:
-        state: The mirror's memory.
-        rows: Changes, and what they link to.
+        state: The mirror's state.
+        rows: Changes, and the targets of their links.
     """
     for row in rows:
         if row.via:
             if is_listed(state, row.uri):
                 continue
         elif row.change == FILTERED and state.is_linked(row.uri):
-            if row.hash:  # else it may be a deletion, and tells of no new version anyway
+            if row.hash:  # else it may be a deletion, and has no new version anyway
                 yield row._replace(change=ChangeKind.UPDATED)
             continue
         yield row
 
 
 def is_listed(state: MirrorStateStore, uri: str) -> bool:
-    """Whether a thing was listed itself, or not selected, when it was last told of."""
+    """True if a target was listed itself, or not selected, when last reported."""
     if state.is_linked(uri):
         return False
     waiting = state.pending_of(uri)
@@ -158,7 +155,7 @@ def is_listed(state: MirrorStateStore, uri: str) -> bool:
 
 
 def _merge_group(rows: Iterator[ListedEntry]) -> ListedEntry:
-    """Return the one row of a URI; that of its own entry, if there is one, comes first."""
+    """Return the one row of a URI; its own entry, if any, comes first."""
     own = next(rows)
     if own.via:
         return _merge_targets(own, rows)
@@ -169,7 +166,7 @@ def _merge_group(rows: Iterator[ListedEntry]) -> ListedEntry:
 
 
 def _merge_targets(first: ListedEntry, others: Iterable[ListedEntry]) -> ListedEntry:
-    """Return one row for what several link to; where they differ, it claims nothing."""
+    """Return one row for a target of several links; where they differ, without content."""
     for other in others:
         if _content_of(first) != _content_of(other):
             first = first._replace(hash="", length=None, lastmod=None)
@@ -191,15 +188,15 @@ OnConflict = Callable[[ListedEntry, ListedEntry], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedRows:
-    """What a Source lists now: its Resource List and the changes since.
+    """Rows of what a Source lists now: its Resource List and the changes since.
 
     Attributes:
-        spools: The rows of both.
-        through: The Source's time up to which it tells, microseconds.
-        complete: Whether what it does not list is really gone, unless it lists a URI twice.
-        history: The changes as read; ``None`` where there are none to read.
-        linked: What its entries link to; ``None`` when no links are followed.
-        is_read: Whether a pull read these very lists, to its end.
+        sorters: The rows of both.
+        checkpoint: The Source's time up to which they are complete, microseconds.
+        proves_absence: What is not listed is really gone, unless a URI is listed twice.
+        history: The changes as read; ``None`` if there are none.
+        linked: Link targets of the entries; ``None`` if no links are followed.
+        was_read: A pull read these very lists, to the end.
     """
 
     sorters: list[ExternalSorter[ListedEntry]]
@@ -210,10 +207,10 @@ class ListedRows:
     was_read: bool = False
 
     def rows(self, on_conflict: OnConflict | None = None) -> Iterator[ListedEntry]:
-        """Yield one row for each URI, in order: its last word, or what links to it say.
+        """Yield one row for each URI, in order: its last one, or that of a link to it.
 
         Args:
-            on_conflict: Takes what is listed twice, with different content.
+            on_conflict: Receives URIs that are listed twice with different content.
         """
         return merge_linked(
             deduplicated_rows(self.sorters, on_conflict or ignore_conflict), self.linked
@@ -224,10 +221,10 @@ def deduplicated_rows(
     spools: list[ExternalSorter[ListedEntry]],
     on_conflict: Callable[[ListedEntry, ListedEntry], None],
 ) -> Iterator[ListedEntry]:
-    """Yield one row for each URI, in order: the last word of all spools."""
+    """Yield one row for each URI, in order: the last one of all sorters."""
     return deduplicate(merge_sorted(spools, attrgetter("uri")), on_conflict)
 
 
 def ignore_conflict(first: ListedEntry, other: ListedEntry) -> None:
-    """Take a conflict that was told of already."""
+    """Ignore a conflict that was reported already."""
     del first, other

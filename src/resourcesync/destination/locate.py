@@ -1,9 +1,7 @@
-"""Where the lists of a mirror's Source are, and of which of its sets (§6.3).
+"""Locator of the lists that a mirror follows, and of its set (§6.3).
 
-Whether a Source still offers its lists where a mirror reads them: its Capability List says so.
-
-A list that stays at its old place says for ever that nothing is new. So when it says that, the
-Capability List is asked too, which costs one small request.
+A list that a Source abandoned never has anything new. So where nothing is new, the Capability List
+is requested too, one small request, to see whether the lists moved.
 """
 
 import logging
@@ -25,11 +23,11 @@ _log = logging.getLogger(__name__)
 
 
 class ListLocator:
-    """Finds the lists that a mirror follows.
+    """Locator of the lists of a mirror.
 
     Args:
-        equipment: What to work with.
-        memory: What the mirror knows.
+        equipment: Dependencies.
+        memory: The mirror's state.
     """
 
     def __init__(self, equipment: Dependencies, memory: SyncState) -> None:
@@ -37,37 +35,37 @@ class ListLocator:
         self._sync_state = memory
 
     def address(self, source: str | None) -> str:
-        """Return the Source's address: the one that was given, or that of the last pull.
+        """Return the Source's address: the given one, or that of the last pull.
 
         Raises:
-            ConfigurationError: None is known, or the mirror follows another Source.
+            ConfigurationError: No address is known, or the mirror follows another Source.
         """
         identity = self._sync_state.identity
         if identity is None and source is None:
             raise ConfigurationError(
-                f"{self._dependencies.folder} is no mirror yet, and no Source was named",
+                f"{self._dependencies.folder} is not a mirror yet, and no Source was given",
                 hint=f"resourcesync pull https://HOST/ {self._dependencies.folder}",
             )
         if identity is not None and source is not None and source != identity.source:
             raise ConfigurationError(
                 f"{self._dependencies.folder} is a mirror of another Source",
                 evidence=(("here", identity.source), ("asked", source)),
-                hint=f"pull into another folder; or, if the Source moved:"
+                hint="pull into another folder; or, if the Source moved:"
                 f" resourcesync pull {self._dependencies.folder} --moved {source}",
             )
         return identity.source if identity is not None else source or ""
 
     def locate(self, address: str, filters: Filters, set_name: str = "") -> SourceLists:
-        """Look for the lists.
+        """Discover the lists.
 
         Args:
             address: The Source.
-            filters: Name the origins that the operator allows.
-            set_name: Which set of several; empty takes the one followed so far.
+            filters: Filters with the origins that the operator allows.
+            set_name: Set to follow, of several; empty: the one followed so far.
 
         Raises:
             SourceError: Nothing usable was found.
-            DocumentError: What was found cannot be used.
+            DocumentError: A document cannot be used.
             ConfigurationError: There are several sets and none is chosen, or the mirror follows
                 another one.
         """
@@ -92,21 +90,21 @@ class ListLocator:
     def locate_moved(
         self, address: str, filters: Filters, set_name: str
     ) -> tuple[SourceLists, MirrorIdentity]:
-        """Look for the lists where a person says that the Source is now.
+        """Discover the lists at the Source's new address, as given by the operator.
 
         Returns:
-            What was found, and what the mirror is a mirror of from now on.
+            The lists, and the identity of the mirror from now on.
 
         Raises:
             ConfigurationError: There is no mirror yet, or there are several sets and none is
                 chosen.
             SourceError: Nothing usable was found.
-            DocumentError: What was found cannot be used.
+            DocumentError: A document cannot be used.
         """
         equipment, identity = self._dependencies, self._sync_state.identity
         if identity is None:
             raise ConfigurationError(
-                f"{equipment.folder} is no mirror yet, so its Source cannot have moved",
+                f"{equipment.folder} is not a mirror yet, so its Source cannot have moved",
                 hint=f"resourcesync pull {address} {equipment.folder}",
             )
         documents = DocumentFetcher(equipment.fetcher, equipment.scratch)
@@ -115,21 +113,21 @@ class ListLocator:
         return found, identity.after_move(address, found.entry, found.set_uri)
 
     def previous_address(self, address: str) -> str:
-        """Return where a move to an address leads away from; empty when it is taken back by it.
+        """Return the address before a move; empty if the move returns to it.
 
-        It stays the address where the mirror was in sync last, however often a person tries.
+        It stays the address where the mirror was in sync last, however many moves are tried.
         """
         identity = self._sync_state.identity
         former = self._sync_state.moved_from or ("" if identity is None else identity.source)
         return "" if address == former else former
 
     def check_set(self, address: str, filters: Filters, set_name: str) -> None:
-        """Check that a set that the operator names is the one that the mirror follows.
+        """Check that a set named by the operator is the one that the mirror follows.
 
         Raises:
-            SourceError: The Source cannot say, and the name is no URI that is known.
-            DocumentError: What the Source says cannot be used.
-            ConfigurationError: It is another one, or none.
+            SourceError: The Source cannot be read, and the name is not a known URI.
+            DocumentError: A document cannot be used.
+            ConfigurationError: It is another set, or none.
         """
         followed = self._followed_set()
         if set_name and followed and set_name != followed:
@@ -143,10 +141,10 @@ class ListLocator:
         return "" if identity is None else identity.set_uri
 
     def is_rediscovery_due(self) -> bool:
-        """Whether it is a day since the lists were looked for: a Source may move them.
+        """True if the last discovery was a day ago: a Source may move its lists.
 
-        One that offered no changes is asked each time: it may offer its first ones only when
-        there are some, as DSpace does.
+        A Source without Change Lists is due each time: it may offer its first one only when there
+        are changes, as DSpace does.
         """
         found = self._sync_state.discovered
         if found is not None and found.change_list is None and not found.is_sitemap:
@@ -157,16 +155,16 @@ class ListLocator:
     def rediscover(
         self, address: str, filters: Filters, known: SourceLists, *, dry_run: bool
     ) -> SourceLists | None:
-        """Look for the lists anew; ``None`` when less is found than is known.
+        """Discover the lists again; ``None`` if less is found than is known.
 
-        A Source whose lists are away for an hour, behind an error page say, is still that Source:
-        a plain sitemap in their place must not take over. Its own Capability List has the say.
-        That they were looked for is noted, but not by a dry run: the next run has to look as well.
+        A Source whose lists are away for an hour, behind an error page say, is still that Source: a
+        plain sitemap must not replace them. Its own Capability List decides. The time of the
+        discovery is noted, but not by a dry run: the next run must discover again.
         """
         try:
             found = self.locate(address, filters)
         except (SourceError, DocumentError, ConfigurationError) as error:
-            _log.info("looking for the lists anew: %s", error)
+            _log.info("cannot discover the lists again: %s", error)
             return None
         is_its_own = found.capability_list is not None and found.set_uri == known.set_uri
         if not (is_its_own and found.resource_list) and discovery_rank(found) < discovery_rank(
@@ -184,7 +182,7 @@ _NOTE: Final = "capability-list"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ProbeRecord:
-    """When a Capability List was asked for last, and how it is asked for conditionally."""
+    """Time and validators of the last request for a Capability List."""
 
     uri: str
     etag: str
@@ -193,13 +191,13 @@ class _ProbeRecord:
 
 
 class CapabilityListProbe:
-    """Where the Source of one pull offers its lists now.
+    """Probe of the Capability List for lists that moved.
 
     Args:
-        pull: The pull; what it found must be what the mirror followed before to be asked after.
+        pull: The session; probed only if its lists are those that the mirror followed before.
 
     Attributes:
-        found: What the Source offers now, once `are_others` said so.
+        found: Lists that the Source offers now, once `probe` returned true.
     """
 
     def __init__(self, pull: SyncSession) -> None:
@@ -208,10 +206,10 @@ class CapabilityListProbe:
         self.found: SourceLists | None = None
 
     def probe(self) -> bool:
-        """Whether the Source offers other lists now than those that the pull reads.
+        """Return whether the Source offers other lists now than those that the pull reads.
 
-        What was found in this very run is not asked after, nor is a Source that has no Capability
-        List. One that cannot be had or used says nothing.
+        Lists discovered in this run are not probed, nor a Source without a Capability List. One
+        that cannot be fetched or used proves nothing.
         """
         known = self._pull.discovered
         uri = known.capability_list
@@ -220,7 +218,7 @@ class CapabilityListProbe:
         try:
             found = self._read_capability_list(uri, known)
         except (SourceError, DocumentError) as error:
-            _log.info("asking where the lists are: %s", error)
+            _log.info("cannot check whether the lists moved: %s", error)
             return False
         if found is None or found == known or found.resource_list is None:
             return False
@@ -229,13 +227,13 @@ class CapabilityListProbe:
         return True
 
     def _is_recent(self, known: SourceLists) -> bool:
-        """Whether an index and its open lists were asked less than an hour ago."""
+        """True if an index and its open lists were probed less than an hour ago."""
         open_lists = open_lists_of(known.change_list or "", self._pull.state)
         asked = self._last_probe(known.capability_list or "")
         return bool(open_lists) and asked is not None and 0 <= self._pull.now - asked.at < _HOUR
 
     def _read_capability_list(self, uri: str, known: SourceLists) -> SourceLists | None:
-        """Read the Capability List; ``None`` when it did not change."""
+        """Read the Capability List; ``None`` if it did not change."""
         equipment, before = self._pull.dependencies, self._last_probe(uri)
         documents = DocumentFetcher(equipment.fetcher, equipment.scratch)
         fetched = documents.get(
@@ -249,7 +247,7 @@ class CapabilityListProbe:
             return None
         with fetched:
             found = offered_by(fetched.open(), known)
-        if found == known:  # what is not followed yet is to be read again
+        if found == known:  # lists not followed yet must be read again
             self._record_probe(fetched.etag, fetched.last_modified, uri)
         return found
 
@@ -259,7 +257,7 @@ class CapabilityListProbe:
                 self._pull.state.note(_NOTE) or "null", type=_ProbeRecord | None
             )
         except msgspec.MsgspecError:
-            return None  # it is only read once more
+            return None  # then it is requested again
         return asked if asked is not None and asked.uri == uri else None
 
     def _record_probe(self, etag: str, last_modified: str, uri: str) -> None:
@@ -270,7 +268,7 @@ class CapabilityListProbe:
 
 
 def report_source(pull: SyncSession) -> None:
-    """Say where the Source's lists are, and how far the mirror knows it."""
+    """Report the Source's lists, and the time up to which the mirror is complete."""
     found, as_of = pull.found, pull.sync_state.as_of
     resource_dump, change_dump = found.resource_dump, found.change_dump
     pull.dependencies.report(

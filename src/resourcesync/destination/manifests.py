@@ -1,4 +1,4 @@
-"""What is wanted, and what the manifests of packages say they hold of it; both in URI order."""
+"""Manifests of packages, joined with the needed fetches in URI order."""
 
 import marshal
 import re
@@ -22,22 +22,22 @@ from resourcesync.ports.mirror import Copy
 
 OpenTemporary = Callable[[], BinaryIO]
 Order = tuple[int, Fetch]
-"""The position of an entry in a manifest, and what it is to be the bytes of."""
+"""Position of an entry in a manifest, and the fetch that it serves."""
 
 _MAX_VERSIONS: Final = 4_096
-"""Versions of one resource that are looked at: the last ones."""
+"""Versions of one resource that are checked: the last ones."""
 _SECOND: Final = 1_000_000
 _ONE_STRONG: Final = re.compile(r"sha-256:[0-9a-f]{64}")
 
 
 class ManifestRow(NamedTuple):
-    """What a manifest says of one thing that its package holds.
+    """Entry of a manifest.
 
     Attributes:
         uri: The resource, normalised.
-        package: The number of the package in its batch.
-        position: The position in the manifest.
-        hash: The ``hash``, in our form.
+        package: Number of the package in its batch.
+        position: Position in the manifest.
+        hash: The ``hash``, in canonical form.
         length: Bytes, or ``None``.
         lastmod: ``lastmod``, else the time of the change, in microseconds; or ``None``.
     """
@@ -51,12 +51,12 @@ class ManifestRow(NamedTuple):
 
 
 class PackageTrust(NamedTuple):
-    """How far what a package says may be believed where no digest proves it.
+    """Trust in a package's entries where no digest proves them.
 
     Attributes:
-        through: Everything up to here is in it, microseconds; -1 when nobody says.
-        is_near: Whether it lies where its dump does.
-        is_list: Whether what is wanted was read from its own manifest.
+        complete_until: Time up to which the package is complete, microseconds; -1 if unknown.
+        is_near: The package is at the origin of its dump.
+        is_list: The wanted entries were read from its own manifest.
     """
 
     complete_until: int
@@ -65,7 +65,7 @@ class PackageTrust(NamedTuple):
 
 
 def provides(held: ManifestRow, listed: ListedEntry, terms: PackageTrust) -> bool:
-    """Whether a package may hold the version of a resource that is listed.
+    """True if a package may hold the listed version of a resource.
 
     Without a digest in the list, the times must be the same, and the package a second younger: two
     changes within one second cannot be told apart by their times.
@@ -86,7 +86,7 @@ def provides(held: ManifestRow, listed: ListedEntry, terms: PackageTrust) -> boo
 
 
 def read_manifest(manifest: Document, package: int, terms: PackageTrust) -> Iterator[ManifestRow]:
-    """Yield what an open manifest lists, deletions left out, in its order."""
+    """Yield the entries of an open manifest except deletions, in its order."""
     for index, entry in enumerate(manifest.entries()):
         assert isinstance(entry, Resource | Change), "a manifest has resources or changes"
         held = _manifest_row(entry, package, index)
@@ -119,7 +119,7 @@ def _manifest_row(entry: ManifestEntry, package: int, index: int) -> ManifestRow
 def join_wanted(
     wanted: Iterable[Fetch], holdings: Iterable[ManifestRow]
 ) -> Iterator[tuple[Fetch, list[ManifestRow]]]:
-    """Yield each thing wanted that is held, with all that is held of it; both in URI order."""
+    """Yield each fetch with all manifest rows of its URI; both inputs are in URI order."""
     groups = groupby(holdings, key=attrgetter("uri"))
     uri, group = next(groups, ("", iter(())))
     fetches = iter(wanted)
@@ -135,14 +135,14 @@ def join_wanted(
 
 
 def new_fetch_sorter(spill: OpenTemporary) -> ExternalSorter[Fetch]:
-    """Open a spool of what is wanted, in URI order."""
+    """Return a sorter of fetches, in URI order."""
     return ExternalSorter(
         key=attrgetter("listed.uri"), dump=_encode_fetch, load=_decode_fetch, spill=spill
     )
 
 
 def new_manifest_sorter(spill: OpenTemporary) -> ExternalSorter[ManifestRow]:
-    """Open a spool of what manifests list, in URI order."""
+    """Return a sorter of manifest rows, in URI order."""
     return ExternalSorter(
         key=attrgetter("uri"),
         dump=lambda held: marshal.dumps(tuple(held)),
@@ -152,7 +152,7 @@ def new_manifest_sorter(spill: OpenTemporary) -> ExternalSorter[ManifestRow]:
 
 
 def new_order_sorter(spill: OpenTemporary) -> ExternalSorter[Order]:
-    """Open a spool of orders, in the order of the manifest."""
+    """Return a sorter of orders, in the order of the manifest."""
     return ExternalSorter(
         key=lambda order: f"{order[0]:012d}",
         dump=lambda order: marshal.dumps((order[0], _encode_fetch(order[1]))),
@@ -162,7 +162,7 @@ def new_order_sorter(spill: OpenTemporary) -> ExternalSorter[Order]:
 
 
 def _encode_fetch(fetch: Fetch) -> bytes:
-    # Members of an enumeration look like text, and marshal takes nothing but text.
+    # marshal accepts plain strings only, no enumeration members.
     listed, before = fetch.listed, fetch.before
     if type(listed.change) is not str:
         listed = listed._replace(change=str(listed.change))

@@ -1,17 +1,14 @@
-"""Mappers of other distributions: from URI to place and back, believed in nothing that matters.
+"""Mappers: from URI to path and back, by a plug-in, by a rule, or by the built-in mapping.
 
-A mapper is pure: it answers from the URI alone, always the same. Each of its answers is checked:
-a place must be safe, and must lead back to its URI. A function that can be undone gives no two URIs
-one place, so no list of places is needed to know that no copy takes the place of another.
+A mapper is pure: it depends on the URI alone, and always gives the same path. Each answer of a
+plug-in is checked: a path must be safe, and must lead back to its URI. A function that can be
+inverted gives no two URIs one path, so no list of paths is needed to know that no copy takes the
+path of another.
 
-The mapping of ``--map 'PATTERN => TEMPLATE'``: places by a rule that the operator writes. Pure.
-
-The rule rewrites what stands after the base in a URI; our own mapping gives the result its place,
-so it is safe on every file system, and no folder is where a file belongs. What the pattern does not
-fit keeps its own place. Two URIs that would get one place are told by the way back: it leads to one
-of them only, and the other is refused before anything is fetched.
-
-Whose copy is at a path of a mirror.
+A rule, ``--map 'PATTERN => TEMPLATE'``, rewrites what follows the base in a URI; the built-in
+mapping gives the result its path, so it is safe on every file system, and no folder is where a file
+belongs. URIs that do not fit the pattern keep their own path. Of two URIs with one path the inverse
+leads to one only; the other is refused before anything is fetched.
 """
 
 import re
@@ -27,9 +24,9 @@ from resourcesync.errors import ConfigurationError, OutOfScopeError
 from resourcesync.ports.mirror import MirrorStateStore
 
 NAMES: Final = "tree/2"
-"""Our own mapper, which every new mirror has unless another is chosen."""
+"""The built-in mapper of every new mirror unless another is chosen."""
 TREE: Final = "tree"
-"""Our first mapper, ``tree/1``, as it is recorded: mirrors that have it keep it until asked."""
+"""The first built-in mapper, ``tree/1``, as recorded: mirrors that have it keep it until asked."""
 _OWN_PREFIX: Final = "tree"
 _VERSIONS: Final = {"tree/1": TREE, "tree/2": NAMES}
 
@@ -40,40 +37,41 @@ _MAX_SHOWN: Final = 100
 
 
 class Mapper(Protocol):
-    """What a plug-in's factory returns."""
+    """Mapper made by a plug-in's factory."""
 
     def to_path(self, uri: str) -> str:
-        """Return the place of a normalised URI: relative, with ``/``."""
+        """Return the path of a normalised URI: relative, with ``/``."""
         ...
 
     def to_uri(self, path: str) -> str | None:
-        """Return the URI whose place this is; ``None`` when there is none."""
+        """Return the URI of a path; ``None`` if there is none."""
         ...
 
 
 MapperFactory = Callable[[str, bool], Mapper]
-"""Called with the mirror's base, a URI that ends in ``/``, and whether its file system tells upper
-from lower case."""
+"""Factory, called with the mirror's base, a URI that ends in ``/``, and whether its file system is
+case-sensitive.
+"""
 
 
 class PathMapping(Protocol):
-    """From URI to place and back."""
+    """Mapping from URI to path and back."""
 
     def path(self, uri: str) -> str:
-        """Return the place of a URI.
+        """Return the path of a URI.
 
         Raises:
-            OutOfScopeError: It gets none.
+            OutOfScopeError: It has none.
         """
         ...
 
     def uri(self, path: str) -> str | None:
-        """Return the URI whose place this is; ``None`` when there is none."""
+        """Return the URI of a path; ``None`` if there is none."""
         ...
 
 
 def uris_at(mapping: PathMapping, path: str) -> list[str]:
-    """Return the URIs whose path this may be, the likeliest first."""
+    """Return the candidates for the URI of a path, most likely first."""
     if isinstance(mapping, NameMapping):
         return mapping.uris(path)
     uri = mapping.uri(path)
@@ -81,30 +79,30 @@ def uris_at(mapping: PathMapping, path: str) -> list[str]:
 
 
 class _TreePlugin:
-    """Our own mapping in the form of a plug-in."""
+    """The built-in mapping in the form of a plug-in."""
 
     def __init__(self, mapping: TreeMapping) -> None:
         self.to_path = mapping.path
         self.to_uri = mapping.uri
 
 
-def tree(base: str, tells_case: bool) -> Mapper:  # noqa: FBT001 - as every mapper is called
-    """Return our own mapper: ``tree/1``."""
+def tree(base: str, tells_case: bool) -> Mapper:  # noqa: FBT001 - as in every mapper
+    """Return the built-in mapper ``tree/1``."""
     profile = FileSystemProfile.POSIX if tells_case else FileSystemProfile.PORTABLE
     return _TreePlugin(TreeMapping(base=base, profile=profile))
 
 
 class PluggedMapping:
-    """A mapping whose mapper is a plug-in's.
+    """Mapping by the mapper of a plug-in.
 
     Args:
         name: The plug-in.
-        factory: What it is.
-        base: The URI that the mirror's root stands for.
-        profile: What the mirror's file system tells apart.
+        factory: Its factory.
+        base: URI of the mirror's root.
+        profile: Profile of the mirror's file system.
 
     Raises:
-        ConfigurationError: It makes no mapper.
+        ConfigurationError: The factory fails.
     """
 
     def __init__(
@@ -121,13 +119,14 @@ class PluggedMapping:
             ) from error
 
     def path(self, uri: str) -> str:
-        """Return the place of a URI.
+        """Return the path of a URI.
 
         Raises:
-            OutOfScopeError: The URI is none, or its place is not safe or does not lead back to it.
+            OutOfScopeError: The URI is invalid, or its path is not safe or does not lead back to
+                it.
         """
         normal = normalise(uri)
-        path: Any  # a plug-in's answer may be anything
+        path: Any  # a plug-in may return anything
         try:
             path = self._mapper.to_path(normal)
             problem = self._problem(path)
@@ -136,38 +135,38 @@ class PluggedMapping:
                 "" if _is_same_uri(back, normal) else "does not lead back to its URI"
             )
         except Exception as error:  # noqa: BLE001 - as above
-            problem = f"cannot be had: {type(error).__name__}: {error}"
+            problem = f"cannot be computed: {type(error).__name__}: {error}"
             path = ""
         if problem:
             shown = f" {path[:_MAX_SHOWN]!r}" if isinstance(path, str) and path else ""
             raise OutOfScopeError(
-                f"the place{shown} that the mapper {self._name!r} gives it {problem}",
+                f"the path{shown} that the mapper {self._name!r} gives it {problem}",
                 uri=uri,
                 code="mapper",
             )
-        assert isinstance(path, str), "whatever else was a problem"
+        assert isinstance(path, str), "anything else was a problem"
         return path
 
     def uri(self, path: str) -> str | None:
-        """Return the normalised URI whose place this is; ``None`` when there is none."""
+        """Return the normalised URI of a path; ``None`` if there is none."""
         try:
             uri = self._mapper.to_uri(path)
             return normalise(uri) if uri is not None and self.path(uri) == path else None
-        except Exception:  # noqa: BLE001 - as above: then nobody knows its URI
+        except Exception:  # noqa: BLE001 - as above: then its URI is unknown
             return None
 
     def _problem(self, path: object) -> str:
-        """Return what is wrong with a place; empty when nothing is."""
+        """Return the fault of a path; empty if there is none."""
         if not isinstance(path, str) or not path:
-            return "is no text"
+            return "is not text"
         if len(path.encode("utf-8", "surrogatepass")) > MAX_PATH:
             return f"has more than {MAX_PATH} bytes"
         if _UNSAFE.search(path) or not unicodedata.is_normalized("NFC", path):
-            return "has characters that are not safe in the name of a file"
+            return "has characters that are not safe in a file name"
         if self._folds and path != path.lower():
-            return "has upper case, which this file system does not tell from lower case"
+            return "has upper case, but this file system is not case-sensitive"
         if not all(map(_is_safe, path.split("/"))):
-            return "has a name that no file should have"
+            return "has an unsafe file name"
         return ""
 
 
@@ -183,7 +182,7 @@ def _is_same_uri(uri: str | None, normal: str) -> bool:
 
 
 def load_no_mapper(name: str) -> MapperFactory:
-    """Say that there is no such mapper.
+    """Raise an error: there is no such mapper.
 
     Raises:
         ConfigurationError: Always.
@@ -192,12 +191,12 @@ def load_no_mapper(name: str) -> MapperFactory:
 
 
 def mapper_of(asked: str, known: str = "") -> str:
-    """Return the mapper that an operator means by a name, as it is recorded.
+    """Return the recorded form of a mapper's name.
 
     Args:
-        asked: The name; ``tree`` is our own one, in whichever version the mirror has it. Empty
-            takes the mirror's.
-        known: The mirror's; empty for a new mirror.
+        asked: The name; ``tree`` is the built-in mapper in the mirror's version. Empty: the
+            mirror's mapper.
+        known: The mirror's mapper; empty for a new mirror.
     """
     if asked in ("", _OWN_PREFIX):
         return known if known in _VERSIONS.values() or (known and not asked) else NAMES
@@ -205,13 +204,13 @@ def mapper_of(asked: str, known: str = "") -> str:
 
 
 def check_mapper(asked: str, known: str) -> None:
-    """Refuse another mapper than the mirror's: its copies would lose their places.
+    """Refuse a mapper other than the mirror's: its copies would lose their paths.
 
-    Only from our first mapper to the one after it there is a way.
+    Only the change from ``tree/1`` to ``tree/2`` is supported.
 
     Args:
-        asked: The one that the operator names; empty for none.
-        known: The mirror's.
+        asked: The mapper that the operator names; empty for none.
+        known: The mirror's mapper.
 
     Raises:
         ConfigurationError: It is another one.
@@ -220,7 +219,7 @@ def check_mapper(asked: str, known: str) -> None:
         names = {recorded: name for name, recorded in _VERSIONS.items()}
         here, there = names.get(known, known), names.get(asked, asked)
         raise ConfigurationError(
-            f"the mirror's places come from the mapper {here!r}, not from {there!r}",
+            f"the mirror's paths come from the mapper {here!r}, not from {there!r}",
             evidence=(("kept", "nothing was changed"),),
             hint=f"pull into another folder, or with --map {quote(here)}",
             code="other-mapper",
@@ -235,12 +234,12 @@ _MAX_FIELDS: Final = 20
 
 
 def is_rule(mapper: str) -> bool:
-    """Whether a mapper is a rule, and not the name of one."""
+    """True if a mapper is a rule, not a name."""
     return ARROW in mapper
 
 
 def normalise_rule(text: str) -> str:
-    """Return a rule as it is remembered, however its blanks are written."""
+    """Return a rule as stored, independent of its blanks."""
     pattern, _, template = text.partition(ARROW)
     return f"{pattern.strip().removeprefix('/')} {ARROW} {template.strip().removeprefix('/')}"
 
@@ -252,36 +251,36 @@ def _fields(part: str, text: str) -> list[str]:
             text, f"a pattern and a template are needed, with at most {_MAX_FIELDS} names"
         )
     if len(set(names)) != len(names):
-        raise _invalid_rule(text, "a name may stand only once on each side")
+        raise _invalid_rule(text, "a name may occur only once on each side")
     if not all(_LITERAL.fullmatch(literal) for literal in _FIELD.split(part)[::3]):
         raise _invalid_rule(
-            text, "it has a blank, ? or #, or braces with no name of small letters in them"
+            text, "it has a blank, ? or #, or braces without a lower-case name in them"
         )
     if "}{" in part:
-        raise _invalid_rule(text, "something must stand between two names")
+        raise _invalid_rule(text, "two names need text between them")
     return names
 
 
 def _invalid_rule(text: str, why: str) -> ConfigurationError:
     return ConfigurationError(
-        f"{text[:200]!r} is no rule for places: {why}",
+        f"{text[:200]!r} is not a valid rule: {why}",
         hint="write it as --map 'bitstream/{item}/{name} => {item}/{name}'",
         code="map",
     )
 
 
 class TemplateMapping:
-    """Gives every URI its place by a rule, and every place its URI.
+    """Mapping by a rule, from URI to path and back.
 
     Args:
-        rule: ``PATTERN => TEMPLATE``. In the pattern ``{name}`` stands for one or more characters
-            but ``/`` and ``?``, ``{name*}`` for any, up to what follows it; the template has the
+        rule: ``PATTERN => TEMPLATE``. In the pattern ``{name}`` matches one or more characters
+            except ``/`` and ``?``, ``{name*}`` any, up to what follows it; the template has the
             same names, each once.
-        base: The URI that the mirror's root stands for.
-        profile: What the mirror's file system tells apart.
+        base: URI of the mirror's root.
+        profile: Profile of the mirror's file system.
 
     Raises:
-        ConfigurationError: It is no rule that can be undone, or no base.
+        ConfigurationError: The rule is invalid or cannot be inverted, or the base is invalid.
     """
 
     def __init__(self, rule: str, base: str, profile: FileSystemProfile) -> None:
@@ -296,28 +295,28 @@ class TemplateMapping:
         self._template = _RuleSide(template, wide)
 
     def path(self, uri: str) -> str:
-        """Return the place of a URI.
+        """Return the path of a URI.
 
         Raises:
-            OutOfScopeError: It gets none, or another URI has it.
+            OutOfScopeError: It has none, or another URI has it.
         """
         normal = normalise(uri)
         to = self._rewritten(normal)
         first = self._original_of(to)
         if first != normal:
-            why = f"belongs to {first}" if first else "cannot be undone"
+            why = f"belongs to {first}" if first else "cannot be inverted"
             raise OutOfScopeError(
-                f"the place that the rule {self._rule!r} gives it {why}", uri=uri, code="mapper"
+                f"the path that the rule {self._rule!r} gives it {why}", uri=uri, code="mapper"
             )
         return self._tree.path(to)
 
     def uri(self, path: str) -> str | None:
-        """Return the normalised URI whose place this is; ``None`` when there is none."""
+        """Return the normalised URI of a path; ``None`` if there is none."""
         found = self._tree.uri(path)
         return None if found is None else self._original_of(found)
 
     def _original_of(self, to: str) -> str | None:
-        """Return the one URI that becomes this one; what the pattern fits comes first."""
+        """Return the one URI that is rewritten to this one, first one that fits the pattern."""
         before = self._template.rewrite(self._pattern, to, self._base)
         if before is not None and self._leads_to(before, to):
             return before
@@ -333,19 +332,19 @@ class TemplateMapping:
         found = self._pattern.rewrite(self._template, uri, self._base)
         if found is not None and normalise(found) != found:
             raise OutOfScopeError(
-                f"what the rule {self._rule!r} makes of it is no address", uri=uri, code="mapper"
+                f"the rule {self._rule!r} gives it an invalid URI", uri=uri, code="mapper"
             )
         return uri if found is None else found
 
 
 class _RuleSide:
-    """One side of a rule. A name ends where what follows it begins for the first time.
+    """Side of a rule. A name ends where the text after it first occurs.
 
-    So an address is looked at once, whatever the rule and whoever wrote the address.
+    So a URI is scanned once, whatever the rule and whoever wrote the URI.
 
     Args:
-        text: It.
-        wide: The names that stand for any characters.
+        text: The side as written.
+        wide: Names that match any characters.
     """
 
     def __init__(self, text: str, wide: set[str]) -> None:
@@ -355,7 +354,7 @@ class _RuleSide:
         self._wide = wide
 
     def rewrite(self, other: "_RuleSide", uri: str, base: str) -> str | None:
-        """Return a URI that fits this side as the other has it; ``None`` if it does not fit."""
+        """Return a URI that matches this side in the form of the other; ``None`` if it does not."""
         if not uri.startswith(base + self._begin):
             return None
         found = self._read(uri, len(base) + len(self._begin))
@@ -377,18 +376,18 @@ class _RuleSide:
         return found
 
     def fill(self, found: Mapping[str, str]) -> str:
-        """Return this side with what the names stand for."""
+        """Return this side with values for the names."""
         pairs = zip(self._names, self._after, strict=True)
         return self._begin + "".join(found[name] + after for name, after in pairs)
 
 
 def owner_of(state: MirrorStateStore, mapping: PathMapping, path: str) -> str | None:
-    """Return the URI whose copy has this path; ``None`` when no copy has it.
+    """Return the URI whose copy has this path; ``None`` if no copy has it.
 
     Args:
-        state: The mirror's.
-        mapping: The mirror's; it tells whose path it may be.
-        path: In the mirror.
+        state: The mirror's state.
+        mapping: The mirror's mapping.
+        path: Path in the mirror.
     """
     for uri in uris_at(mapping, path):
         copy = state.copy(uri)
@@ -396,7 +395,7 @@ def owner_of(state: MirrorStateStore, mapping: PathMapping, path: str) -> str | 
             return uri
     if not isinstance(mapping, NameMapping):
         return None
-    # Another spelling may say the same name, or it moved, or it is a digest.
+    # The URI may have another spelling, the path may be relocated, or be a digest.
     for uri, there in state.path_conflicts(mapping.base, [path], None):
         if there == path and state.copy(uri) is not None:
             return uri

@@ -1,32 +1,24 @@
-"""From a URI to its place in a mirror and back: the mapping ``tree/1``. Pure.
+"""Mapping ``tree/1``: from a URI to its path in a mirror and back. Pure.
 
-One rule set for every operating system. No two URIs share a place, no place is inside another
-copy's file, and every place can be turned back into its URI, so that a mirror can be understood
-without its state. In short:
+One rule set for every operating system. No two URIs share a path, no path is inside another copy's
+file, and every path can be turned back into its URI, so that a mirror can be understood without its
+state. In short:
 
 - Below the base a URI loses scheme and host: ``https://museum.example/objects/2.html`` is
   ``objects/2.html``. All others go below ``!6/scheme/host[,port]/``, where no URI of the base can.
 - A character that is not safe everywhere is written ``!`` and two hex digits; ``%XX`` stays. On a
-  file system that takes ``A`` for ``a``, an upper-case letter is ``!`` and its lower-case form.
+  file system without case an upper-case letter is ``!`` and its lower-case form.
 - Folders and files never clash: a folder with a dot ends in ``!8``, a file without one in ``!9``;
   an empty folder name is ``!0``. Device names, and dots at either end, are escaped.
-- Names over 200 characters are split (``!1``); a place over 900 characters becomes a digest below
-  ``!7/``, the only form that cannot be turned back.
+- Names over 200 characters are split into parts that end in ``!1``, except the last; a path over
+  900 characters becomes a digest below ``!7/``, the only form that cannot be turned back.
 
 No name starts with a dot, so the mirror's own ``.resourcesync`` cannot be reached by any URI.
 
-Names that every file system takes: the escapes of ``tree/1``, of one segment at a time. Pure.
-
-A character that is not safe everywhere is written ``!`` and two hex digits; ``%XX`` stays. On a
-file system that takes ``A`` for ``a``, an upper-case letter is ``!`` and its lower-case form. What
-is too long is split into parts that end in ``!1``, but for the last.
-
-The addresses that copies have when their mirror is published again, and back. Pure.
-
-What follows the base of the mirror follows the new base too: ``/docs/`` stays ``/docs/``. So the
-address of a copy does not depend on the name of its file. What is not below the base of the mirror
-goes below ``!6/SCHEME/HOST/``; there an address of the Source's own cannot be, since one that
-begins with ``!`` and a digit has ``!21`` for the ``!``.
+A mirror that is published again gives its copies addresses by URI, not by file name: what follows
+the base of the mirror follows the new base too, so ``/docs/`` stays ``/docs/``. Other URIs go below
+``!6/SCHEME/HOST/``; no address of the Source's own can be there, since one that begins with ``!``
+and a digit has ``!21`` for the ``!``.
 """
 
 import re
@@ -40,23 +32,23 @@ from resourcesync.destination.uris import MAX_URI, normalise, origin
 from resourcesync.errors import ConfigurationError, OutOfScopeError
 
 MAX_PART: Final = 200
-"""Characters of a part of a name."""
+"""Largest number of characters of a part of a name."""
 DEVICES: Final = r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9]|con(?:in|out)!24|clock!24)"
-"""Names that some systems take for devices, as a regular expression of what is escaped."""
+"""Device names of some systems, as a regular expression of their escaped form."""
 _DEVICE: Final = re.compile(rf"(?i:{DEVICES})(?:\.|\Z)")
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9_.=+,@%-]")
 _UPPER: Final = re.compile(r"%[0-9A-F]{2}|[A-Z]")
 _ESCAPE: Final = re.compile(r"!([2-7][0-9a-f]|[a-z])")
 QUERY: Final = "!3f"
-"""The escape of the ``?`` before a query."""
+"""Escape of the ``?`` before a query."""
 
 
 class FileSystemProfile(StrEnum):
-    """What the mirror's file system tells apart."""
+    """Profile of the mirror's file system: the names that it distinguishes."""
 
     POSIX = "posix"
     PORTABLE = "portable"
-    """It may take upper for lower case, as macOS and Windows do."""
+    """Case-insensitive, as on macOS and Windows."""
 
 
 def _escape_bytes(match: re.Match[str]) -> str:
@@ -73,19 +65,19 @@ def _unescape(match: re.Match[str]) -> str:
 
 
 def encode_name(text: str, profile: FileSystemProfile) -> str:
-    """Return text with what is not safe everywhere escaped."""
+    """Return text with every character escaped that is not safe everywhere."""
     if _UNSAFE.search(text):
         text = _UNSAFE.sub(_escape_bytes, text)
     return text if profile is FileSystemProfile.POSIX else _UPPER.sub(_escape_uppercase, text)
 
 
 def decode_name(text: str) -> str:
-    """Return a name with its escapes undone."""
+    """Return a name without its escapes."""
     return _ESCAPE.sub(_unescape, text)
 
 
 def _split_parts(text: str) -> list[str]:
-    """Cut an encoded name into parts of at most 200 characters, never inside an escape."""
+    """Return the parts of an encoded name, of at most 200 characters, cut outside escapes."""
     parts = []
     while len(text) > MAX_PART:
         cut = MAX_PART
@@ -99,21 +91,21 @@ def _split_parts(text: str) -> list[str]:
 
 
 def _guard_device_name(part: str) -> str:
-    """Escape what some system does not take for an ordinary name."""
+    """Escape a name that is special on some system."""
     if part.startswith(".") or _DEVICE.match(part):
         part = f"!{ord(part[0]):02x}{part[1:]}"
     return f"{part[:-1]}!2e" if part.endswith(".") else part
 
 
 def split_name(encoded: str, *, dotted: str = "", dotless: str = "") -> list[str]:
-    """Return the names that one segment becomes, the last with the suffix that it needs."""
+    """Return the names of one segment, the last with the suffix that it needs."""
     parts = [_guard_device_name(part) for part in _split_parts(encoded)]
     parts[-1] += dotted if any("." in part for part in parts) else dotless
     return [*(f"{part}!1" for part in parts[:-1]), parts[-1]]
 
 
 def join_parts(components: Sequence[str]) -> list[str]:
-    """Undo the splitting; a name without an end is left out."""
+    """Join the parts of names; a name without its last part is left out."""
     names, pending = [], ""
     for component in components:
         if component.endswith("!1"):
@@ -139,18 +131,18 @@ __all__ = [
 ]
 
 MAX_PATH: Final = 900
-"""Bytes of a place in the mirror."""
+"""Largest number of bytes of a path in the mirror."""
 
-# --- the whole place ---------------------------------------------------------------------------
+# --- the whole path ----------------------------------------------------------------------------
 
 FOREIGN_FOLDER: Final = "!6"
-"""The folder of what is not below the mirror's base."""
+"""Folder of URIs that are not below the mirror's base."""
 _HASHED: Final = "!7"
 _CACHE_SIZE: Final = 4_096
 _MAX_FOLDERS_LENGTH: Final = MAX_PATH - MAX_PART - len("!9")
 
-# Names that stay as they are: folders without dots, and files. No repetition holds what ends it,
-# so both take linear time; classes are spelled out, and ASCII, so that no case rule widens them.
+# Names that stay unchanged: folders without dots, and files. No repetition matches its own end, so
+# both take linear time; classes are spelled out, and ASCII, so that no case rule widens them.
 _SAFE: Final = {
     FileSystemProfile.POSIX: "A-Za-z0-9_=+,@",
     FileSystemProfile.PORTABLE: "a-z0-9_=+,@",
@@ -166,7 +158,7 @@ _PLAIN_FILE: Final = {
     )
     for profile, safe in _SAFE.items()
 }
-# A last segment and a query that are normal as they stand: no escape, no dot segment.
+# A last segment and a query in normal form: no escape, no dot segment.
 _CLEAN_LEAF: Final = re.compile(
     r"(?!\.)[A-Za-z0-9._~!$&'()*+,;=:@-]*(?:\?[A-Za-z0-9._~!$&'()*+,;=:@?-]*)?"
 )
@@ -174,11 +166,11 @@ _CLEAN_LEAF: Final = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TreeMapping:
-    """Gives every URI its place in one mirror, and every place its URI.
+    """Mapping from URIs to paths in one mirror, and back.
 
     Attributes:
-        base: The URI that the mirror's root stands for: normalised, ending in ``/``.
-        profile: What the mirror's file system tells apart. A mirror keeps it for life.
+        base: URI of the mirror's root: normalised, ending in ``/``.
+        profile: Profile of the mirror's file system, fixed for the mirror's life.
 
     Raises:
         ConfigurationError: ``base`` is not normalised or does not end in ``/``.
@@ -186,7 +178,7 @@ class TreeMapping:
 
     base: str
     profile: FileSystemProfile
-    # What is already known of folders, by the URI up to its last slash; bounded.
+    # Cache of folders, by the URI up to its last slash; bounded.
     _folders: dict[str, str] = field(
         default_factory=dict, init=False, repr=False, compare=False, hash=False
     )
@@ -195,10 +187,10 @@ class TreeMapping:
         check_base(self.base)
 
     def path(self, uri: str) -> str:
-        """Return the place of a URI in the mirror: relative, with ``/``, in ASCII.
+        """Return the path of a URI in the mirror: relative, with ``/``, in ASCII.
 
         Raises:
-            OutOfScopeError: As for ``normalise``: it gets no place.
+            OutOfScopeError: It has no path, as for ``normalise``.
         """
         head, _, leaf = uri.rpartition("/")
         folder = self._folders.get(head)
@@ -216,31 +208,31 @@ class TreeMapping:
         return self._new_path(uri, head)
 
     def plain_folder(self, head: str) -> str | None:
-        """Return the folder of URIs that begin so, up to the last slash, if it is plain.
+        """Return the folder of the URIs with this head, up to the last slash, if it is plain.
 
-        Then each that goes on with a ``plain_name`` is below the base, and normal as it stands; its
-        place is the folder and that name, with ``!9`` after a name without a dot.
+        Then each URI that continues with a ``plain_name`` is below the base and in normal form; its
+        path is the folder and that name, with ``!9`` after a name without a dot.
 
         Returns:
-            The folder, empty or with its last slash; ``None`` says nothing of such URIs.
+            The folder, empty or with its last slash; ``None`` says nothing about such URIs.
         """
         return self._folder_of(head)
 
     @property
     def ending(self) -> str:
-        """What is added to a plain name without a dot."""
+        """Suffix of a plain name without a dot."""
         return "!9"
 
     @property
     def plain_name(self) -> re.Pattern[str]:
-        """The names in question, as a whole."""
+        """Pattern of a whole plain name."""
         return _PLAIN_FILE[self.profile]
 
     def uri(self, path: str) -> str | None:
-        """Return the normalised URI whose place this is.
+        """Return the normalised URI of a path.
 
-        ``None`` when the mapping makes no such place, or when it is a digest: then only the
-        mirror's state knows.
+        ``None`` if the mapping makes no such path, or if it is a digest: then only the mirror's
+        state has the URI.
         """
         if len(path) > MAX_PATH:
             return None
@@ -254,7 +246,7 @@ class TreeMapping:
         location = "/".join(map(decode_name, (*folders, leaf)))
         uri = f"{root}{location}{'?' if question else ''}{decode_name(query)}"
         try:
-            # The one proof that covers every spelling the mapping never makes.
+            # This check excludes every spelling that the mapping never makes.
             return uri if self.path(uri) == path else None
         except OutOfScopeError:
             return None
@@ -262,7 +254,7 @@ class TreeMapping:
     # --- the common case ---
 
     def _folder_of(self, head: str) -> str | None:
-        """Return the folder of a URI up to its last slash if it stays as it is below the base."""
+        """Return the folder of a URI's head below the base, if it needs no escape."""
         inside = f"{head}/"
         if not inside.startswith(self.base) or len(inside) > _MAX_FOLDERS_LENGTH:
             return None
@@ -307,7 +299,7 @@ class TreeMapping:
 
 
 def check_base(base: str) -> None:
-    """Refuse a base that no mirror can have.
+    """Check the base of a mirror.
 
     Raises:
         ConfigurationError: It is not normalised or does not end in ``/``.
@@ -318,47 +310,47 @@ def check_base(base: str) -> None:
         raise ConfigurationError(
             f"{base} cannot be a mirror's base: {error.message}",
             code="base",
-            hint="name the Source by an address such as https://HOST/",
+            hint="give the Source's address as https://HOST/",
         ) from error
     if base != normal or "?" in normal or not normal.endswith("/"):
         raise ConfigurationError(
-            f"{base} cannot be a mirror's base: it is not normalised, or ends in no slash",
+            f"{base} cannot be a mirror's base: it is not normalised, or does not end in a slash",
             hint=f"use {normal.partition('?')[0].rstrip('/')}/",
             code="base",
         )
 
 
 def root_of(normal: str, base: str, profile: FileSystemProfile) -> tuple[list[str], str]:
-    """Return the folders that stand for the start of a URI, and the rest of it.
+    """Return the folders for the start of a URI, and the rest of the URI.
 
     Args:
         normal: The URI, normalised.
-        base: That of the mirror.
-        profile: What the mirror's file system tells apart.
+        base: Base of the mirror.
+        profile: Profile of the mirror's file system.
     """
     if normal.startswith(base):
         return [], normal[len(base) :]
     scheme, _, authority, relative = normal.split("/", 3)
-    # A colon outside brackets stands before a port; no host has a comma of its own.
+    # A colon outside brackets precedes a port; no host has a comma.
     host, bracket, tail = authority.rpartition("]")
     name = encode_name(host + bracket + tail.replace(":", ","), profile)
-    # A host is always a folder, and only hosts stand here: it needs no suffix.
+    # Only hosts are at this level, and always folders: no suffix is needed.
     return [FOREIGN_FOLDER, scheme[:-1], *split_name(name)], relative
 
 
 def hashed_path(root: Sequence[str], normal: str) -> str:
-    """Return the path of a URI by its digest: it cannot be turned back."""
+    """Return the path of a URI by its digest, which cannot be turned back."""
     digest = sha256(normal.encode()).hexdigest()
     return "/".join((*root, _HASHED, digest[:2], digest))
 
 
 def _is_folder(head: str) -> bool:
-    """Whether a URI up to its last slash is scheme, host and folders, so speaks for others."""
+    """True if the head of a URI is scheme, host and folders, so that it holds for other URIs."""
     return "://" in head and "?" not in head and "#" not in head
 
 
 def foreign_root(names: Sequence[str]) -> str:
-    """Return scheme and host that the first names stand for; nonsense for nonsense."""
+    """Return scheme and host from the first names; meaningless for other names."""
     scheme, host = (*names[1:3], "", "")[:2]
     name, comma, port = decode_name(host).partition(",")
     return f"{scheme}://{name}{':' if comma else ''}{port}/"
@@ -371,11 +363,11 @@ _BRACKETS: Final = {"%5B": "[", "%5D": "]"}
 
 
 def published_tail(uri: str, base: str) -> str:
-    """Return what follows the new base in the address of a copy: no two URIs have the same.
+    """Return what follows the new base in the address of a copy: unique for each URI.
 
     Args:
-        uri: That of the copy, normalised.
-        base: That of the mirror.
+        uri: URI of the copy, normalised.
+        base: Base of the mirror.
     """
     if uri.startswith(base):
         tail = uri.removeprefix(base)
@@ -387,11 +379,11 @@ def published_tail(uri: str, base: str) -> str:
 
 
 def uri_of_published(tail: str, base: str) -> str | None:
-    """Return the URI whose copy has this address; ``None`` when none can have it.
+    """Return the URI of the copy with this address; ``None`` if none can have it.
 
     Args:
         tail: What follows the new base.
-        base: That of the mirror.
+        base: Base of the mirror.
     """
     uri = base + tail
     if tail.startswith(_RESERVED_ESCAPE):

@@ -1,17 +1,17 @@
-"""From a URI to its path in a mirror: the mapping ``tree/2``. Pure.
+"""Mapping ``tree/2``: from a URI to its path in a mirror. Pure.
 
-Files have the names that their URIs say: below the base a URI loses scheme and host, ``%XX`` is
-decoded, and what ends in ``/`` is ``index.html`` in its folder. So a mirror can be served, searched
-and compared as the tree that it is a copy of. The exceptions:
+Files have the names in their URIs: below the base a URI loses scheme and host, ``%XX`` is decoded,
+and a URI that ends in ``/`` becomes ``index.html`` in its folder. So a mirror can be served,
+searched and compared as the tree that it is a copy of. The exceptions:
 
-- What cannot be a name stays escaped, in the segment concerned: ``%XX`` that is no readable text,
-  a slash, a control character, the mirror's own folder, a query, a name over 255 bytes; and, where
-  the file system takes ``A`` for ``a``, what such systems refuse. A path over 900 bytes becomes a
-  digest. All of that is as in ``tree/1``.
-- Where two URIs cannot both have their names, one of them yields (see ``clashes``): its name gets
-  ``!9`` at its end, and a digest where several could get the same.
+- What cannot be a name stays escaped, in its segment: ``%XX`` that is not readable text, a slash, a
+  control character, the mirror's own folder, a query, a name over 255 bytes; and, on a file system
+  without case, what such systems refuse. A path over 900 bytes becomes a digest. All of that is as
+  in ``tree/1``.
+- Where two URIs cannot both have their names, one of them is relocated (see ``path_assignment``):
+  its name gets ``!9`` at its end, and a digest where several could get the same.
 
-No name has ``!`` before a digit but for these escapes.
+No name has ``!`` before a digit except in these escapes.
 """
 
 import re
@@ -42,9 +42,9 @@ from resourcesync.destination.uris import normalise
 from resourcesync.errors import OutOfScopeError
 
 INDEX: Final = "index.html"
-"""The file of a URI that ends in a slash."""
+"""File of a URI that ends in a slash."""
 RELOCATED: Final = "!9"
-"""What a name ends with whose URI yields to another."""
+"""Suffix of the name of a relocated URI."""
 
 _OWN: Final = ".resourcesync"
 _OWN_ESCAPED: Final = "!2eresourcesync"
@@ -52,14 +52,14 @@ _MAX_NAME: Final = 255
 _DIGEST: Final = 16
 _CACHE_SIZE: Final = 4_096
 _TRIPLETS: Final = re.compile(r"(?:%[0-9A-F]{2})+")
-# Where letters are escaped with ! in tree/1, no name has it before one either.
+# Where tree/1 escapes letters with !, no name has it before a letter either.
 _BANG: Final = {
     FileSystemProfile.POSIX: re.compile(r"!(?=[0-9])"),
     FileSystemProfile.PORTABLE: re.compile(r"!(?=[0-9A-Za-z])"),
 }
-_PERCENT: Final = "\0"  # stands for a decoded % until it is known what follows
+_PERCENT: Final = "\0"  # a decoded % until its right neighbour is known
 _LIKE_TRIPLET: Final = re.compile("\0(?=[0-9A-Fa-f]{2})")
-# Characters that nobody sees, or that change how others are shown.
+# Characters that are invisible, or that change the display of others.
 _INVISIBLE: Final = (
     "\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff0-\uffff"
     "\ud800-\udfff\U000e0000-\U000effff"
@@ -75,7 +75,7 @@ _DEVICE: Final = re.compile(
 _LEGAL: Final = "-A-Za-z0-9._~!$&'()*+,;=:@"
 _TO_URI: Final = re.compile(rf"(%[0-9A-F]{{2}})|!([2-7][0-9a-f])|([^{_LEGAL}%]+|%)")
 
-# Paths that are their URI's own tail. Classes are spelled out, and ASCII; both take linear time.
+# Paths equal to their URI's tail. Classes are spelled out, and ASCII; both take linear time.
 _SAFE: Final = {
     FileSystemProfile.POSIX: "A-Za-z0-9._~$&'()*+,;=:@-",
     FileSystemProfile.PORTABLE: "A-Za-z0-9._$&'()+,;=@-",
@@ -96,12 +96,12 @@ _PLAIN_NAME: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NameMapping:
-    """Gives every URI its path in one mirror.
+    """Mapping from URIs to paths in one mirror.
 
     Attributes:
-        base: The URI that the mirror's root stands for: normalised, ending in ``/``.
-        profile: What the mirror's file system tells apart.
-        yielding: The URIs whose names yield to others, normalised.
+        base: URI of the mirror's root: normalised, ending in ``/``.
+        profile: Profile of the mirror's file system.
+        relocated: URIs that cannot have their names, normalised.
 
     Raises:
         ConfigurationError: ``base`` is not normalised or does not end in ``/``.
@@ -110,12 +110,12 @@ class NameMapping:
     base: str
     profile: FileSystemProfile
     relocated: frozenset[str] = frozenset()
-    # What is already known of folders, by the URI up to its last slash; bounded.
+    # Cache of folders, by the URI up to its last slash; bounded.
     _folders: dict[str, str] = field(
         default_factory=dict, init=False, repr=False, compare=False, hash=False
     )
 
-    # What the URIs begin with that yield, up to the last slash: all others are quickly told.
+    # Heads of relocated URIs, up to the last slash: a quick test for all others.
     _heads: frozenset[str] = field(init=False, repr=False, compare=False, hash=False)
 
     def __post_init__(self) -> None:
@@ -125,14 +125,14 @@ class NameMapping:
 
     @property
     def ending(self) -> str:
-        """What is added to a plain name without a dot."""
+        """Suffix of a plain name without a dot."""
         return ""
 
     def path(self, uri: str) -> str:
         """Return the path of a URI in the mirror: relative, with ``/``.
 
         Raises:
-            OutOfScopeError: As for ``normalise``: it gets none.
+            OutOfScopeError: It has none, as for ``normalise``.
         """
         head, _, leaf = uri.rpartition("/")
         if head in self._heads and (normal := normalise(uri)) in self.relocated:
@@ -140,16 +140,16 @@ class NameMapping:
         return self._plain(head, leaf) or self._path(normalise(uri))
 
     def preferred_path(self, uri: str) -> str:
-        """Return the path that a URI has where it need not yield.
+        """Return the path of a URI unless it is relocated.
 
         Raises:
-            OutOfScopeError: As for ``normalise``: it gets none.
+            OutOfScopeError: It has none, as for ``normalise``.
         """
         head, _, leaf = uri.rpartition("/")
         return self._plain(head, leaf) or self._natural_path(normalise(uri))
 
     def _plain(self, head: str, leaf: str) -> str:
-        """Return the path of a URI that is its own tail, in a folder that is; else nothing."""
+        """Return the path of a URI that equals its tail, folder included; else empty."""
         folder = self._folders.get(head)
         if folder is None:
             folder = self._folder_of(head)
@@ -162,23 +162,23 @@ class NameMapping:
         )
 
     def plain_folder(self, head: str) -> str | None:
-        """Return the folder of URIs that begin so, up to the last slash, if it is plain.
+        """Return the folder of the URIs with this head, up to the last slash, if it is plain.
 
-        Then each that goes on with a ``plain_name`` is below the base, and normal as it stands; its
+        Then each URI that continues with a ``plain_name`` is below the base and in normal form; its
         path is the folder and that name.
 
         Returns:
-            The folder, empty or with its last slash; ``None`` says nothing of such URIs.
+            The folder, empty or with its last slash; ``None`` says nothing about such URIs.
         """
         return None if head in self._heads else self._folder_of(head)
 
     @property
     def plain_name(self) -> re.Pattern[str]:
-        """The names in question, as a whole."""
+        """Pattern of a whole plain name."""
         return _PLAIN_NAME[self.profile]
 
     def _folder_of(self, head: str) -> str | None:
-        """Return the folder of a URI up to its last slash if it stays as it is below the base."""
+        """Return the folder of a URI's head below the base, if it needs no escape."""
         inside = f"{head}/"
         if not inside.startswith(self.base) or len(inside) > MAX_PATH - _MAX_NAME:
             return None
@@ -211,7 +211,7 @@ class NameMapping:
         return path if len(path.encode()) <= MAX_PATH else hashed_path(root, normal)
 
     def _names(self, segment: str) -> list[str]:
-        """Return the name of a segment; several where it is too long for one."""
+        """Return the name of a segment; several if it is too long for one."""
         name = self._name(segment)
         if len(name) * 4 > _MAX_NAME and len(name.encode()) > _MAX_NAME:
             return split_name(encode_name(segment, self.profile))
@@ -230,7 +230,7 @@ class NameMapping:
     # --- clashes ---
 
     def key(self, path: str) -> str:
-        """Return what the file system takes a path for: equal for those that it takes for one."""
+        """Return the key of a path: equal for paths that the file system does not distinguish."""
         if self.profile is FileSystemProfile.POSIX:
             return path
         if path.isascii():
@@ -238,10 +238,10 @@ class NameMapping:
         return unicodedata.normalize("NFC", unicodedata.normalize("NFD", path).casefold())
 
     def relocated_path(self, uri: str) -> str:
-        """Return the path of a URI that yields: no other URI ever has it.
+        """Return the path of a relocated URI: no other URI ever has it.
 
         Raises:
-            OutOfScopeError: As for ``normalise``: it gets none.
+            OutOfScopeError: It has none, as for ``normalise``.
         """
         normal = normalise(uri)
         path = self._natural_path(normal)
@@ -258,10 +258,10 @@ class NameMapping:
     # --- back ---
 
     def uris(self, path: str) -> list[str]:
-        """Return the URIs whose path this may be, the likeliest first.
+        """Return the candidates for the URI of a path, most likely first.
 
-        Several URIs may say the same name, and some paths are digests: the mirror's state knows
-        whose path it is.
+        Several URIs may have the same name, and some paths are digests: the mirror's state has the
+        URI.
         """
         found = [*self._exact_uris(path)]
         if path.endswith(RELOCATED):
@@ -270,11 +270,11 @@ class NameMapping:
         return [uri for uri in found if self.path(uri) == path]
 
     def uri(self, path: str) -> str | None:
-        """Return the likeliest URI whose path this is; ``None`` when there is none."""
+        """Return the most likely URI of a path; ``None`` if there is none."""
         return next(iter(self.uris(path)), None)
 
     def _exact_uris(self, path: str) -> Iterable[str]:
-        """Yield the URIs that are spelled as their own path says, which is this one."""
+        """Yield the URIs whose unescaped spelling gives exactly this path."""
         root, names = self.base, path.split("/")
         if names[0] == FOREIGN_FOLDER:
             whole = join_parts(names)
@@ -302,7 +302,7 @@ class NameMapping:
 
 
 def _readable(match: re.Match[str], *, unsafe: re.Pattern[str]) -> str:
-    """Return the text that a run of ``%XX`` stands for; what is none, or unsafe, stays."""
+    """Decode a run of ``%XX``; bytes that are not text, or unsafe characters, stay escaped."""
     text = bytes.fromhex(match[0].replace("%", "")).decode("utf-8", "surrogateescape")
     return unsafe.sub(_triplets, text.replace("%", _PERCENT)) if _PERCENT not in text else match[0]
 
@@ -315,7 +315,7 @@ def _triplets(match: re.Match[str]) -> str:
 
 
 def _escape_for_portable(name: str) -> str:
-    """Escape what some system does not take for an ordinary name."""
+    """Escape a name that is special on some system."""
     name = _REFUSED.sub(lambda found: f"!{ord(found[0]):02x}", name)
     if _DEVICE.match(name):
         name = f"!{ord(name[0]):02x}{name[1:]}"
@@ -325,7 +325,7 @@ def _escape_for_portable(name: str) -> str:
 
 
 def _segment(name: str) -> str:
-    """Return the segment of a URI that is spelled as a name says."""
+    """Return the URI segment of a name."""
     return _TO_URI.sub(_encode_match, name)
 
 

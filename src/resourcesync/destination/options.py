@@ -1,4 +1,4 @@
-"""What the operator may choose for a pull, and what the Destination works with."""
+"""Options of a pull, and the dependencies of a Destination."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -16,24 +16,24 @@ from resourcesync.ports.patches import PatchFormat
 Deletion = Literal["auto", "signalled", "absent", "never"]
 PullMode = Literal["auto", "baseline", "incremental"]
 Review = Callable[[Mode, Callable[[], Iterator[Decision]], int], None]
-"""Looks at what a pull decided before anything is changed; what it raises ends the pull.
+"""Review of the decisions of a pull before anything is changed; an exception ends the pull.
 
-It is given how the pull will be done, what yields the decisions in URI order as often as it is
-called, and how many copies are in step besides those of which the decisions say so.
+Called with the mode of the pull, a function that yields the decisions in URI order at each call,
+and the number of up-to-date copies that the decisions leave out.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filters:
-    """Which of the listed resources are wanted. They are remembered with the mirror.
+    """Filters of the listed resources. They are stored with the mirror.
 
     Attributes:
         include, exclude: Globs on the URI's path.
         types: Media types.
         max_size: Bytes.
         since: Only resources modified since, UTC.
-        allow_origins: Origins that the Source may speak for besides its own.
-        links: Relations; what chosen entries link to with one of them is wanted too.
+        allow_origins: Origins that the Source may list besides its own.
+        links: Relations; targets of such links of selected entries are selected too.
     """
 
     include: tuple[str, ...] = ()
@@ -47,37 +47,37 @@ class Filters:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PullOptions:
-    """How one pull is done.
+    """Options of one pull.
 
     Attributes:
-        mode: ``auto`` takes the Change Lists when they reach back to the last state.
+        mode: ``auto`` uses the Change Lists if they reach back to the last state.
         dry_run: Read and plan, change nothing.
         filters: All filters; ``None`` uses those of the last pull.
-        changes: Filters that take the place of those, by their names; the others still hold.
-        prune: Whether copies that the filters do not want any more are deleted too, as far as
-            ``max_delete`` allows; the whole Resource List is read for that.
-        set_name: Which set of several: its URI, name or number; empty takes the one followed so
+        changes: Filters that replace those, by name; the others stay.
+        prune: Delete copies that no longer match the filters, too, within ``max_delete``; the whole
+            Resource List is read for that.
+        set_name: Set to follow, of several: its URI, name or number; empty: the one followed so
             far, or the only one.
         delete: ``signalled``: what a Change List calls deleted; ``absent``: also what a complete,
-            newer Resource List lists no more; ``never``: nothing. ``auto`` is ``absent`` for a
+            newer Resource List no longer lists; ``never``: nothing. ``auto`` is ``absent`` for a
             Resource List and ``signalled`` for a plain sitemap, which promises less.
-        max_delete: How many copies one run may delete.
-        trash_days: How long deleted copies wait in the trash.
-        verify: ``strict`` never keeps bytes that are not what the list says.
-        own_algorithm: The digest recorded of every copy.
-        accept_missing: Whether what the Source lists and does not give (404, 410, its robots.txt,
-            a redirect to another site) is no failure, but counted as absent or skipped. It is
-            remembered; ``None`` takes what is. Without any word a plain sitemap's is accepted.
+        max_delete: Limit of deletions in one run.
+        trash_days: Days that deleted copies stay in the trash.
+        verify: ``strict`` never keeps bytes that are not as listed.
+        own_algorithm: Digest recorded of every copy.
+        accept_missing: Count what the Source lists and does not serve (404, 410, its robots.txt, a
+            redirect to another site) as absent or skipped, not as failed. It is stored; ``None``
+            uses the stored value. Without one it is accepted at a plain sitemap.
         fail_fast: Stop at the first failure.
-        max_duration: Seconds after which the run ends in good order; the next one goes on.
-        max_bytes: Bytes after which no more is fetched; the next run goes on.
-        lists_only: Remember what is listed, and fetch and delete nothing; a later pull does.
-        review: Shown what was decided, before any of it is done.
-        dumps: ``auto``: packages of the Source's dumps bring resources where that costs less than
-            single requests; ``never``: no dump is read; ``always``: wherever they help.
-        mapper: What gives each URI its place: a name, or a rule ``PATTERN => TEMPLATE``; empty
-            takes the one of the mirror.
-        moved: The Source's address now, where it moved; its copies stay. Empty where it did not.
+        max_duration: Seconds after which the run ends cleanly; the next one continues.
+        max_bytes: Bytes after which no more is fetched; the next run continues.
+        lists_only: Store what is listed, fetch and delete nothing; a later pull does.
+        review: Receives the decisions before any of them is executed.
+        dumps: ``auto``: resources come from packages of the Source's dumps where that costs less
+            than single requests; ``never``: no dump is read; ``always``: wherever they help.
+        mapper: Mapper of URIs to paths: a name, or a rule ``PATTERN => TEMPLATE``; empty: the
+            mirror's.
+        moved: The Source's new address, if it moved; its copies stay. Else empty.
     """
 
     mode: PullMode = "auto"
@@ -103,41 +103,41 @@ class PullOptions:
 
 
 class SyncStrategy(Protocol):
-    """How a Destination synchronizes, where that is not done here by itself."""
+    """Strategy of synchronization, for a Destination that does not work alone."""
 
     def baseline(self, pull: Any) -> Any:
-        """Return what does baseline synchronization for a pull, as ``Baseline`` does."""
+        """Return the baseline synchronization of a session, such as ``Baseline``."""
         ...
 
     def incremental(self, pull: Any, are_others: Callable[[], bool]) -> Any:
-        """Return what does incremental synchronization for a pull, as ``Incremental`` does."""
+        """Return the incremental synchronization of a session, such as ``Incremental``."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dependencies:
-    """What a Destination works with.
+    """Dependencies of a Destination.
 
     Attributes:
-        folder: The mirror, as people name it.
+        folder: The mirror's folder, as displayed.
         fetcher: The network.
         copies: The mirror's files.
-        state: The mirror's memory.
+        state: The mirror's state.
         clock: Time.
-        report: Takes events.
-        scratch: Opens a nameless temporary file on the mirror's disk.
-        check_folder: Raises when the mirror's folder is not the one we knew.
-        purge: Removes one place of the trash for good.
-        drop_parts: Removes the parts of resources that a later run could go on from.
-        tells_case: Whether the file system of a new mirror takes no two names for one: tells upper
-            from lower case, and the Unicode forms of a letter.
+        report: Receives events.
+        scratch: Opens an unnamed temporary file on the mirror's disk.
+        check_folder: Raises if the mirror's folder is not the known one.
+        purge: Removes one file of the trash for good.
+        drop_parts: Removes partial downloads that a later run could continue.
+        is_case_sensitive: The file system of a new mirror distinguishes case and the Unicode forms
+            of a letter.
         traffic: Returns requests sent and bytes received so far.
-        room: Returns how many bytes are free on the mirror's disk; ``None`` when nobody knows.
-        lift_deadline: Takes away the deadline that the clock may have.
-        patches: The formats of patches that can be applied, by media type.
-        mappers: Returns a plug-in that gives URIs their places, by its name.
-        is_expected: Whether a first pull that fails is remembered: a mirror is to be here.
-        ways: How it synchronizes, where others help; ``None``: by itself.
+        room: Returns the bytes free on the mirror's disk; ``None`` if unknown.
+        lift_deadline: Removes the deadline that the clock may have.
+        patches: Formats of patches that can be applied, by media type.
+        mappers: Returns a plug-in's mapper factory by name.
+        is_expected: A first pull that fails is recorded: there is to be a mirror.
+        strategy: Strategy of synchronization; ``None``: this machine alone.
     """
 
     folder: str

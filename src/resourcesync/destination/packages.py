@@ -1,7 +1,7 @@
-"""The packages of a Source's dumps: found, fetched whole onto the mirror's disk, opened (§11, §13).
+"""Packages of a Source's dumps: listed, downloaded to the mirror's disk, and opened (§11, §13).
 
-A package is a temporary file beside the mirror, like any resource on its way: where its dump gives
-a strong digest of it, a later run goes on from what this one left.
+A package is a temporary file beside the mirror, like any download: if its dump gives a strong
+digest, a later run continues an interrupted one.
 """
 
 import hashlib
@@ -49,19 +49,19 @@ _MAX_PACKAGES: Final = 50_000
 _MAX_PARTS: Final = 50_000
 _PACKAGE_FILE: Final = "a package on the mirror's disk"
 _MAX_RETAINED: Final = 32
-"""Packages that wait on the disk between the reading of their manifests and of their contents."""
+"""Packages that stay on the disk between the reading of their manifests and of their contents."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DumpPackage:
-    """One package of a dump.
+    """Package of a dump.
 
     Attributes:
         uri: Its address, absolute.
-        entry: What the dump says of it.
-        dump: The root of the dump.
-        contents: Where a copy of its manifest is; empty when there is none.
-        is_near: Whether it lies where its dump does, so that the Source speaks for it.
+        entry: Its entry in the dump.
+        dump: Header of the dump.
+        contents: Address of a separate copy of its manifest; empty if there is none.
+        is_near: It is at the origin of its dump, so that the Source speaks for it.
     """
 
     uri: str
@@ -72,9 +72,9 @@ class DumpPackage:
 
     @property
     def version(self) -> str:
-        """What tells this package from another one of its name; empty where its dump does not.
+        """Version among the packages of this name; empty if the dump does not give it.
 
-        A date alone does not: there may be another one within it.
+        A date alone does not: the package may change again within it.
         """
         entry = self.entry
         if entry.length is None and not entry.digests:
@@ -85,14 +85,14 @@ class DumpPackage:
 
 
 class DumpPackages:
-    """The packages of dumps.
+    """Packages of dumps.
 
     Args:
-        equipment: Network, files and disk.
-        documents: Gets documents.
+        equipment: Dependencies.
+        documents: Fetches documents.
 
     Attributes:
-        lists: The Change Lists read so far whose entries are packages, as asked for.
+        packed_change_lists: Change Lists read so far whose entries are packages, as requested.
     """
 
     def __init__(self, equipment: Dependencies, documents: DocumentFetcher) -> None:
@@ -104,7 +104,7 @@ class DumpPackages:
         self._bypasses_caches = False
 
     def bypassing_caches(self) -> "DumpPackages":
-        """Return the same, which passes caches on the way by for what nothing proves."""
+        """Return the same packages, with requests past all caches for what no digest proves."""
         fresh = copy(self)
         fresh._documents = self._documents.uncached()  # noqa: SLF001 - one of ours
         fresh._bypasses_caches = True  # noqa: SLF001 - one of ours
@@ -112,7 +112,7 @@ class DumpPackages:
 
     @contextmanager
     def retaining_packages(self) -> Iterator[None]:
-        """Keep packages that were fetched for their manifests until they are opened."""
+        """Retain packages that were fetched for their manifests until they are opened."""
         self._is_retaining = True
         try:
             yield
@@ -124,30 +124,30 @@ class DumpPackages:
 
     @property
     def has_retained(self) -> bool:
-        """Whether there are packages on the disk that were fetched for their manifests."""
+        """True if packages on the disk were fetched for their manifests."""
         return bool(self._retained)
 
     def is_retained(self, offered: DumpPackage) -> bool:
-        """Whether a package is on the disk already."""
+        """True if a package is on the disk already."""
         return offered.uri in self._retained
 
-    # --- which there are ---
+    # --- lists of packages ---
 
     def packages_at(self, uri: str) -> list[DumpPackage]:
         """Return the packages of the dump at an address, or of the dumps of its index.
 
         Raises:
-            SourceError: A document could not be had.
-            DocumentError: A document is no dump, or cannot be used.
+            SourceError: A document could not be fetched.
+            DocumentError: A document is not a dump, or cannot be used.
         """
         with fetch(self._documents, uri) as fetched:
             return self.of_dump(fetched.open())
 
     def of_change_list(self, uri: str, dump: Document) -> list[DumpPackage]:
-        """Return the packages of an open dump that was offered as a Change List; remember it.
+        """Return the packages of an open dump that is offered as a Change List; note its URI.
 
         Raises:
-            SourceError: A dump of the index could not be had.
+            SourceError: A dump of the index could not be fetched.
             DocumentError: A dump cannot be used.
         """
         self.packed_change_lists.add(uri)
@@ -159,11 +159,11 @@ class DumpPackages:
         """Return the packages of an open dump, or of the dumps of an open index, in order.
 
         Args:
-            dump: It.
-            met: Is given each dump of an index, and what the index says of it.
+            dump: The dump or index.
+            met: Called with each entry of an index and the dump fetched for it.
 
         Raises:
-            SourceError: A dump of the index could not be had.
+            SourceError: A dump of the index could not be fetched.
             DocumentError: A dump cannot be used.
         """
         if not dump.header.is_index:
@@ -175,7 +175,7 @@ class DumpPackages:
             if len(parts) > _MAX_PARTS:
                 raise _too_many(dump.uri)
         found: list[DumpPackage] = []
-        for uri, part in parts.items():  # one after the other: their order counts
+        for uri, part in parts.items():  # sequential: their order counts
             with fetch(self._documents, uri) as fetched:
                 document = fetched.open()
                 if document.header.capability is not dump.header.capability:
@@ -186,16 +186,16 @@ class DumpPackages:
                 raise _too_many(dump.uri)
         return found
 
-    # --- their manifests ---
+    # --- manifests ---
 
     def manifest_copy(self, offered: DumpPackage) -> FetchedDocument | None:
-        """Return the copy of a package's manifest; ``None`` when there is none of any use."""
+        """Return the separate copy of a package's manifest; ``None`` if there is no usable one."""
         if not offered.contents:
             return None
         try:
             fetched = fetch(self._documents, offered.contents)
         except SourceError as error:
-            _log.info("the copy of a manifest cannot be had: %s", error)
+            _log.info("cannot fetch the copy of a manifest: %s", error)
             return None
         from resourcesync.documents.packages.verification import check_manifest  # noqa: PLC0415 - where there are dumps only
 
@@ -205,7 +205,7 @@ class DumpPackages:
             if header.is_index:
                 raise UnexpectedDocumentError("it is in parts", uri=fetched.uri)
         except (DocumentError, PackageError) as error:
-            _log.info("the copy of a manifest is of no use: %s", error)
+            _log.info("cannot use the copy of a manifest: %s", error)
             fetched.stream.close()
             return None
         return fetched
@@ -216,16 +216,16 @@ class DumpPackages:
         Its ``etag`` is the package's version.
 
         Raises:
-            SourceError: The package could not be had.
-            PackageError: It is not sound, or not the one of its dump.
+            SourceError: The package could not be fetched.
+            PackageError: It is damaged, or not the one of its dump.
             DocumentError: Its manifest cannot be used.
-            StorageError: It cannot be kept.
+            StorageError: It cannot be stored.
         """
         copied = self.manifest_copy(offered)
         if copied is not None:
             return _manifest_document(copied, offered)
         before = self._retained.pop(offered.uri, None)
-        if before is not None:  # read again: something did not fit
+        if before is not None:  # a second reading, after an inconsistency
             before.discard()
         staged = self._download(offered)
         try:
@@ -240,7 +240,7 @@ class DumpPackages:
         return document
 
     def _has_room(self) -> bool:
-        """Whether packages that wait still leave most of the disk to the copies."""
+        """True if the retained packages leave most of the disk to the copies."""
         room = self._dependencies.room()
         return room is None or sum(copy.seal()[0] for copy in self._retained.values()) < room // 2
 
@@ -264,23 +264,23 @@ class DumpPackages:
             media_type="application/xml",
         )
 
-    # --- themselves ---
+    # --- contents ---
 
     @contextmanager
     def open_package(
         self, offered: DumpPackage, copied: FetchedDocument | None
     ) -> Iterator["PackageReader"]:
-        """Fetch a package, if it does not wait here, check it and open it; then let it go.
+        """Fetch a package unless it is retained, check it and open it; then remove it.
 
         Args:
             offered: The package.
-            copied: The copy of its manifest, if it was read: they must agree.
+            copied: The separate copy of its manifest, if it was read: they must agree.
 
         Raises:
-            SourceError: It could not be had.
-            PackageError: It is not sound, or not the one of its dump.
+            SourceError: It could not be fetched.
+            PackageError: It is damaged, or not the one of its dump.
             DocumentError: Its manifest cannot be used.
-            StorageError: It cannot be kept or read.
+            StorageError: It cannot be stored or read.
         """
         from resourcesync.documents.packages.verification import check_copy  # noqa: PLC0415 - as above
 
@@ -298,12 +298,12 @@ class DumpPackages:
             staged.discard()
             raise
         except BaseException:
-            staged.suspend()  # stopped in the middle: the next run need not fetch it again
+            staged.suspend()  # interrupted: the next run need not fetch it again
             raise
         staged.discard()
 
     def _download(self, offered: DumpPackage) -> StagedCopy:
-        """Fetch a package; one that is cut short, or another one, once more past all caches."""
+        """Fetch a package; again past all caches if it is truncated or another one."""
         try:
             uncached = self._bypasses_caches and not usable(offered.entry.digests)
             staged = self._download_once(offered, uncached=uncached)
@@ -318,7 +318,7 @@ class DumpPackages:
         return staged
 
     def _check_end(self, offered: DumpPackage, staged: StagedCopy) -> None:
-        """Check that a package of which its dump tells nothing is not cut short."""
+        """Check that a package without length and digest in its dump is not truncated."""
         if offered.entry.length is None and not usable(offered.entry.digests):
             with staged.open_sealed() as file, translate_disk_errors(_PACKAGE_FILE):
                 _open_package(file, offered)
@@ -401,7 +401,7 @@ def _not_a_dump(document: Document) -> UnexpectedDocumentError:
     return UnexpectedDocumentError(
         f"expected a dump, got a {document.header.phrase}",
         uri=document.uri,
-        hint="tell the Source; look at its lists with: resourcesync validate URL",
+        hint="report it to the Source; check its lists: resourcesync validate URL",
     )
 
 
@@ -410,7 +410,7 @@ def _too_many(uri: str) -> DocumentLimitError:
         "a dump lists too many packages",
         uri=uri,
         evidence=(("limit", f"{_MAX_PACKAGES}"),),
-        hint="tell the Source; look at its lists with: resourcesync validate URL",
+        hint="report it to the Source; check its lists: resourcesync validate URL",
     )
 
 
@@ -436,7 +436,7 @@ def _open_package(file: BinaryIO, offered: DumpPackage) -> "PackageReader":
 
 
 def _is_same_manifest(reader: "PackageReader", copied: FetchedDocument) -> bool:
-    """Whether the copy of a manifest is the same to the last byte: then it need not be read."""
+    """True if the separate copy of a manifest has the same bytes: then it need not be read."""
     copied.stream.seek(0)
     chunks = reader.manifest_chunks()
     return all(copied.stream.read(len(chunk)) == chunk for chunk in chunks) and (

@@ -1,15 +1,13 @@
-"""Which URIs of a set cannot have their names, since others need them. Pure.
+"""Path assignment: relocation of copies whose preferred path clashes with another's.
 
-Two things clash: a file where a folder is needed, and two names that the file system takes for one.
-The folder keeps its name. Of URIs with one name the first keeps it, in the order of URIs; one that
-ends in a slash, whose name is only an assumed ``index.html``, comes last. The others yield. So
-who yields depends on the set alone, not on what came when.
+Two things clash: a file where a folder is needed, and two names that the file system does not
+distinguish. The folder keeps its name. Of URIs with one name the first in URI order keeps it; one
+that ends in a slash, whose name is only an assumed ``index.html``, comes last. The others are
+relocated. So the result depends on the set alone, not on the order of arrival.
 
-Gives copies the names that the mapping says, and moves those that have to yield to others.
-
-First it is written down who yields, and that files are to be moved; then they are moved; then that
-is done. Killed in between, the next run goes on: a copy is found where the state says, or where
-the mapping does.
+First the relocations and the pending moves are stored; then files are moved; then the end is
+stored. After a kill in between, the next run continues: a copy is at the path in the state, or at
+that of the mapping.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -35,11 +33,11 @@ from resourcesync.ports.mirror import Copy, Pending, PendingTask, StateTransacti
 
 
 class PathClaim(NamedTuple):
-    """A URI and the name it would have.
+    """Claim of a URI to a path.
 
     Attributes:
-        key: What the file system takes its path for.
-        uri: Normalised.
+        key: Key of the path on this file system.
+        uri: The URI, normalised.
     """
 
     key: str
@@ -50,9 +48,9 @@ def relocated_uris(named: Iterable[PathClaim]) -> Iterator[str]:
     """Yield the URIs that cannot have their names.
 
     Args:
-        named: In the order of keys; a URI may come several times.
+        named: Claims in the order of keys; a URI may come several times.
     """
-    above: list[PathClaim] = []  # files whose key begins the present one; each begins the next
+    above: list[PathClaim] = []  # files whose keys are prefixes, each of the next
     for claim in named:
         key = claim.key
         while above and not key.startswith(above[-1].key):
@@ -78,21 +76,21 @@ def _precedence(claim: PathClaim) -> tuple[bool, str]:
 
 _GROUP: Final = 256
 _MAX_NEW: Final = 10_000
-"""New resources whose neighbours are looked up; for more, all copies are read."""
+"""Limit of new resources whose neighbours are looked up; above it all copies are read."""
 _MAX_RELOCATED: Final = 200_000
 _NOT_WANTED: Final = frozenset({FILTERED, ChangeKind.DELETED})
 
 
 class PathAssignment:
-    """Sees to it that no two resources want one path.
+    """Assignment of unique paths to the resources of a mirror.
 
     Args:
-        equipment: The ports.
-        selection: What gives new resources their paths.
-        dry_run: Whether nothing is written and nothing is moved.
+        equipment: Dependencies.
+        selection: Selection with the mapping of new resources.
+        dry_run: Nothing is written or moved.
 
     Attributes:
-        renamed: How many files were moved; of a dry run, how many would be.
+        renamed: Number of files moved; in a dry run, to be moved.
     """
 
     def __init__(
@@ -110,16 +108,16 @@ class PathAssignment:
         return self._selection.mapping
 
     def assign_all(self, rows: Iterable[ListedEntry]) -> bool:
-        """Decide who yields among all that is here and all that is listed.
+        """Assign paths among all copies and all listed resources.
 
         Args:
             rows: What the Source lists, in any order.
 
         Returns:
-            Whether anybody yields who did not, or does so no more.
+            Whether the set of relocated URIs changed.
 
         Raises:
-            SyncError: Too many yield; nothing was changed.
+            SyncError: There are too many relocations; nothing was changed.
             StorageError: The mirror cannot be written.
         """
         mapping = self._mapping
@@ -129,20 +127,20 @@ class PathAssignment:
         return self._apply_relocations(mapping, self._find_relocated(mapping, wanted))
 
     def _find_relocated(self, mapping: NameMapping, wanted: Iterable[str]) -> frozenset[str]:
-        """Return who yields of all that is here and of some more."""
+        """Return the relocated URIs among all copies and some more URIs."""
         with new_claim_sorter(self._dependencies.scratch) as spool:
             uris = chain((copy.uri for copy in self._state.copies()), wanted)
             spool.add_all(PathClaim(mapping.key(mapping.preferred_path(uri)), uri) for uri in uris)
             return frozenset(_check_count(relocated_uris(spool)))
 
     def assign_new(self, rows: Iterable[ListedEntry]) -> bool:
-        """Decide who yields to new resources, or which of these do; who yielded goes on to.
+        """Assign paths to new resources; relocated URIs stay relocated.
 
         Args:
-            rows: What the Source lists; what is here already has its name.
+            rows: What the Source lists; present copies already have their paths.
 
         Raises:
-            SyncError: Too many yield; nothing was changed.
+            SyncError: There are too many relocations; nothing was changed.
             StorageError: The mirror cannot be written.
         """
         mapping, state = self._mapping, self._state
@@ -183,7 +181,7 @@ class PathAssignment:
             self._sync_state.write(yielding=sorted(now), **{MOVING: True})
         self._vacate_paths(changed & now)
         stay = frozenset(self._move(sorted(changed - now)))
-        if stay:  # something else is where they were: the next baseline tries again
+        if stay:  # their preferred path is occupied: the next baseline tries again
             self._selection.change_mapping(replace(before, relocated=now | stay), stay)
             self._sync_state.write(yielding=sorted(now | stay))
         self._finish_moves()
@@ -192,17 +190,17 @@ class PathAssignment:
     # --- moving ---
 
     def switch_mapping(self, identity: MirrorIdentity) -> None:
-        """Give all copies the names of another mapping.
+        """Move all copies to the paths of another mapping.
 
         Args:
-            identity: What the mirror is a mirror of, with that mapping.
+            identity: Identity of the mirror with that mapping.
 
         Raises:
-            SyncError: Too many yield; nothing was changed.
+            SyncError: There are too many relocations; nothing was changed.
             StorageError: The mirror cannot be written.
         """
         mapping = self._mapping
-        assert isinstance(mapping, NameMapping), "there is a way to no other mapping"
+        assert isinstance(mapping, NameMapping), "no other mapping is a target"
         found = self._find_relocated(mapping, ())
         self._selection.change_mapping(replace(mapping, relocated=found), found)
         if self._dry_run:
@@ -211,15 +209,15 @@ class PathAssignment:
             self._sync_state.write(identity=identity, yielding=sorted(found), **{MOVING: True})
 
     def resume_moves(self) -> None:
-        """Move what a run that was killed left to be moved."""
+        """Move the files that a killed run left to be moved."""
         if not self._dry_run and self._sync_state.is_note_set(MOVING):
             self.move_all()
 
     def move_all(self) -> None:
-        """Move every copy to where the mapping says; what cannot be moved, the next run tries.
+        """Move every copy to its mapped path; the next run retries failed moves.
 
         Raises:
-            StorageError: A copy that yields cannot be moved, so nothing may take its place.
+            StorageError: A relocated copy cannot be moved, so its path cannot be reused.
         """
         if isinstance(self._mapping, NameMapping):
             self._vacate_paths(self._mapping.relocated)
@@ -229,7 +227,7 @@ class PathAssignment:
             self._finish_moves()
 
     def _vacate_paths(self, uris: frozenset[str]) -> None:
-        """Move the copies that yield, before anything else takes the paths that they leave."""
+        """Move the relocated copies, before anything else takes their former paths."""
         for error in self._move(sorted(uris)).values():
             raise error
 
@@ -238,7 +236,7 @@ class PathAssignment:
             self._sync_state.write(**{MOVING: False})
 
     def _move(self, uris: Iterable[str]) -> dict[str, StorageError]:
-        """Move copies; return those that could not be moved, which are where they were."""
+        """Move copies; return the failures, whose files stay where they were."""
         failed: dict[str, StorageError] = {}
         rest = iter(uris)
         while group := list(islice(rest, _GROUP)):
@@ -266,7 +264,7 @@ class PathAssignment:
     def _move_group(
         self, moves: list[tuple[Copy, str]], failed: dict[str, StorageError]
     ) -> list[Copy]:
-        """Move copies; return those that are at their new path now, and add the others."""
+        """Move copies; return those that are at their new path now, and add the failures."""
         done: list[Copy] = []
         batch = [
             CopyMove(
@@ -291,7 +289,7 @@ class PathAssignment:
     def _tasks_with_new_paths(
         self, uris: Iterable[str], moved: dict[str, str]
     ) -> Iterator[Pending]:
-        """Yield the tasks of resources with the paths that these have now."""
+        """Yield the tasks of resources with their present paths."""
         for uri in uris:
             row = self._state.pending_of(uri)
             if row is not None:
@@ -301,7 +299,7 @@ class PathAssignment:
 
 
 def new_claim_sorter(spill: Callable[[], BinaryIO]) -> ExternalSorter[PathClaim]:
-    """Open a spool of names, in the order of their keys."""
+    """Return a sorter of claims, in the order of their keys."""
     return ExternalSorter(
         key=attrgetter("key"),
         dump=lambda claim: f"{claim.key}\0{claim.uri}".encode("utf-8", "surrogateescape"),
@@ -314,13 +312,12 @@ def _check_count(uris: Iterable[str]) -> Iterator[str]:
     for number, uri in enumerate(uris):
         if number >= _MAX_RELOCATED:
             raise SyncError(
-                f"more than {_MAX_RELOCATED:,} of the listed resources cannot have their names,"
-                " since others need them",
+                f"more than {_MAX_RELOCATED:,} listed resources have names that clash with others",
                 evidence=(
                     ("for instance", uri),
                     ("kept", "nothing was changed"),
                 ),
-                hint="begin a new mirror with --map tree/1, which has a path for each",
+                hint="start a new mirror with --map tree/1, which has a path for each",
                 code="names",
             )
         yield uri

@@ -1,4 +1,4 @@
-"""What is to be done, decided from values alone: no network, no disk, no clock."""
+"""Planner: decisions from values alone, without network, disk or clock."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -15,47 +15,47 @@ from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.mirror import Copy, Fixity, Pending, PendingTask
 
 FILTERED: Final = "filtered"
-"""In ``Listed.change``: the Source lists it, the operator's filters do not want it."""
+"""Value of ``ListedEntry.change``: the operator's filters exclude the entry."""
 
 DISPUTED: Final = "disputed"
-"""In ``Listed.change``: the Resource List has it, and a change of unknown age calls it deleted."""
+"""Value of ``ListedEntry.change``: listed, and deleted by a change of unknown age."""
 
 ALTERED: Final = "altered"
-"""In place of a copy's signature: no file has it, so whatever is there goes to quarantine."""
+"""Value in place of a copy's signature: no file has it, so any file there goes to quarantine."""
 
 DAMAGED: Final = "damaged"
-"""In ``Pending.code``: an audit found that the file is not what was put there."""
+"""Value of ``Pending.code``: an audit found that the file is not as installed."""
 
 RESTORED: Final = "restored"
-"""In ``Pending.code``: a copy was brought back by hand that the Source does not list."""
+"""Value of ``Pending.code``: an unlisted copy was restored by hand."""
 
 CONTRADICTING: Final = "contradicting"
-"""In ``Pending.code``: bytes are kept that are not what the list says (``--verify lenient``)."""
+"""Value of ``Pending.code``: bytes that are not as listed are kept (``--verify lenient``)."""
 
 LOCAL_CHANGE: Final = "local-change"
-"""The code of the error that a file is not as it was put there."""
+"""Error code: a file is not as installed."""
 
 EDITED: Final = "edited"
-"""In ``Pending.code``: a file that is to be deleted was changed here, and so is kept."""
+"""Value of ``Pending.code``: a file to be deleted was changed locally, and is kept."""
 
-EDITED_REASON: Final = "it is to be deleted, and was changed here since it was fetched"
+EDITED_REASON: Final = "to be deleted, but changed locally since it was fetched (kept)"
 
 ABSENT_CODES: Final = ("missing",)
-"""In ``Pending.code``: the server says that it does not have it (404, 410)."""
+"""Values of ``Pending.code``: the server does not have the resource (404, 410)."""
 
 REDIRECTED: Final = "redirect"
-"""The code of the error that a redirect leads where it is not followed."""
+"""Error code: a redirect that is not followed."""
 
 SKIPPED_CODES: Final = ("robots", REDIRECTED)
-"""In ``Pending.code``: the Source keeps programs out of it, or sends them to another site."""
+"""Values of ``Pending.code``: excluded by robots.txt, or redirected to another site."""
 
 UNAVAILABLE_CODES: Final = (*ABSENT_CODES, *SKIPPED_CODES)
-"""In ``Pending.code``: the Source lists it and does not give it, which may be accepted."""
+"""Values of ``Pending.code``: listed but not served, which may be accepted."""
 
 MISMATCH_CODES: Final = ("hash-mismatch", "length-mismatch")
-"""In ``Pending.code``: the Source serves other bytes than are listed."""
+"""Values of ``Pending.code``: the Source serves other bytes than are listed."""
 
-UNKNOWN_CONTENT: Final = "its content is not known to be good"
+UNKNOWN_CONTENT: Final = "its content is not verified"
 
 _NOT_WANTED: Final = frozenset({FILTERED, ChangeKind.DELETED})
 
@@ -64,25 +64,25 @@ _ONE_STRONG: Final = "sha-256:"
 
 
 class ListedEntry(NamedTuple):
-    """What the Source says of one resource, ready to be compared with a copy.
+    """Entry of the Source for one resource, ready to be compared with a copy.
 
     Attributes:
-        uri: Its URI, normalised: what accounts are ordered by.
-        loc: Its URI as the Source wrote it: what is requested.
-        path: Its place in the mirror.
-        hash: The ``hash`` as the Source wrote it, in our form.
+        uri: Its URI, normalised: the sort key.
+        loc: Its URI as the Source wrote it, for requests.
+        path: Its path in the mirror.
+        hash: The ``hash`` as the Source wrote it, in canonical form.
         length: Bytes, or ``None``.
         lastmod: ``lastmod``, else the time of the change, in microseconds; or ``None``.
         change: Empty in a Resource List, else a ``ChangeKind``, or ``FILTERED``, or ``DISPUTED``.
-        mirrors: Other addresses of the same bytes, the preferred one first (§14.2).
-        memento: The address of the very version that is listed (§14.6); empty for none.
-        patch: What leads to it from the version before (§14.4); a ``PatchLink``'s fields.
-        links: What it links to that is to be here too; a ``Target``'s fields.
-        via: The listed resource that links to it; empty for what is listed itself.
-        entry: What it links to, as in ``EntryRow.links``; empty for nothing that is remembered.
-        undated: Whether it is a change of which nobody knows whether the Resource List has it.
-        rivals: The contents, each by hash and length, of which the resource has one: lists
-            contradict each other, and nobody knows which is later. Empty where ``hash`` says it.
+        mirrors: Other addresses of the same bytes, preferred first (§14.2).
+        memento: Address of the listed version (§14.6); empty if there is none.
+        patch: Patch from the version before (§14.4); fields of a ``PatchLink``.
+        links: Link targets to be mirrored too; fields of a ``LinkTarget``.
+        via: Listed resource that links to it; empty for a resource with its own entry.
+        entry: Links to store, as in ``EntryRow.links``; empty if there are none.
+        undated: A change of which it is unknown whether the Resource List includes it.
+        rivals: Candidates for the content, each by hash and length: lists contradict each other,
+            and it is unknown which is later. Empty if ``hash`` decides.
     """
 
     uri: str
@@ -103,29 +103,29 @@ class ListedEntry(NamedTuple):
 
 
 def as_retained(listed: ListedEntry) -> ListedEntry:
-    """Return a row that keeps the copy as it is: what the Source says of it cannot be used."""
+    """Return a row that leaves the copy unchanged: the Source's entry cannot be used."""
     return listed._replace(loc="", change=FILTERED, hash="", length=None, lastmod=None)
 
 
 def is_out_of_scope(listed: ListedEntry) -> bool:
-    """Whether a usable entry is one that the filters do not want."""
+    """True if a usable entry is excluded by the filters."""
     return listed.change == FILTERED and listed.loc != ""
 
 
 class Match(Enum):
-    """Whether a copy is what the Source lists."""
+    """Result of comparing a copy with its entry."""
 
     SAME = "same"
     DIFFERENT = "different"
     UNKNOWN = "unknown"
-    """The list does not tell: only the Source itself can, by a conditional request."""
+    """Undecided by the list: only a conditional request to the Source can tell."""
 
 
 def match_copy(copy: Copy, listed: ListedEntry) -> Match:
-    """Compare a copy with what the Source lists: by hash, else by length and ``lastmod`` (§5.2).
+    """Compare a copy with its entry: by hash, else by length and ``lastmod`` (§5.2).
 
-    A ``lastmod`` that was not over when the copy was fetched is not remembered with it: only the
-    Source can say whether the resource changed once more before it was.
+    A ``lastmod`` whose interval was not over when the copy was fetched is not recorded with it:
+    only the Source can tell whether the resource changed again within it.
     """
     if not listed.undated:  # as most are
         return _match(copy, listed)
@@ -155,11 +155,11 @@ def _match(copy: Copy, listed: ListedEntry) -> Match:
 
 
 def recordable_lastmod(listed: ListedEntry, as_of: int) -> int | None:
-    """Return the ``lastmod`` to remember with bytes; ``None`` while it proves nothing.
+    """Return the ``lastmod`` to record with bytes; ``None`` while it proves nothing.
 
     Args:
-        listed: What the Source says; where it lists a hash, that decides.
-        as_of: The bytes are those of the Source at this moment, or a later one; microseconds.
+        listed: The entry; if it has a hash, that decides.
+        as_of: The bytes are of this moment at the Source, or of a later one; microseconds.
     """
     lastmod = listed.lastmod
     if lastmod is None or listed.hash or as_of >= end_of_lastmod(lastmod):
@@ -168,46 +168,46 @@ def recordable_lastmod(listed: ListedEntry, as_of: int) -> int | None:
 
 
 def is_proven(copy: Copy | None, listed: ListedEntry) -> bool:
-    """Whether a copy is surely what a change led to.
+    """True if a copy is certainly the result of a change.
 
-    A time of modification alone is no proof then: there may be two changes in its second.
+    A modification time alone is no proof: there may be two changes in its second.
     """
     return copy is not None and bool(listed.hash) and match_copy(copy, listed) is Match.SAME
 
 
 def as_unknown(copy: Copy) -> Copy:
-    """Return a copy of which nothing is known but where it was: it equals nothing listed."""
+    """Return a copy with unknown content, known only by its path: it equals nothing listed."""
     return copy._replace(length=-1, digests="", listed="", lastmod=-1, etag="", last_modified="")
 
 
 def is_unknown(copy: Copy) -> bool:
-    """Whether nothing is known of a copy: a run was killed while its file was changed."""
+    """True if a copy's content is unknown: a run was killed while its file was replaced."""
     return copy.length < 0
 
 
 def as_suspect(copy: Copy) -> Copy:
-    """Return a copy whose file is not what was put there; what was put there stays known."""
+    """Return a copy whose file is not as installed; what was installed stays recorded."""
     return copy._replace(signature=ALTERED)
 
 
 def is_suspect(copy: Copy) -> bool:
-    """Whether an audit found the file of a copy altered or gone, and nothing mended it yet."""
+    """True if an audit found the copy's file altered or gone, and it was not repaired yet."""
     return copy.signature == ALTERED
 
 
 def is_restored(copy: Copy) -> bool:
-    """Whether a copy was brought back by hand: it stays until the Source lists it again."""
+    """True if a copy was restored by hand: it stays until the Source lists it again."""
     return copy.fixity == Fixity.RESTORED
 
 
 class Fetch(NamedTuple):
-    """Fetch a resource and put it in place.
+    """Decision to fetch and install a resource.
 
     Attributes:
-        listed: What the Source says of it.
-        before: The copy that is here now, or ``None``.
-        ask: Whether the Source may answer that our copy is still good (a conditional request).
-        is_missing: Whether there is no file where that copy ought to be.
+        listed: The Source's entry.
+        before: The present copy, or ``None``.
+        is_conditional: The Source may answer "not modified" (a conditional request).
+        is_missing: The copy has no file.
     """
 
     listed: ListedEntry
@@ -217,36 +217,36 @@ class Fetch(NamedTuple):
 
     @property
     def creates(self) -> bool:
-        """Whether the resource is not here yet, or not here any more."""
+        """True if the resource has no file in the mirror."""
         return self.before is None or self.is_missing
 
 
 ABSENT: Final = "no longer listed"
-"""Why a copy goes that no Change List calls deleted: a later Resource List may list it again."""
+"""Reason of a deletion without a Change List: a later Resource List may list it again."""
 
 
 DELETED_BY_SOURCE: Final = "deleted by the Source"
-"""Why a copy goes that a Change List calls deleted."""
+"""Reason of a deletion that a Change List reports."""
 
 
 OUT_OF_SCOPE: Final = "the filters do not want it any more"
-"""Why a copy goes that the Source lists: only in a run that was told to prune."""
+"""Reason of a deletion of a listed resource: only in a run that prunes."""
 
 
 class Delete(NamedTuple):
-    """Delete a copy: the Source took the resource away, or the operator wants it no more."""
+    """Decision to delete a copy: deleted at the Source, or excluded by the operator."""
 
     copy: Copy
     reason: str
 
 
 class Retain(NamedTuple):
-    """Leave a copy that the Source lists no more, or that the filters do not want any more.
+    """Decision to keep a copy that is no longer listed, or no longer matches the filters.
 
     Attributes:
         copy: The copy.
-        listed: Whether the Source lists it, so that a deletion that was held is taken back.
-        reason: Why another policy of deletion would take it away; empty if none would.
+        listed: The Source lists it, so that a held deletion is withdrawn.
+        reason: Reason of deletion under another policy; empty if there is none.
     """
 
     copy: Copy
@@ -255,7 +255,7 @@ class Retain(NamedTuple):
 
 
 class UpToDate(NamedTuple):
-    """A copy is what the Source lists."""
+    """Decision that a copy is as listed."""
 
     copy: Copy
 
@@ -265,13 +265,13 @@ Decision = Fetch | Delete | Retain | UpToDate
 
 
 def policy_retains(policy: str, reason: str) -> bool:
-    """Whether a policy of deletion keeps what the Source took away, for this reason."""
+    """True if a deletion policy retains copies with this reason of deletion."""
     return policy == "never" or (policy == "signalled" and reason == ABSENT)
 
 
 def apply_deletion_policy(decisions: Iterable[Decision], policy: str) -> Iterator[Decision]:
-    """Yield decisions; what a policy of deletion spares is kept, and why it would go is said."""
-    if policy in ("auto", "absent"):  # as most are: nothing is spared
+    """Yield decisions; deletions that the policy forbids become retentions with their reason."""
+    if policy in ("auto", "absent"):  # the common case: all deletions are allowed
         return iter(decisions)
     return (_apply_policy(decision, policy) for decision in decisions)
 
@@ -290,15 +290,15 @@ def decide(
     sweeping: bool,
     pruning: bool = False,
 ) -> Iterator[Decision]:
-    """Compare what the mirror holds with what the Source says, and decide for each URI.
+    """Compare the copies with the Source's rows, and decide for each URI.
 
     Only the Source decides here; ``apply_deletion_policy`` applies the deletion policy afterwards.
 
     Args:
-        copies: What the mirror holds, in URI order.
-        rows: What the Source says, one row for each URI, in URI order.
-        sweeping: Whether the list proves that what it does not list is gone.
-        pruning: Whether a copy that the filters do not want any more is to be deleted.
+        copies: The copies, in URI order.
+        rows: One row for each URI, in URI order.
+        sweeping: The list proves absence.
+        pruning: Delete copies that no longer match the filters.
     """
     for difference in compare(copies, rows, same=_is_same):
         if isinstance(difference, Same):  # as most are
@@ -318,7 +318,7 @@ def decide(
 
 
 def decide_unlisted(copy: Copy, *, sweeping: bool) -> Delete | Retain:
-    """Decide on a copy that is not listed."""
+    """Return the decision for a copy that is not listed."""
     return Delete(copy, ABSENT) if sweeping and not is_restored(copy) else Retain(copy)
 
 
@@ -327,13 +327,13 @@ def _decide_updated(copy: Copy, row: ListedEntry) -> Decision:
         return Retain(copy, listed=True)
     if row.change == ChangeKind.DELETED:
         return Retain(copy) if is_restored(copy) else Delete(copy, DELETED_BY_SOURCE)
-    if row.path != copy.path:  # where it is, is where it stays
+    if row.path != copy.path:  # a copy keeps its path
         row = row._replace(path=copy.path)
     return Fetch(without_patch(row), copy, is_conditional=match_copy(copy, row) is Match.UNKNOWN)
 
 
 def without_patch(listed: ListedEntry) -> ListedEntry:
-    """Return it without a patch: the version that the patch begins with is not here."""
+    """Return the entry without its patch: the version before is not in the mirror."""
     return listed if listed.patch is None else listed._replace(patch=None)
 
 
@@ -345,8 +345,8 @@ def count_decisions(decisions: Iterable[Decision], mode: Mode) -> tuple[PlanSumm
     """Count decisions.
 
     Returns:
-        The plan; how many copies are kept that are not listed; and whether some entry tells too
-        little to see from the list alone that a copy is still good.
+        The plan; the number of retained copies that are not listed; and whether some entry alone
+        cannot show that a copy is still good.
     """
     same = create = update = delete = untold = kept = size = unsized = 0
     unsure = False
@@ -384,12 +384,12 @@ def deduplicate(
 ) -> Iterator[ListedEntry]:
     """Yield one row for each URI: its last change, else its one entry in the Resource List.
 
-    A URI that a Resource List gives twice with different content is told to ``on_conflict``;
-    neither telling can be trusted, so its row is kept as it is (``as_retained``).
+    A URI that a Resource List lists twice with different content is passed to ``on_conflict``;
+    neither entry can be trusted, so its copy is retained (``as_retained``).
 
     Args:
-        rows: In URI order; those of one URI in the order in which the Source gave them.
-        on_conflict: Takes the first and the differing row.
+        rows: In URI order; those of one URI in the order in which the Source listed them.
+        on_conflict: Receives the first and the differing row.
     """
     rest = iter(rows)
     first = current = next(rest, None)
@@ -402,7 +402,7 @@ def deduplicate(
             first = current = row
             uri = row.uri
         elif row.change:
-            current = without_patch(row)  # we do not hold the version between
+            current = without_patch(row)  # the version between is not in the mirror
             if row.undated and row.change != FILTERED:
                 current = _merge_contradicting(first, current)
         elif not current.change and _content_of(row) != _content_of(current):
@@ -412,11 +412,11 @@ def deduplicate(
 
 
 def _merge_contradicting(listed: ListedEntry, changed: ListedEntry) -> ListedEntry:
-    """Return what is known of a resource when nobody knows which of two rows is the later one.
+    """Return the row of a resource when it is unknown which of two rows is later.
 
-    If they contradict each other, only the Source itself can say what it has.
+    If they contradict each other, only the Source itself can decide.
     """
-    if listed.change:  # the list does not say what it is
+    if listed.change:  # the list does not give its content
         is_kept = listed.change == FILTERED and changed.change == ChangeKind.DELETED
         return listed if is_kept else changed
     if changed.change == ChangeKind.DELETED:
@@ -431,26 +431,26 @@ def _merge_contradicting(listed: ListedEntry, changed: ListedEntry) -> ListedEnt
 
 
 class ListingStatus(Enum):
-    """What is known of a resource, where lists may contradict each other."""
+    """Status of a resource where lists may contradict each other."""
 
     LISTED = "listed"
-    """It is what its row says: lists agree, or a pull asked the Source, which gave one of two."""
+    """Present at the Source: lists agree, or it served one of two candidates to a pull."""
     GONE = "gone"
-    """One list calls it deleted, and the Source did not have it when a pull asked."""
+    """Deleted in one list, and the Source did not serve it to a pull."""
     OPEN = "open"
-    """The Source was not asked since, did not answer, or gives what one list calls deleted."""
+    """Undecided: not requested since, no answer, or served though one list calls it deleted."""
 
 
 def listing_status(
     row: ListedEntry, copy: Copy | None, waiting: Pending | None, *, is_read: bool
 ) -> ListingStatus:
-    """Say what is known of a resource that is listed; for whoever does not ask the Source.
+    """Return the status of a listed resource, without a request to the Source.
 
     Args:
-        row: What `settle` made of its lists; neither filtered nor deleted.
-        copy: The copy that is here, if any.
-        waiting: What is still to be done for it, if anything.
-        is_read: Whether a pull read these very lists, and so asked where they contradict.
+        row: Result of `deduplicate`; neither filtered nor deleted.
+        copy: The present copy, if any.
+        waiting: Its pending task, if any.
+        is_read: A pull read these very lists, and so requested resources in contradiction.
     """
     if not row.undated:
         return ListingStatus.LISTED
@@ -468,10 +468,10 @@ def _content_of(row: ListedEntry) -> tuple[str, int | None, int | None]:
 def verify_bytes(
     listed: ListedEntry, length: int, digests: str
 ) -> tuple[Fixity, tuple[str, str, str] | None]:
-    """Say how well received bytes are proven, and what is wrong with them if anything is.
+    """Return how well received bytes are proven, and their mismatch if there is one.
 
     Args:
-        listed: What the Source says.
+        listed: The Source's entry.
         length: Bytes received.
         digests: Their digests, as in a ``hash`` attribute.
 
@@ -479,7 +479,7 @@ def verify_bytes(
         The fixity, and ``None`` or ``(code, expected, actual)`` of a mismatch.
     """
     if listed.hash == digests and digests.startswith(_ONE_STRONG) and listed.length == length:
-        return Fixity.VERIFIED, None  # the common case, without taking the digests apart
+        return Fixity.VERIFIED, None  # the common case, without parsing the digests
     if listed.rivals:
         rivals = (
             listed._replace(hash=rival[0], length=rival[1], rivals=()) for rival in listed.rivals
@@ -500,18 +500,18 @@ def verify_bytes(
 
 
 def describe_mismatch(wrong: tuple[str, str, str]) -> str:
-    """Say what is wrong with received bytes, in the terms of ``verify_bytes``."""
+    """Return the sentence for a mismatch found by ``verify_bytes``."""
     _, expected, actual = wrong
     return f"the list says {expected}, the Source served {actual}"
 
 
 def has_bytes(copy: Copy | None, digests: str) -> bool:
-    """Whether a copy has these very bytes, and nobody doubts it."""
+    """True if a copy has these very bytes, and is not suspect."""
     return copy is not None and copy.digests == digests and not is_suspect(copy)
 
 
 def algorithms_for(listed: ListedEntry, own: str) -> tuple[str, ...]:
-    """Return the algorithms to compute: our own and each that the Source lets us check."""
+    """Return the algorithms to compute: the mirror's own and each usable one of the Source."""
     if listed.hash.startswith(f"{own}:") and " " not in listed.hash:
         return (own,)
     hashes = (listed.hash, *(digest for digest, _ in listed.rivals))
@@ -521,26 +521,26 @@ def algorithms_for(listed: ListedEntry, own: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeletionLimit:
-    """How many copies one run may delete.
+    """Limit of deletions in one run.
 
     Attributes:
-        count: A number; wins over ``percent``.
-        percent: A share of the copies that were here before the run, 0 to 100.
+        count: A number; overrides ``percent``.
+        percent: Share of the copies before the run, 0 to 100.
     """
 
     count: int | None = None
     percent: float = 10.0
 
     def allows(self, deletions: int, copies: int, *, untold: int) -> bool:
-        """Whether one run may delete this many.
+        """True if one run may delete this many.
 
-        A few are allowed whatever the share, unless a count is set; but of what no Change List
-        calls deleted, never more than half of what was here: few copies are a mirror, too.
+        A few are allowed whatever the share, unless a count is set; but of deletions that no Change
+        List reports, never more than half of the copies: a small mirror counts, too.
 
         Args:
-            deletions: How many.
-            copies: How many copies were here before the run.
-            untold: How many of the deletions no Change List told.
+            deletions: Number of deletions.
+            copies: Number of copies before the run.
+            untold: Number of deletions that no Change List reports.
         """
         if self.count is not None:
             return deletions <= self.count

@@ -1,4 +1,4 @@
-"""Repair: what an audit found becomes the same deeds as a baseline's, for these resources only."""
+"""Repair: findings of an audit, resolved as by a baseline, for these resources only."""
 
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import ExitStack, closing
@@ -37,11 +37,11 @@ _FETCHED_KINDS: Final = frozenset({FindingKind.MISSING, FindingKind.DIFFERENT})
 
 
 class Repair:
-    """One repair.
+    """Repair of one session.
 
     Args:
-        pull: What it works with.
-        deleting: Whether copies that the Source does not list are deleted.
+        pull: The session.
+        deleting: Delete copies that the Source does not list.
     """
 
     def __init__(self, pull: SyncSession, *, deleting: bool) -> None:
@@ -51,18 +51,18 @@ class Repair:
     def run(
         self, findings: Iterable[AuditFinding], *, was_in_sync: bool | None = None
     ) -> SyncOutcome:
-        """Fetch what is missing or different; what was altered here goes to quarantine.
+        """Fetch what is missing or different; locally changed files go to quarantine.
 
         Args:
-            findings: What an audit found; what is well meanwhile is left alone.
-            was_in_sync: What that audit said just now; ``None`` when it was another time: then the
-                lists are read to know whether there is more to do than was found.
+            findings: Findings of an audit; those resolved meanwhile are skipped.
+            was_in_sync: Result of that audit, if it was just now; ``None``: the lists are read to
+                see whether there is more to do than was found.
 
         Raises:
-            SourceError: The lists cannot be had.
+            SourceError: The lists cannot be fetched.
             DocumentError: A list cannot be used.
             RollbackError: The Source offers an older state than the one already processed.
-            StorageError: The mirror cannot be written; what was complete is kept.
+            StorageError: The mirror cannot be written; complete copies are kept.
         """
         wanted: set[str] = set()
         extra: set[str] = set()
@@ -114,15 +114,15 @@ class Repair:
             self._pull.state.commit(
                 StateTransaction(pending=list(self._deletions(extra, account.checkpoint)))
             )
-            # What pulls left is not of this reading: the Source may have taken it back since.
+            # Tasks of earlier pulls are not of this reading: the Source may have withdrawn them.
             self._pull.delete_pending(pulled, generation=self._pull.generation)
         else:
-            pulled.are_deletions_done = not pulled.tally.gone  # the next pull takes that away
+            pulled.are_deletions_done = not pulled.tally.gone  # the next pull deletes those
         pulled.is_complete = pulled.is_complete and self._is_in_sync(account)
         return pulled
 
     def _is_in_sync(self, account: ListedRows) -> bool:
-        """Whether the mirror has all that is listed now, and nothing else, as it remembers."""
+        """True if the mirror's state has all that is listed now, and nothing else."""
         if self._pull.selection.refusals.count:
             return False
         state = self._pull.state
@@ -137,7 +137,7 @@ class Repair:
         return True
 
     def _is_wrong(self, copy: Copy | None, row: ListedEntry, *, is_read: bool) -> bool:
-        """Whether a resource is not as listed, or nobody knows."""
+        """True if a resource is not as listed, or its status is open."""
         if row.change == FILTERED:
             return False
         known = listing_status(row, copy, self._pull.state.pending_of(row.uri), is_read=is_read)
@@ -155,7 +155,7 @@ class Repair:
             if row.change != ChangeKind.DELETED:
                 extra.discard(row.uri)
         if not account.proves_absence or twice:
-            extra.clear()  # what is not listed may only not be listed yet, or not be understood
+            extra.clear()  # unlisted may mean not listed yet, or not parsed
         for fetch in self._fetches(account, wanted, look):
             create += fetch.creates
             update += not fetch.creates
@@ -187,7 +187,7 @@ class Repair:
                     yield fetch
 
     def _fetch(self, row: ListedEntry, look: CopyInspector) -> Fetch | None:
-        """Say what is to be done for a resource; ``None`` when it is well."""
+        """Return the fetch of a resource; ``None`` if its copy is good."""
         copy = self._pull.state.copy(row.uri)
         if copy is None:
             return Fetch(row, None)
@@ -201,7 +201,7 @@ class Repair:
         return None
 
     def _mark_suspects(self, fetches: Iterator[Fetch]) -> Generator[Fetch, None, None]:
-        """Write down first that a copy is not good: a failure must not leave it called good."""
+        """Mark bad copies first, so that a failure does not leave them marked good."""
         while group := list(islice(fetches, _CHUNK)):
             bad = [
                 fetch.before
@@ -226,7 +226,7 @@ class Repair:
     def _copies(self, extra: set[str]) -> Iterator[Copy]:
         for uri in sorted(extra):
             copy = self._pull.state.copy(uri)
-            if copy is not None:  # a file that we did not fetch is not ours to delete
+            if copy is not None:  # foreign files are never deleted
                 yield copy
 
 
@@ -239,7 +239,7 @@ def _is_task(waiting: Pending | None, task: PendingTask) -> bool:
 
 
 def _is_sound(copy: Copy, look: CopyInspector) -> bool:
-    """Whether a copy's file is still what was put in place, to the last byte."""
+    """True if a copy's file is still as installed, to the last byte."""
     if is_unknown(copy) or look.signature(copy.path) != copy.signature:
         return False
     known = parse_digests(copy.digests)

@@ -1,4 +1,4 @@
-"""What a run did and what it found: the values that the command line prints."""
+"""Reports: results of runs and audits, and the status of a mirror, as values."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class MirrorState(StrEnum):
-    """The six words for the state of a mirror, the same everywhere."""
+    """State of a mirror, the same six values everywhere."""
 
     NEW = "new"
     IN_SYNC = "in sync"
@@ -17,7 +17,7 @@ class MirrorState(StrEnum):
 
 
 class Mode(StrEnum):
-    """How a pull brought the mirror in step."""
+    """Mode of a pull."""
 
     BASELINE = "baseline"
     INCREMENTAL = "incremental"
@@ -26,14 +26,14 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanSummary:
-    """What a pull is going to do, or would do.
+    """Plan of a pull, in numbers.
 
     Attributes:
         mode: Baseline or incremental.
-        same, create, update, delete: Resources; ``delete`` counts what the Source took away.
-        untold: Of those to delete, those that no Change List calls deleted: a list lacks them.
-        size: Bytes to fetch as far as the lists tell.
-        unsized: Resources to fetch whose length the lists do not tell.
+        same, create, update, delete: Resources.
+        unsignalled: Deletions that no Change List reports: a list lacks the resource.
+        size: Bytes to fetch, as far as the lists give them.
+        unsized: Resources to fetch without a listed length.
     """
 
     mode: Mode
@@ -48,15 +48,15 @@ class PlanSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failing:
-    """One listed resource that is not here as listed, and why.
+    """Listed resource that is not in the mirror as listed, and the reason.
 
     Attributes:
         uri: Its URI.
-        code: A stable word for why.
-        reason: The same in a sentence.
-        tries: How often it was tried, over all runs.
-        due: Before this moment no run tries it again, UTC, as long as the Source lists nothing new
-            of it; ``None`` where that is not known.
+        code: Stable code of the reason.
+        reason: The reason as a sentence.
+        tries: Number of attempts, over all runs.
+        due: No run tries it again before this moment, UTC, unless its entry changes; ``None`` if
+            unknown.
     """
 
     uri: str
@@ -68,57 +68,58 @@ class Failing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunReport:
-    """The outcome of one pull.
+    """Outcome of one pull.
 
     Attributes:
         run: The run's id.
-        mode: How it was done.
+        mode: Mode of the pull.
         state: The mirror's state now. ``IN_SYNC`` means: every selected resource that the Source
-            lists is here, equal, and verified as the policy asks.
-        dry_run: Whether nothing was changed on purpose.
-        lists_only: Whether nothing was fetched on purpose: what is listed is remembered.
-        spent: ``time`` or ``bytes``: what the run ran out of before it came to its end; the next
-            one goes on. Empty when it came to its end.
+            lists is in the mirror, equal, and verified as the policy requires.
+        dry_run: Nothing was changed, by request.
+        lists_only: Nothing was fetched, by request: what is listed is stored.
+        spent: ``time`` or ``bytes``: the limit that ended the run early; the next one continues.
+            Empty if it completed.
         resources: Resources in the mirror now.
-        listed: Resources that the Source is known to list and that are selected, and entries that
-            cannot be used: ``unchanged + applied + pending + absent + skipped + refused``, always.
-        unchanged: Of them, those that were here as listed already.
-        applied: Of them, those that this run brought.
-        pending: Of them, those that are not here as listed.
-        absent: Of them, those that the server does not have (404, 410), where that is accepted:
-            at a plain sitemap, or with ``accept_missing``. A copy that is here is kept.
-        skipped: Of them, those that the Source's robots.txt keeps from programs, or that lead to
-            another site, where that is accepted.
-        same, created, updated, deleted: What the run found and did.
-        refetched: Of the same, those that this run fetched, and that were equal.
-        failed: Listed resources that are not here as listed, and copies that could not be deleted.
-        edited: Of the failed, files that are to be deleted and were changed here: they are kept.
+        listed: Selected resources that the Source is known to list, and entries that cannot be
+            used: ``unchanged + applied + pending + absent + skipped + refused``, always.
+        unchanged: Of the listed, those that were in the mirror as listed already.
+        applied: Of the listed, those that this run installed.
+        pending: Of the listed, those that are not in the mirror as listed.
+        absent: Of the listed, those that the server does not have (404, 410), where that is
+            accepted: at a plain sitemap, or with ``accept_missing``. A present copy is kept.
+        skipped: Of the listed, those that the Source's robots.txt excludes, or that lead to another
+            site, where that is accepted.
+        same, created, updated, deleted: Resources found the same, or changed by the run.
+        refetched: Of the same, those that this run fetched, with equal bytes.
+        failed: Listed resources that are not in the mirror as listed, and copies that could not be
+            deleted.
+        edited: Of the failed, files to be deleted that were changed locally: they are kept.
         refused: Entries that cannot be used (unsafe path, foreign host, malformed).
-        unread: Of the refused, the parts of a list that could not be read: what they list is not
-            known, so nothing is deleted, and the next run reads all again.
-        gap: Whether the lists that could be read are known to leave something out: a list was cut,
-            or the Change Lists do not reach back. What is missing here is then not known.
-        held: Deletions that wait for a person's word or for proof, or would in a dry run.
-        held_of: How many copies were here when they were held first, before that run.
-        moved_from: Where the Source was before a move after which the mirror was not in sync yet.
-        unlisted: Resources here that the Source lists no more and that policy keeps.
-        filtered: Resources here that the Source lists and the filters do not want any more; kept.
-        restored: Resources here that were brought back from the trash, and are not listed; kept.
-        verified, weak, unverified: How the resources fetched in this run were proven.
-        contradicting: Of the pending, those of which bytes are kept that are not what the list
-            says (``verify="lenient"``).
-        renamed: Files that were given other names; of a dry run, those that would be.
-        linked: Of the resources here, those that are not listed, but that listed entries link to.
-        patched: Resources that were made of the copy before by a patch.
-        unpatched: Patches that were of no use; their resources were fetched whole.
+        unread: Of the refused, the parts of a list that could not be read: their content is
+            unknown, so nothing is deleted, and the next run reads all again.
+        gap: The lists that could be read are known to be incomplete: a list was cut, or the Change
+            Lists do not reach back. What is missing is then unknown.
+        held: Deletions that wait for confirmation or proof, or would in a dry run.
+        held_of: Number of copies when they were first held, before that run.
+        moved_from: The Source's address before a move after which the mirror was not in sync yet.
+        unlisted: Copies that the Source no longer lists and that policy retains.
+        filtered: Copies of listed resources that no longer match the filters; kept.
+        restored: Unlisted copies that were restored from the trash; kept.
+        verified, weak, unverified: Fixity of the resources fetched in this run.
+        contradicting: Of the pending, those whose bytes are kept although they are not as listed
+            (``verify="lenient"``).
+        renamed: Files moved to other names; in a dry run, to be moved.
+        linked: Resources in the mirror that are not listed, but linked by listed entries.
+        patched: Resources made from the previous copy by a patch.
+        unpatched: Patches that failed; their resources were fetched whole.
         requests: Requests sent.
         received: Bytes received, documents included.
         useful: Bytes of the resources installed.
         seconds: Duration.
         as_of: The Source's time up to which the mirror is complete, UTC.
         failures: The first failures, at most 1,000.
-        skew: Seconds that this machine's clock is ahead of the Source's (negative: behind), where
-            that is a day or more; then the mirror is not in sync.
+        skew: Seconds that this machine's clock is ahead of the Source's (negative: behind), if a
+            day or more; then the mirror is not in sync.
     """
 
     run: str
@@ -168,7 +169,7 @@ class RunReport:
 
 
 class FindingKind(StrEnum):
-    """What an audit says of one resource; the value is the symbol that is printed."""
+    """Kind of an audit finding; the value is the symbol that is printed."""
 
     MISSING = "+"
     DIFFERENT = "*"
@@ -179,7 +180,7 @@ class FindingKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditFinding:
-    """One resource that an audit has something to say of."""
+    """Finding of an audit about one resource."""
 
     kind: FindingKind
     uri: str
@@ -189,36 +190,36 @@ class AuditFinding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditReport:
-    """The outcome of one audit (§5.2). No copy was changed.
+    """Outcome of one audit (§5.2). No copy was changed.
 
     Attributes:
         run: The run's id.
-        at: The moment of the Source that was compared with, UTC.
-        listed: Resources that the Source lists and that are selected, without the absent and the
-            skipped.
-        absent, skipped: Resources that the Source lists and does not give, where that is accepted:
-            see `RunReport`. Whether a copy of one is right is not known, so it counts nowhere else.
-        present: How many of them are here.
-        accurate: How many of those are equal, as far as the lists let one tell.
-        unproven: How many of those nothing proves: the Source lists no hash of them, and was not
+        at: Moment of the Source's state that was compared with, UTC.
+        listed: Selected resources that the Source lists, without the absent and the skipped.
+        absent, skipped: Listed resources that the Source does not serve, where that is accepted:
+            see `RunReport`. Whether a copy of one is right is unknown, so it counts nowhere else.
+        present: Of the listed, those that are in the mirror.
+        accurate: Of the present, those that are equal, as far as the lists show.
+        unproven: Of the accurate, those that nothing proves: the Source lists no hash, and was not
             requested to serve them (method ``remote``).
-        extra: Copies here that the Source does not list.
-        unlisted: Copies that the Source lists no more and that a pull kept by policy: no fault.
-        foreign: Files here that we did not fetch.
+        extra: Copies that the Source does not list.
+        unlisted: Copies that the Source no longer lists and that a pull retained by policy: no
+            fault.
+        foreign: Files that no pull fetched.
         read: Bytes of copies that were read.
-        doubted: How many copies are not what was put there; the next pull fetches them again.
+        doubted: Number of copies that are not as installed; the next pull fetches them again.
         seconds: Duration.
         findings: The first findings, at most 10,000; the counts are complete.
-        proven: How many copies a rolling audit looked at; ``None`` when all were.
-        proven_since: Since when every copy was proven at least once, UTC; of a rolling audit.
-        stopped: Whether it ended before all chosen copies were proven.
-        is_begun: Whether the mirror's first pull never came to its end and the Source was not
-            asked: how much is missing is not known, so nothing is in sync.
-        is_looking: Whether files were looked at, and not the mirror's memory only.
-        has_gap: Whether there may be changes that no list tells of that was read: the Change Lists
-            do not reach back, no run has come to its end since other filters were chosen, or this
-            machine's clock is a day or more off.
-            Then nothing is in sync, though all that is known agrees.
+        proven: Number of copies that a rolling audit checked; ``None`` if all were.
+        proven_since: Time since when every copy was verified at least once, UTC; of a rolling
+            audit.
+        stopped: The audit ended before all chosen copies were verified.
+        is_begun: The mirror's first pull never completed and the audit was offline: how much is
+            missing is unknown, so the mirror is not in sync.
+        is_looking: Files were checked, not the mirror's state only.
+        has_gap: There may be changes that no list read reports: the Change Lists do not reach back,
+            no run has completed since the filters changed, or this machine's clock is a day or more
+            off. Then the mirror is not in sync, though all that is known agrees.
     """
 
     run: str
@@ -246,22 +247,22 @@ class AuditReport:
 
     @property
     def in_sync(self) -> bool:
-        """Whether everything listed is here and equal, and nothing else is."""
+        """True if everything listed is in the mirror and equal, and nothing else is."""
         if self.is_begun or self.has_gap:
             return False
         return self.accurate == self.listed and not self.extra and not self.refused
 
     @property
     def coverage(self) -> float:
-        """The share of the listed resources that are here, 0 to 1."""
+        """Share of the listed resources that are in the mirror, 0 to 1."""
         return self.present / self.listed if self.listed else 1.0
 
     @property
     def accuracy(self) -> float | None:
-        """The share of the resources here that are equal to what is listed, 0 to 1.
+        """Share of the present resources that are equal to what is listed, 0 to 1.
 
-        Where some are unproven it is that at most; ``None`` where nothing else is wrong, and where
-        the Source gives nothing of what it lists.
+        An upper limit if some are unproven; ``None`` if nothing else is wrong, and if the Source
+        serves nothing of what it lists.
         """
         if not self.present and (self.absent or self.skipped):
             return None
@@ -272,13 +273,13 @@ class AuditReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailedRun:
-    """Why a run could not go on.
+    """Error that ended a run.
 
     Attributes:
-        code: The error's stable word; ``interrupted`` when no error of ours ended it.
-        kind: The name of its class in `resourcesync.errors`; empty when it is not known.
-        message: What happened.
-        hint: What to do now.
+        code: The error's stable code; ``interrupted`` if no `ResourceSyncError` ended it.
+        kind: Name of its class in `resourcesync.errors`; empty if unknown.
+        message: The error message.
+        hint: Advice.
     """
 
     code: str
@@ -289,35 +290,36 @@ class FailedRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MirrorStatus:
-    """What a mirror's own state says, without asking the Source.
+    """Status of a mirror by its own state, without a request to the Source.
 
     Attributes:
         folder: The mirror's folder.
         source: The address that it follows.
-        state: One of the six words.
-        resources: Copies here.
-        pending: Listed resources that are not here as listed.
-        outdated: Of the pending, those of which another copy is here.
-        contradicting: Of the pending, those of which bytes are kept that are not what the list
-            says (``verify="lenient"``).
+        state: One of the six states.
+        resources: Number of copies.
+        pending: Listed resources that are not in the mirror as listed.
+        outdated: Of the pending, those with another copy in the mirror.
+        contradicting: Of the pending, those whose bytes are kept although they are not as listed
+            (``verify="lenient"``).
         resting: Of the pending, those that failed so often that not every run tries them again.
-        tried_again: When the first of the resting is tried again, UTC; ``None`` when none rests.
+        tried_again: Time of the next attempt of the first of the resting, UTC; ``None`` if there is
+            none.
         refused: Entries of the Source that cannot be used.
-        absent, skipped: Listed resources that the Source does not give, where that is accepted;
+        absent, skipped: Listed resources that the Source does not serve, where that is accepted;
             not pending. See `RunReport`.
-        unknown: Of these, those of which an older copy is here: nobody knows whether it is right.
+        unknown: Of the absent and skipped, those with an older copy that may be wrong.
         held: Deletions on hold.
-        moved_from: Where the Source was before a move after which the mirror was not in sync yet.
-        edited: Files that are to be deleted and were changed here: they are kept.
+        moved_from: The Source's address before a move after which the mirror was not in sync yet.
+        edited: Files to be deleted that were changed locally: they are kept.
         as_of: The Source's time up to which the mirror is complete, UTC.
-        in_sync_at: When the last run began that found the mirror in sync, UTC; the lag counts
-            from here. ``None``: none has, by the filters of now.
-        last_run: When the last run ended, UTC.
-        outcome: What the last run said, one of its codes or ``ok``.
-        failed: Why the last run could not go on; ``None`` when it came to its end.
-        failures: The first listed resources that are not here as listed, and why.
-        is_counted: Whether all that the Source lists is known here. Until a first pull, or one
-            with other filters, came to its end, nobody here knows how much is missing.
+        in_sync_at: Start of the last run that found the mirror in sync, UTC; the lag counts from
+            here. ``None``: none has, with the present filters.
+        last_run: End of the last run, UTC.
+        outcome: Outcome of the last run, one of its codes or ``ok``.
+        failed: Error that ended the last run; ``None`` if it completed.
+        failures: The first listed resources that are not in the mirror as listed, and the reasons.
+        is_counted: All that the Source lists is known. Until a first pull, or one with other
+            filters, completes, the number of missing resources is unknown.
     """
 
     folder: str

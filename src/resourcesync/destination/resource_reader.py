@@ -1,7 +1,7 @@
-"""Read a Source's Resource List, or a plain sitemap, into a spool (§10).
+"""Reader of a Source's Resource List, or of a plain sitemap, into a sorter (§10).
 
-Everything is read and checked whole before anything is acted on, so one bad document changes
-nothing. The entries wait in a spool on disk: memory does not grow with the size of the Source.
+All documents are read and checked before the mirror acts on them, so one bad document changes
+nothing. The entries wait on disk: memory does not grow with the size of the Source.
 """
 
 import hashlib
@@ -35,26 +35,25 @@ from resourcesync.ports.mirror import ProcessedDocument
 _MAX_PARTS: Final = 50_000
 _SECOND: Final = 1_000_000
 PART_UNREAD: Final = "part-unread"
-"""The code with which a part of a list is refused that cannot be read."""
+"""Code of a refused part of a list that cannot be read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListSnapshot:
-    """A Resource List as read.
+    """Resource List as read.
 
     Attributes:
-        at: Every entry includes all changes up to here, microseconds; ``None`` when it says no such
-            thing (a plain sitemap).
-        entries: How many entries it has.
-        complete: Whether every part fits its index and came from the host that was asked, so that
-            what is not listed is really gone.
-        dialect: How it is written.
-        unread: How many of its parts could not be read: what they list is not known.
-        outdated: How many of its parts are older than its index says: what they list is not known
-            of now.
-        seen: The document, for a conditional request; empty for an index, whose parts may change
-            without it.
-        head: Which version of the list, or of its index, this is; ``None`` where nobody knows.
+        at: Moment up to which every change is included, microseconds; ``None`` if the list gives
+            none (a plain sitemap).
+        entries: Number of entries.
+        proves_absence: Every part fits its index and came from the requested host, so that what is
+            not listed is really gone.
+        dialect: Dialect of the list.
+        documents: Record of the document, for a conditional request; empty for an index, whose
+            parts may change without it.
+        unread_parts: Number of parts that could not be read: their content is unknown.
+        outdated_parts: Number of parts older than the index says: their present content is unknown.
+        version: Version of the list, or of its index; ``None`` if unknown.
     """
 
     at: int | None
@@ -69,17 +68,16 @@ class ListSnapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListVersion:
-    """One version of a Resource List, of its index, or of a part of it.
+    """Version of a Resource List, of its index, or of a part of it.
 
     Attributes:
         uri: Its address.
         digest: SHA-256 of its bytes.
-        etag, last_modified: For a conditional request.
-        at: The latest moment that it states, microseconds; ``None`` where it states none.
-        over: Of a part: when the interval is over in which its index dates it, microseconds;
-            ``None`` where the index does not.
-        parts: The parts of which the index does not prove that they are what they were; ``None``
-            where nobody knows.
+        etag, last_modified: Validators for a conditional request.
+        at: Latest moment that it states, microseconds; ``None`` if it states none.
+        over: End of the interval in which the index dates a part, microseconds; ``None`` if it does
+            not.
+        parts: Parts that the index does not prove to be unchanged; ``None`` if unknown.
     """
 
     uri: str = ""
@@ -92,7 +90,7 @@ class ListVersion:
 
 
 def list_version(fetched: FetchedDocument) -> ListVersion:
-    """Return which version of a Resource List, or of its index, a document is.
+    """Return the version of a Resource List, or of its index.
 
     The parts of an index are not known from it.
     """
@@ -113,16 +111,17 @@ def list_version(fetched: FetchedDocument) -> ListVersion:
 
 
 SentPart = tuple[ListVersion, Part, int | None]
-"""A part of an index: its version, what the index says of it, and when the server sent it by its
-own clock, microseconds; ``None`` where that does not say."""
+"""Part of an index: its version, its entry in the index, and the time when the server sent it by
+its own clock, microseconds; ``None`` if unknown.
+"""
 
 
 def with_parts(head: ListVersion, parts: Iterable[SentPart]) -> ListVersion:
-    """Return the version of an index with those of its parts that are to be asked for again.
+    """Return the version of an index with the parts that must be requested again.
 
-    What an index says of a part proves as much as what a list says of a resource: the part is what
-    it was as long as the index is, if the interval in which the index dates it was over when the
-    part was sent. Where the part itself tells another moment, the index does not speak of it.
+    An index proves as much about a part as a list about a resource: the part is unchanged as long
+    as the index is, if the interval in which the index dates it was over when the part was sent. If
+    the part itself states another moment, the index proves nothing.
 
     Args:
         head: The index.
@@ -137,9 +136,9 @@ def with_parts(head: ListVersion, parts: Iterable[SentPart]) -> ListVersion:
 
 
 def count_outdated(parts: Iterable[SentPart]) -> int:
-    """Return how many parts are older than their index says: old copies, or not written yet.
+    """Return how many parts are older than the index says: stale copies, or not written yet.
 
-    A moment that a part tells in whole seconds may be any within its second.
+    A moment in whole seconds may be any within its second.
     """
     return sum(_is_outdated(part, announced) for part, announced, _ in parts)
 
@@ -152,7 +151,7 @@ def _is_outdated(part: ListVersion, announced: Part) -> bool:
 
 
 def _is_announced(part: ListVersion, announced: Part) -> bool:
-    """Return whether a part is of the moment that its index tells, as far as both tell one."""
+    """True if a part is of the moment that its index gives, as far as both give one."""
     at = known_microseconds(announced.at)
     return at is None or part.at is None or part.at == at
 
@@ -163,13 +162,13 @@ def _interval_end(announced: Part) -> int | None:
 
 
 class ResourceListReader:
-    """Reads Resource Lists.
+    """Reader of Resource Lists.
 
     Args:
-        documents: Gets documents.
+        documents: Fetches documents.
         selection: Turns entries into rows.
-        packages: Gets the manifests of a Resource Dump, which stand for the list of a Source that
-            has no other; ``None`` refuses a dump.
+        packages: Fetches the manifests of a Resource Dump, which take the place of the list of a
+            Source that has no other; ``None`` refuses a dump.
     """
 
     def __init__(
@@ -190,19 +189,19 @@ class ResourceListReader:
         *,
         forgiving: bool = False,
     ) -> ListSnapshot | None:
-        """Read a Resource List, its index, or a plain sitemap, into the spool (§10).
+        """Read a Resource List, its index, or a plain sitemap, into the sorter (§10).
 
         Args:
             uri: Its address.
-            spool: Takes the rows.
-            known: What is known of it; then ``None`` is returned when it did not change. Else
-                it is asked for past all caches, with its parts: nothing tells whether a copy is
-                one from before the Source was set back.
-            forgiving: Whether parts of an index that cannot be read are refused, and the others
-                read; if none can be read, or asking again may help, it raises all the same.
+            spool: Receives the rows.
+            known: Record of the list; then ``None`` is returned if it did not change. Without one
+                it is requested past all caches, with its parts: nothing shows whether a copy is
+                from before the Source was restored from an older state.
+            forgiving: Refuse parts of an index that cannot be read, and read the others; if none
+                can be read, or another attempt may help, it raises all the same.
 
         Raises:
-            SourceError: A document could not be had.
+            SourceError: A document could not be fetched.
             DocumentError: A document cannot be used.
         """
         documents = self._documents if known else self._documents.uncached()
@@ -281,7 +280,7 @@ class ResourceListReader:
     def _read_part(
         self, fetched: FetchedDocument, spool: ExternalSorter[ListedEntry]
     ) -> tuple[Header, int, ListVersion]:
-        """Add the resources of one part; return its header, how many they are, its version."""
+        """Add the resources of one part; return its header, their number, and its version."""
         with fetched:
             self._selection.add_source_addresses(fetched.uri, fetched.final_uri)
             document = fetched.open(self._refuser(spool))
@@ -324,7 +323,7 @@ class ResourceListReader:
 
     def _refuser(self, spool: ExternalSorter[ListedEntry]) -> Callable[[RefusedEntry], None]:
         def refuse(entry: RefusedEntry) -> None:
-            """Count it; and keep the copy of a URI whose entry cannot be used but is there."""
+            """Count a refused entry, and retain the copy of its URI."""
             self._selection.refuse(entry)
             row = self._selection.retained_row(entry.uri)
             if row is not None:
@@ -335,7 +334,7 @@ class ResourceListReader:
     def _add_resources(
         self, document: Document, spool: ExternalSorter[ListedEntry], version: int | None = None
     ) -> int:
-        """Add the resources; one that tells nothing of its version has that of its package."""
+        """Add the resources; one without a version gets that of its package."""
         entries = 0
         for batch in document.batches():
             if isinstance(batch, ResourceRun):
@@ -363,13 +362,13 @@ class ResourceListReader:
 
 
 def _versioned(row: ListedEntry, version: int) -> ListedEntry:
-    """Return a row that tells of its version: if of nothing else, of when its package was."""
+    """Return a row with a version: if it has no other, the moment of its package."""
     is_mute = not row.hash and row.lastmod is None
     return row._replace(lastmod=version) if is_mute else row
 
 
 def check_capability(document: Document, capability: Capability) -> None:
-    """Check that a document is of the capability wanted; a plain sitemap passes for a list.
+    """Check the capability of a document; a plain sitemap passes for a Resource List.
 
     Raises:
         UnexpectedDocumentError: It is another document.
@@ -380,12 +379,12 @@ def check_capability(document: Document, capability: Capability) -> None:
         raise UnexpectedDocumentError(
             f"expected a {capability.phrase}, got a {document.header.phrase}",
             uri=document.uri,
-            hint="run the pull again with the Source's own address, so that it is found anew",
+            hint="pull again with the Source's own address, to discover its lists again",
         )
 
 
 def check_list(document: Document, capability: Capability) -> None:
-    """Check that a part of an index is a list of the capability wanted, and no index itself.
+    """Check that a part of an index is a list of this capability, not an index itself.
 
     Raises:
         UnexpectedDocumentError: It is another document.
@@ -395,12 +394,12 @@ def check_list(document: Document, capability: Capability) -> None:
         raise UnexpectedDocumentError(
             "an index lists another index",
             uri=document.uri,
-            hint="tell the Source; look at its lists with: resourcesync validate URL",
+            hint="report it to the Source; check its lists: resourcesync validate URL",
         )
 
 
 def refuse_part(selection: ResourceSelection, uri: str, error: ResourceSyncError) -> None:
-    """Refuse a part of a list that cannot be read: what it lists is not known."""
+    """Refuse a part of a list that cannot be read: its content is unknown."""
     reason = f"this part of the list cannot be read: {error.message}"
     selection.refusals.add(uri, PART_UNREAD, reason)
 
@@ -415,27 +414,27 @@ def parts_of(document: Document) -> dict[str, Part]:
     parts: dict[str, Part] = {}
     for entry in document.entries():
         assert isinstance(entry, Part), "an index has parts"
-        parts.setdefault(entry.uri, entry)  # absolute: the reader has seen to that
+        parts.setdefault(entry.uri, entry)  # absolute: resolved by the reader
         if len(parts) > _MAX_PARTS:
             raise DocumentLimitError(
                 "an index lists too many documents",
                 uri=document.uri,
                 evidence=(("limit", f"{_MAX_PARTS}"),),
-                hint="tell the Source; look at its lists with: resourcesync validate URL",
+                hint="report it to the Source; check its lists: resourcesync validate URL",
             )
     if document.uri in parts:
         raise UnexpectedDocumentError(
             "an index lists itself",
             uri=document.uri,
-            hint="tell the Source; look at its lists with: resourcesync validate URL",
+            hint="report it to the Source; check its lists: resourcesync validate URL",
         )
     return parts
 
 
 def is_same_host(fetched: FetchedDocument) -> bool:
-    """Whether a list came from the host that was asked: another one's says nothing of absence."""
+    """True if a list came from the requested host: one from another host proves no absence."""
     asked, came = origin(fetched.uri), origin(fetched.final_uri)
-    return asked.partition("://")[2] == came.partition("://")[2]  # TLS or not is no other host
+    return asked.partition("://")[2] == came.partition("://")[2]  # TLS or not, the host is the same
 
 
 def _moment_of(header: Header) -> int | None:
@@ -443,7 +442,7 @@ def _moment_of(header: Header) -> int | None:
 
 
 def fits_index(announced: Part, header: Header, index: Header) -> bool:
-    """Whether a part is of the same making as its index (reading while it is rewritten)."""
+    """True if a part was written together with its index (it may be read while it is rewritten)."""
     if header.at is None:
         return index.at is None
     if announced.at is not None:
@@ -452,7 +451,7 @@ def fits_index(announced: Part, header: Header, index: Header) -> bool:
 
 
 def document_record(fetched: FetchedDocument) -> ProcessedDocument:
-    """Return what to remember of a document that is asked for with a condition the next time."""
+    """Return the record of a document, for a conditional request the next time."""
     return ProcessedDocument(
         uri=fetched.uri,
         from_=0,

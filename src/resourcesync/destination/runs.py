@@ -1,9 +1,8 @@
-"""A run, from its beginning to what the mirror remembers of it.
+"""Runs: their record in the mirror's state, and the clock check of this machine.
 
-Notice that this machine's clock and the Source's are far apart, by the ``Date`` of its answers.
-
-A mirror believes no time that is a day ahead of its own clock. Where that clock is wrong, the times
-of the lists say nothing, and nobody can call the mirror in sync.
+A mirror accepts no time that is a day ahead of its own clock. If that clock is wrong, by the
+``Date`` of the Source's answers, the times of the lists prove nothing, and the mirror cannot be
+called in sync.
 """
 
 import secrets
@@ -37,10 +36,10 @@ _MAX_MESSAGE: Final = 2_000
 
 
 class MirrorRun:
-    """One run that may write to the mirror; it begins when it is made.
+    """Run that may write to the mirror; it begins with this object.
 
     Args:
-        equipment: What it works with.
+        equipment: Dependencies.
 
     Attributes:
         id: Its id.
@@ -53,16 +52,16 @@ class MirrorRun:
         self.id = new_run_id()
 
     def with_duration(self, report: RunReport) -> RunReport:
-        """Return its report with how long it took."""
+        """Return the report with the duration of the run."""
         return replace(
             report, seconds=self._dependencies.clock.monotonic() - self._started_monotonic
         )
 
     def record(self, report: RunReport, mode: str) -> None:
-        """Write down how it ended.
+        """Record the outcome of the run.
 
-        A mirror that is in sync is so up to the moment when the run began to ask: what the Source
-        published later is not known here.
+        A mirror that is in sync is so up to the start of the run: what the Source published later
+        is unknown.
         """
         counts = msgspec.json.encode(replace(report, failures=())).decode()
         word = report.state
@@ -71,7 +70,7 @@ class MirrorRun:
         self._close(mode, outcome, counts, word, in_sync_at=self._began_at if is_proven else None)
 
     def record_failure(self, error: BaseException) -> None:
-        """Write down that it could not go on, and why."""
+        """Record the error that ended the run."""
         failed = failed_run(error)
         counts = msgspec.json.encode(failed).decode()
         self._close("", failed.code, counts, Word.FAILING)
@@ -86,15 +85,15 @@ class MirrorRun:
         )
         if word is Word.IN_SYNC:
             state.add_run(row)
-            moved = "" if SyncState(state).moved_from else None  # it did move: there it is in sync
+            moved = "" if SyncState(state).moved_from else None  # the move is complete
             SyncState(state).write(word=word, in_sync_at=in_sync_at, moved_from=moved)
-        else:  # killed between the two, nobody may call it in sync
+        else:  # after a kill between the two it must not count as in sync
             SyncState(state).write(word=word)
             state.add_run(row)
 
 
 def failed_run(error: BaseException) -> FailedRun:
-    """Return what is remembered of a run that an error ended."""
+    """Return the record of a run that an error ended."""
     if not isinstance(error, ResourceSyncError):
         return FailedRun(code="interrupted")
     uri: str = getattr(error, "uri", "")
@@ -108,12 +107,12 @@ def failed_run(error: BaseException) -> FailedRun:
 
 
 def read_failed(row: RunRow | None) -> FailedRun | None:
-    """Return why a run could not go on; ``None`` for one that came to its end."""
+    """Return the error that ended a run; ``None`` if it completed."""
     if row is None or row.mode or row.outcome == "ok":
         return None
     try:
         return msgspec.json.decode(row.counts, type=FailedRun)
-    except msgspec.MsgspecError:  # written by a version that knew the code only
+    except msgspec.MsgspecError:  # written by a version that stored the code only
         return FailedRun(code=row.outcome)
 
 
@@ -123,22 +122,22 @@ def new_run_id() -> str:
 
 
 REPORTED_SKEW: Final = timedelta(hours=1)
-"""A difference that is reported."""
+"""Smallest skew that is reported."""
 MAX_SKEW: Final = timedelta(days=1)
-"""A difference with which no time of the lists can be believed."""
+"""Smallest skew with which no time in a list can be trusted."""
 _MAX_SPREAD: Final = timedelta(minutes=10)
 _NO_SKEW: Final = timedelta()
 
 
 class SkewMeasuringFetcher:
-    """A ``Fetcher`` that compares the clock of those who answer with this machine's.
+    """`Fetcher` that compares the clocks of servers with this machine's.
 
-    Only documents count that were made for the very request: a cache dates an answer as it came.
-    A server that dates something later than its own answer has no clock to compare with.
+    Only answers made for the request itself count: a cache keeps the original date. A server that
+    dates a document later than its own answer has no usable clock.
 
     Args:
         fetcher: The network.
-        clock: This machine's.
+        clock: This machine's clock.
     """
 
     def __init__(self, fetcher: Fetcher, clock: Clock) -> None:
@@ -147,7 +146,7 @@ class SkewMeasuringFetcher:
         self._skews: tuple[timedelta, timedelta] | None = None
 
     def fetch(self, requests: Iterable[FetchRequest]) -> Iterator[FetchResponse | FetchFailure]:
-        """Carry out the requests; yield each outcome as it comes."""
+        """Execute the requests; yield each outcome as it comes."""
         sent: dict[FetchRequest, datetime] = {}
         with closing(_closable(self._fetcher.fetch(self._record_sent(requests, sent)))) as outcomes:
             for outcome in outcomes:
@@ -157,14 +156,14 @@ class SkewMeasuringFetcher:
                 yield outcome
 
     def reset(self) -> None:
-        """Forget all answers: a run begins."""
+        """Discard all measurements: a run begins."""
         self._skews = None
 
     @property
     def skew(self) -> timedelta:
-        """How far this machine's clock is ahead, by all answers so far; negative: behind.
+        """Time by which this machine's clock is ahead, by all answers so far; negative: behind.
 
-        Nothing where the answers do not agree.
+        Zero if the answers do not agree.
         """
         if self._skews is None:
             return _NO_SKEW
@@ -193,7 +192,7 @@ class SkewMeasuringFetcher:
 
 
 def describe_skew(skew: timedelta) -> str:
-    """Say how far this machine's clock and the Source's are apart."""
+    """Return the warning about the skew of this machine's clock."""
     way = "ahead of" if skew > _NO_SKEW else "behind"
     days, hours = abs(skew).days, abs(skew).seconds // 3_600
     amount = f"{days:,} days" if days > 1 else f"{24 * days + hours} h"

@@ -1,13 +1,13 @@
-"""Which listed entries a Source may speak for, and which of them the operator wants. Pure.
+"""Scope: the entries that a Source may list and that the operator selects. Pure.
 
 A glob is compared with the path of the URI in its normal form, so ``%7e`` is ``~``:
 
-- ``*`` stands for any characters of one segment, ``**`` between slashes for any folders;
-- ``/docs/*.html`` starts at the root; ``docs/*.html`` fits below any folder; ``*.pdf``, without
-  a slash, fits a last segment anywhere;
+- ``*`` matches any characters of one segment, ``**`` between slashes any folders;
+- ``/docs/*.html`` starts at the root; ``docs/*.html`` matches below any folder; ``*.pdf``, without
+  a slash, matches a last segment anywhere;
 - ``drafts/`` is everything below a folder of that name;
-- after a ``?`` the glob speaks of the query too (``*?lang=en*``); without one the query does not
-  count. ``?`` never stands for a character.
+- after a ``?`` the glob applies to the query too (``*?lang=en*``); without one the query does not
+  count. ``?`` never matches a single character.
 """
 
 import json
@@ -26,7 +26,7 @@ from resourcesync.model.timestamps import format_w3c
 
 
 class FilterVerdict(StrEnum):
-    """What the operator's filters say of an entry."""
+    """Result of the operator's filters for an entry."""
 
     SELECTED = "selected"
     FILTERED = "filtered"
@@ -43,12 +43,12 @@ _ANY_FOLDERS: Final = "**"
 
 @dataclass(frozen=True, slots=True)
 class Glob:
-    """A pattern for URIs.
+    """Pattern for URIs.
 
     Attributes:
-        text: As the operator wrote it.
-        reads_query: Whether it is compared with path and query, or with the path alone.
-        expression: The regular expression for the whole of that.
+        text: The glob as the operator wrote it.
+        matches_query: It is compared with path and query, not with the path alone.
+        expression: Regular expression for the whole of that.
     """
 
     text: str
@@ -56,11 +56,11 @@ class Glob:
     expression: re.Pattern[str]
 
     def matches(self, path: str, query: str | None) -> bool:
-        """Whether it fits.
+        """True if the glob matches.
 
         Args:
-            path: The path of a normalised URI.
-            query: Its query without ``?``; ``None`` when it has none.
+            path: Path of a normalised URI.
+            query: Its query without ``?``; ``None`` if it has none.
         """
         if not self.matches_query:
             return self.expression.fullmatch(path) is not None
@@ -69,13 +69,13 @@ class Glob:
 
 @lru_cache(maxsize=256)
 def parse_glob(text: str) -> Glob:
-    """Return the pattern that a glob stands for.
+    """Return the pattern of a glob.
 
-    Its regular expression never takes back what a ``*`` has matched, except in a last segment, so
-    the time it takes is bounded by the product of the two lengths, whatever is written.
+    Its regular expression never backtracks over a ``*``, except in a last segment, so its time is
+    bounded by the product of the two lengths, whatever is written.
 
     Raises:
-        ConfigurationError: It is empty, too long, or means something only to other programs.
+        ConfigurationError: It is empty, too long, or has syntax of other programs.
     """
     _check_glob(text)
     location, question, query = _normal_glob(text).partition("?")
@@ -93,7 +93,7 @@ def parse_glob(text: str) -> Glob:
 
 
 def fits_path(glob: Glob, path: str) -> bool:
-    """Whether a glob fits a path of a file, which may have any characters."""
+    """True if a glob matches a file's path, which may have any characters."""
     return glob.matches(_normal_glob(path.replace("%", "%25").replace("?", "%3F")), None)
 
 
@@ -102,18 +102,20 @@ def _check_glob(text: str) -> None:
     if not text or len(text) > MAX_URI:
         reason = f"it must have 1 to {MAX_URI:,} characters"
     elif _FOREIGN_SYNTAX.search(text):
-        reason = "it has [ ] { } \\ or #, or begins with !, which mean nothing here"
+        reason = "[ ] { } \\ # and a leading ! are not supported"
         hint = "write several globs, or use --exclude"
     elif any(_ANY_FOLDERS in s and s != _ANY_FOLDERS for s in text.partition("?")[0].split("/")):
-        reason = "** must stand alone between slashes"
+        reason = "** must be alone between slashes"
         hint = "write it as in /docs/**/*.html"
     else:
         return
-    raise ConfigurationError(f"{text[:100]!r} is no glob: {reason}", hint=hint, code="glob")
+    raise ConfigurationError(
+        f"{text[:100]!r} is not a valid glob: {reason}", hint=hint, code="glob"
+    )
 
 
 def _normal_glob(text: str) -> str:
-    """Write a glob in the characters of a normalised URI."""
+    """Return a glob in the characters of a normalised URI."""
     text = _TO_ESCAPE.sub(lambda found: _percent(found[0]), text)
     return _ESCAPED.sub(lambda found: _normal_escape(found[0]), text)
 
@@ -128,10 +130,10 @@ def _normal_escape(triplet: str) -> str:
 
 
 def _path_expression(segments: list[str]) -> str:
-    """Return the expression for a path; each segment takes the slash before it along.
+    """Return the expression for a path; each segment includes the slash before it.
 
-    What stands between two ``**`` is matched at the first place it fits and held to it: no later
-    place could allow more. Only what follows the last ``**`` must try each segment in turn.
+    The text between two ``**`` is matched at its first occurrence only: no later one could allow
+    more. Only the text after the last ``**`` must be tried at each segment.
     """
     groups: list[list[str]] = [[]]
     for segment in segments:
@@ -150,7 +152,7 @@ def _path_expression(segments: list[str]) -> str:
 
 
 def _literals(text: str, wild: str, end: str) -> str:
-    """Return the expression for text with ``*``: each piece is held to the first place it fits."""
+    """Return the expression for text with ``*``: each piece matches where it first occurs."""
     head, *pieces = map(re.escape, re.split(r"\*+", text))
     if not pieces:
         return head + end
@@ -164,27 +166,27 @@ def _literals(text: str, wild: str, end: str) -> str:
 _LOOSE_PATH: Final = re.compile(
     r"\s*(?:(?:[A-Za-z][A-Za-z0-9+.-]*:)?//[^/?#]*)?/?([^?#]*)(\?[^#]*)?(?<=.)", re.DOTALL
 )
-"""Any text as a URI: what stands behind the host, or all of it."""
+"""Path and query in any text: what follows the host, or all of it."""
 _TYPE: Final = re.compile(r"(?:\*/\*|[a-z0-9!#$&^_.+-]+/(?:\*|[a-z0-9!#$&^_.+-]+))")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """Whom a Source may speak for, and what the operator wants of it.
+    """Origins that a Source may list, and the operator's filters.
 
-    What a list does not tell is no reason to leave a resource out: an entry without a type, length
-    or time passes the filter that asks for it (plain sitemaps tell none of them).
+    Missing fields exclude nothing: an entry without a type, length or time passes the filter for it
+    (plain sitemaps have none of them).
 
     Attributes:
-        origins: Origins that the Source may speak for: its own and those the operator allows.
-        include: Globs; when there are any, one must fit.
-        exclude: Globs; none may fit.
-        types: Media types such as ``text/html`` or ``text/*``; when there are any, one must fit.
-        max_size: Most bytes of a resource.
-        since: Only what was modified at this moment or later.
+        origins: Origins that the Source may list: its own and those the operator allows.
+        include: Globs; if there are any, one must match.
+        exclude: Globs; none may match.
+        types: Media types such as ``text/html`` or ``text/*``; if there are any, one must match.
+        max_size: Largest number of bytes of a resource.
+        since: Only resources modified at this moment or later.
 
     Raises:
-        ConfigurationError: One of them makes no sense.
+        ConfigurationError: A value is invalid.
     """
 
     origins: frozenset[str]
@@ -202,13 +204,15 @@ class Scope:
     def __post_init__(self) -> None:
         if self.max_size is not None and self.max_size < 0:
             raise ConfigurationError(
-                "the largest size cannot be negative", code="max-size", hint="such as --max-size 5M"
+                "the largest size is negative",
+                code="max-size",
+                hint="use for example --max-size 5M",
             )
         if self.since is not None and self.since.tzinfo is None:
             raise ConfigurationError(
                 "the time to start from has no time zone",
                 code="since",
-                hint="such as 2026-01-01T00:00:00Z",
+                hint="use for example 2026-01-01T00:00:00Z",
             )
         object.__setattr__(self, "_roots", _roots(self.origins))
         object.__setattr__(self, "_include", tuple(map(parse_glob, self.include)))
@@ -220,13 +224,13 @@ class Scope:
         )
 
     def judge(self, resource: Resource) -> FilterVerdict:
-        """Say whether the filters select an entry; what they leave out is never refused.
+        """Return whether the filters select an entry; what they exclude is never refused.
 
-        A deletion, which usually tells no more than the URI, is judged by its URI.
+        A deletion, which usually has only the URI, is judged by its URI.
 
         Raises:
-            OutOfScopeError: The Source may not speak for this URI (``code`` is ``foreign``), or it
-                is none (see ``normalise``).
+            OutOfScopeError: The Source may not list this URI (``code`` is ``foreign``), or it is
+                invalid (see ``normalise``).
         """
         uri = resource.uri
         if self._filters and not (
@@ -239,21 +243,21 @@ class Scope:
         if not uri.startswith(self._roots) and origin(uri) not in self.origins:
             home = ", ".join(sorted(self.origins))
             raise OutOfScopeError(
-                f"the Source speaks for {home}, not for {origin(uri)}", uri=uri, code="foreign"
+                f"the Source may list {home}, not {origin(uri)}", uri=uri, code="foreign"
             )
         return FilterVerdict.SELECTED
 
     def speaks_for(self, uri: str) -> bool:
-        """Whether the Source may speak for a URI that is normal as it stands."""
+        """True if the Source may list a URI that is in normal form."""
         return uri.startswith(self._roots)
 
     @property
     def has_filters(self) -> bool:
-        """Whether the operator wants less than the Source may speak for."""
+        """True if the operator selects less than the Source may list."""
         return self._filters
 
     def fingerprint(self) -> str:
-        """Return text that is equal for scopes that select alike, to be kept with a mirror."""
+        """Return text that is equal for scopes that select alike, to be stored with a mirror."""
         parts = {
             "origins": sorted(self.origins),
             "include": sorted(set(self.include)),
@@ -278,7 +282,7 @@ class Scope:
         return not name or not self._types.isdisjoint((name, f"{family}{slash}*", "*/*"))
 
     def fits(self, uri: str) -> bool:
-        """Whether the globs let a URI in; also one that cannot be used, as far as it has a path."""
+        """True if the globs admit a URI, or the path of an invalid one."""
         if not (self._include or self._exclude):
             return True
         place = _path_and_query(uri)
@@ -292,7 +296,7 @@ class Scope:
 
 
 def _path_and_query(uri: str) -> str | None:
-    """Return path and query of a URI, normalised as far as it goes; ``None`` when it has none."""
+    """Return path and query of a URI, normalised as far as possible; ``None`` if it has none."""
     try:
         normal = normalise(uri)
     except OutOfScopeError:
@@ -304,19 +308,19 @@ def _path_and_query(uri: str) -> str | None:
 def _roots(origins: Iterable[str]) -> tuple[str, ...]:
     roots = tuple(f"{name}/" for name in sorted(origins))
     if not roots:
-        raise ConfigurationError("a Source speaks for one origin at least", code="origins")
+        raise ConfigurationError("a Source has at least one origin", code="origins")
     for root in roots:
         try:
             home = origin(root)
         except OutOfScopeError as error:
             raise ConfigurationError(
-                f"{root[:-1]} is no origin: {error.message}",
+                f"{root[:-1]} is not an origin: {error.message}",
                 code="origins",
                 hint="write it as https://HOST or http://HOST:PORT",
             ) from error
         if home != root[:-1]:
             raise ConfigurationError(
-                f"{root[:-1]} is no origin", hint=f"use {home}", code="origins"
+                f"{root[:-1]} is not an origin", hint=f"use {home}", code="origins"
             )
     return roots
 
@@ -326,6 +330,6 @@ def _media_types(types: Iterable[str]) -> frozenset[str]:
     for name in sorted(names):
         if _TYPE.fullmatch(name) is None:
             raise ConfigurationError(
-                f"{name!r} is no media type", hint="write text/html or text/*", code="type"
+                f"{name!r} is not a media type", hint="use text/html or text/*", code="type"
             )
     return names

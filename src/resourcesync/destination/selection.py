@@ -1,4 +1,4 @@
-"""From what a Source lists to what this mirror wants, each with its place; pure."""
+"""Selection: the Source's entries that a mirror wants, as rows with their paths; pure."""
 
 from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Mapping as Lookup
@@ -28,13 +28,13 @@ from resourcesync.ports.mirror import RefusedRow
 _new_row: Final[Callable[[tuple[Any, ...]], ListedEntry]] = partial(tuple.__new__, ListedEntry)
 _ROW_DEFAULTS: Final = tuple(ListedEntry._field_defaults.values())
 MAX_REFUSED: Final = 1_000
-"""Refused entries that are remembered."""
+"""Refused entries that are stored."""
 _MAX_COUNTED: Final = 100_000
-"""Refused URIs that are surely counted once; of more, one that comes again may count again."""
+"""Refused URIs that are counted once; beyond it a repeated one may count again."""
 
 
 class RefusalMark(NamedTuple):
-    """What was refused up to some moment."""
+    """Refusals up to some moment."""
 
     number: int
     new_count: int
@@ -46,29 +46,29 @@ class RefusalMark(NamedTuple):
 
 
 class Refusals:
-    """Entries that cannot be used: all are counted, the first thousand are remembered.
+    """Entries that cannot be used: all are counted, the first thousand are stored.
 
-    What the Source takes away later, or lists later so that it can be used, is refused no more.
+    An entry that the Source deletes later, or lists later in a usable form, is withdrawn.
 
     Args:
-        tell: Told of each that is remembered.
-        known: What an earlier reading refused.
+        tell: Called with each stored refusal.
+        known: URIs that an earlier reading refused.
 
     Attributes:
-        count: How many this reading refused.
-        news: How many of them no earlier reading did.
-        dropped: How many values could not be read: their entries are used without them.
-        example: The first of them, and where it stands.
-        encoded: How many addresses had characters that no URI may have, and are encoded.
+        count: Number of refusals of this reading.
+        new_count: Number of those that no earlier reading had.
+        dropped: Number of unreadable values: their entries are used without them.
+        example: The first of them, and its position.
+        encoded: Number of addresses with invalid characters, which are encoded.
         encoded_example: The first of them.
-        withdrawn: What an earlier reading refused, and is refused no more.
+        withdrawn: Earlier refusals that are withdrawn.
     """
 
     def __init__(self, tell: Callable[[RefusedRow], None], known: Iterable[str] = ()) -> None:
         self._report = tell
         self._known = frozenset(known)
         self._stored: dict[str, RefusedRow] = {}
-        self._counted: set[int] = set()  # hashes: addresses may be long
+        self._counted: set[int] = set()  # hashes: URIs may be long
         self._reported: set[str] = set()
         self.count = 0
         self.new_count = 0
@@ -80,11 +80,11 @@ class Refusals:
 
     @property
     def stored(self) -> list[RefusedRow]:
-        """Those that are remembered."""
+        """The stored refusals."""
         return list(self._stored.values())
 
     def add(self, uri: str, code: str, reason: str) -> None:
-        """Take one more; one URI counts once."""
+        """Add a refusal; one URI counts once."""
         if hash(uri) not in self._counted:
             self._count(uri)
             if len(self._stored) < MAX_REFUSED:
@@ -101,19 +101,19 @@ class Refusals:
         self.withdrawn.discard(uri)
 
     def add_entry(self, entry: RefusedEntry) -> None:
-        """Take one that the reader of a document could not use."""
+        """Add an entry that the reader of a document could not use."""
         uri = entry.uri or f"entry at line {entry.line}"
         if entry.uri or hash(uri) not in self._counted:
             self.add(uri, entry.code, entry.reason)
         else:
-            self._count(uri)  # two lists, each with an entry without a name at this line
+            self._count(uri)  # two lists, each with an entry without a URI at this line
 
     def count_dropped(self, document: Document, *, before: int = 0) -> None:
-        """Count the values that could not be read in a document, now that it was read.
+        """Count the unreadable values of a document that was read.
 
         Args:
             document: The document.
-            before: How many of them an earlier reading counted.
+            before: Number of those that an earlier reading counted.
         """
         self.dropped += document.dropped - before
         if document.dropped > before and not self.example:
@@ -126,7 +126,7 @@ class Refusals:
         self.encoded_example = self.encoded_example or uri
 
     def withdraw(self, uri: str) -> None:
-        """Take back that a URI is refused: a later change of it can be used, or took it away."""
+        """Withdraw the refusal of a URI: a later change of it is usable, or deleted it."""
         if uri in self._known:
             self.withdrawn.add(uri)
         self._stored.pop(uri, None)
@@ -136,7 +136,7 @@ class Refusals:
             self.new_count -= uri not in self._known
 
     def mark(self) -> RefusalMark:
-        """Return what was taken so far, to come back to when a document is read again."""
+        """Return the present refusals, to restore before a document is read again."""
         return RefusalMark(
             self.count,
             self.new_count,
@@ -148,7 +148,7 @@ class Refusals:
         )
 
     def restore(self, mark: RefusalMark) -> None:
-        """Forget what was taken since ``mark``."""
+        """Discard all refusals since ``mark``."""
         self.count, self.new_count = mark.number, mark.new_count
         self.dropped, self.encoded = mark.dropped, mark.encoded
         self._stored, self.withdrawn = dict(mark.stored), set(mark.withdrawn)
@@ -156,19 +156,19 @@ class Refusals:
 
 
 class ResourceSelection:
-    """What of a Source's entries this mirror wants, and where each belongs.
+    """Selection of a Source's entries, and their paths.
 
     Args:
-        scope: Which origins the Source speaks for, and the operator's filters.
-        mapping: From URI to path.
-        refusals: Takes what cannot be used.
+        scope: Origins that the Source may list, and the operator's filters.
+        mapping: Mapping from URI to path.
+        refusals: Receives what cannot be used.
         patches: Bytes of the largest version that each known format of patches can patch.
-        links: Which links are followed; ``None``: none.
-        homes: Where the Source moved to, and where that is at home in the mirror.
+        links: Filter of the links to follow; ``None``: none.
+        homes: Pairs of the Source's new base and the one that the mirror knows.
 
     Attributes:
-        has_entries: Whether any entry so far has links that are remembered.
-        mapping: From URI to path.
+        has_entries: An entry so far has links to store.
+        mapping: Mapping from URI to path.
     """
 
     def __init__(
@@ -192,10 +192,10 @@ class ResourceSelection:
         self.has_entries = False
 
     def add_source_addresses(self, *uris: str) -> None:
-        """Take note that the Source itself leads to these addresses: by a redirect, or by name.
+        """Add addresses that the Source itself leads to, by a redirect or by name.
 
-        Where one is the same host with TLS, what is listed there is what was listed here without:
-        it keeps its place, its copy, and its URI in the mirror. Only its requests go there.
+        If one is the same host with TLS, its resources are those listed without TLS: they keep
+        their path, copy and URI in the mirror. Only their requests change.
         """
         for uri in uris:
             with suppress(OutOfScopeError):
@@ -207,7 +207,7 @@ class ResourceSelection:
                     self._homes.setdefault(f"{there}/", f"{here}/")
 
     def mirror_uri(self, uri: str) -> str:
-        """Return the URI by which the mirror knows what is listed as ``uri``."""
+        """Return the URI in the mirror of what is listed as ``uri``."""
         if not self._homes:
             return uri
         with suppress(OutOfScopeError):
@@ -218,26 +218,26 @@ class ResourceSelection:
         return uri
 
     def source_uri(self, uri: str) -> str:
-        """Return where the Source has a resource now that the mirror knows by this URI."""
+        """Return the present address at the Source of a URI in the mirror."""
         for there, here in reversed(self._moved):
             if uri.startswith(here):
                 return there + uri.removeprefix(here)
         return uri
 
     def refuse(self, entry: RefusedEntry) -> None:
-        """Take an entry that the reader of a document could not use, if it may be wanted."""
+        """Add an entry that the reader of a document could not use, if it may be selected."""
         if self._scope.fits(entry.uri):
             self.refusals.add_entry(entry)
 
     def resource_row(self, resource: Resource) -> ListedEntry | None:
-        """Return the row for an entry of a Resource List; ``None`` when it cannot be used."""
+        """Return the row for an entry of a Resource List; ``None`` if it cannot be used."""
         return self._row(resource, lastmod_microseconds(resource.lastmod), "")
 
     def resource_rows(self, run: ResourceRun) -> Iterator[ListedEntry]:
-        """Yield what `resource` returns for each of many: in a third of the time for plain ones.
+        """Yield the result of `resource_row` for each of many, three times as fast for plain ones.
 
-        A plain one is below the mirror's base, and its URI needs no change to be its place. All
-        URIs with the same start are judged by the first of them, and by what is special in each.
+        A plain one is below the mirror's base, and its URI needs no escape in its path. URIs with
+        the same head are judged together by the first of them, then singly by their last segment.
         """
         mapping = self.mapping
         if self._scope.has_filters or not isinstance(mapping, TreeMapping | NameMapping):
@@ -263,12 +263,12 @@ class ResourceSelection:
                 yield row._replace(hash=digests, length=length, lastmod=moment)
 
     def _plain_folder(self, mapping: TreeMapping | NameMapping, head: str) -> str | None:
-        """Return the folder of plain names, if the Source may speak for what is in it."""
+        """Return the folder of plain names, if the Source may list what is in it."""
         folder = mapping.plain_folder(head)
         return None if folder is None or not self._scope.speaks_for(f"{head}/") else folder
 
     def change_row(self, change: Change) -> ListedEntry | None:
-        """Return the row for an entry of a Change List; ``None`` when it cannot be used."""
+        """Return the row for an entry of a Change List; ``None`` if it cannot be used."""
         lastmod = lastmod_microseconds(change.resource.lastmod or change.time)
         row = self._row(change.resource, lastmod, change.kind.value)
         if row is not None:
@@ -276,20 +276,20 @@ class ResourceSelection:
         return row
 
     def _withdraw(self, *uris: str) -> None:
-        """Take back that an address is refused, in whichever of its forms it was."""
+        """Withdraw the refusal of an address, in any of its forms."""
         for uri in dict.fromkeys((*uris, *map(self.mirror_uri, uris))):
             self.refusals.withdraw(uri)
 
     @property
     def follows_links(self) -> bool:
-        """Whether what entries link to may be wanted too."""
+        """True if the targets of links may be selected too."""
         return self._links is not None
 
     def linked_row(self, target: LinkFields, via: str) -> ListedEntry | None:
-        """Return the row for what an entry links to; ``None`` when it cannot be used.
+        """Return the row for the target of a link; ``None`` if it cannot be used.
 
         Args:
-            target: A ``Target``'s fields.
+            target: Fields of a ``LinkTarget``.
             via: The entry, normalised.
         """
         assert self._links is not None, "no links are followed"
@@ -315,24 +315,24 @@ class ResourceSelection:
         )
 
     def _refuse_link(self, error: OutOfScopeError) -> None:
-        """Refuse a target once, whoever links to it."""
+        """Refuse a target once, however many entries link to it."""
         if error.uri not in self._foreign:
             if len(self._foreign) < MAX_REFUSED:
                 self._foreign.add(error.uri)
             self.refusals.add(error.uri, error.code, error.message)
 
     def change_mapping(self, mapping: PathMapping, changed: frozenset[str]) -> None:
-        """Give resources their paths by another mapping from now on.
+        """Use another mapping from now on.
 
         Args:
-            mapping: It.
-            changed: The URIs that it gives other paths than the one before.
+            mapping: The mapping.
+            changed: URIs whose paths it changes.
         """
         self.mapping = mapping
         self._renamed |= changed
 
     def with_current_paths(self, rows: Iterable[ListedEntry]) -> Iterator[ListedEntry]:
-        """Yield rows that were read before with the paths that they have now."""
+        """Yield rows that were read before with their present paths."""
         if not self._renamed:
             return iter(rows)
         return (
@@ -341,16 +341,16 @@ class ResourceSelection:
         )
 
     def uris_of(self, path: str) -> list[str]:
-        """Return the URIs whose copy may belong at ``path``, the likeliest first."""
+        """Return the candidates for the URI of ``path``, most likely first."""
         return uris_at(self.mapping, path)
 
     def retained_row(self, uri: str) -> ListedEntry | None:
-        """Return a row that keeps the copy of ``uri`` as it is; ``None`` when there can be none."""
+        """Return a row that leaves the copy of ``uri`` unchanged; ``None`` if there can be none."""
         home = self.mirror_uri(percent_encode(uri))
         try:
             return ListedEntry(
                 uri=normalise(home),
-                loc="",  # as ``as_it_is`` does
+                loc="",  # as in ``as_retained``
                 path=self.mapping.path(home),
                 hash="",
                 length=None,
@@ -390,7 +390,7 @@ class ResourceSelection:
         return self._with_links(listed, resource) if resource.links else listed
 
     def _with_links(self, listed: ListedEntry, resource: Resource) -> ListedEntry:
-        """Return the row of an entry with what its links lead to."""
+        """Return the row of an entry with its links."""
         change = listed.change
         patched = change == ChangeKind.UPDATED and resource.patches
         entry = encode_entry_links(resource)

@@ -1,4 +1,4 @@
-"""What one pull works with, and what baseline and incremental synchronization share."""
+"""Session of one pull: the state that baseline and incremental synchronization share."""
 
 import logging
 import marshal
@@ -63,39 +63,38 @@ from resourcesync.ports.mirror import (
 _log = logging.getLogger(__name__)
 _NO_TIME_NOTE: Final = "no-time told"
 _PACKED_NOTE: Final = "change-list-of-packages"
-"""The note of the Change List whose entries are packages."""
+"""Name of the note of the Change List whose entries are packages."""
 CUT_LIST: Final = (
-    "the Resource List is of the same moment as one that had more entries: what it does not list"
-    " any more stays until there is another"
+    "the Resource List has fewer entries than an earlier one of the same moment: copies that it no"
+    " longer lists are kept until the next one"
 )
 OLD_PART: Final = (
-    "a part of the Resource List is older than its index says, an old copy or not written yet: the"
-    " mirror is behind, and the next pull reads the whole list again"
+    "a part of the Resource List is older than its index says (a stale copy, or not written yet):"
+    " the mirror is behind, and the next pull reads the whole list again"
 )
 NO_CHANGES: Final = (
-    "the Source offers no Change Lists any more, and its Resource List is older than what is here:"
-    " what changed since comes with the next one"
+    "the Source no longer has Change Lists, and its Resource List is older than the mirror: later"
+    " changes are fetched with the next Resource List"
 )
 
 
 @dataclass(slots=True, kw_only=True)
 class SyncOutcome:
-    """What a pull did, before it is told to anybody.
+    """Outcome of a pull, before it is reported.
 
     Attributes:
-        mode: How it was done.
-        plan: What was to be done.
-        tally: What was fetched.
-        swept: What was deleted.
-        unlisted: Copies that the Source lists no more and that policy keeps.
-        complete: Whether it was carried out to the end.
-        selected: How many resources the whole list has that are selected; ``None`` when it was not
-            read.
-        refused: How many entries of that list cannot be used.
-        unread: How many parts of that list could not be read.
-        is_swept: Whether what was to be deleted was deleted as far as allowed.
-        spent: What the run ran out of, if it did.
-        is_written: Whether what could not be done is written down; not so when nothing is changed.
+        mode: Mode of the pull.
+        plan: The plan.
+        tally: Counts of the transfer.
+        deletions: Result of the deletions.
+        retained_count: Copies that the Source no longer lists and that policy retains.
+        is_complete: The plan was executed to the end.
+        selected_count: Number of selected resources in the whole list; ``None`` if it was not read.
+        refused_count: Number of entries of that list that cannot be used.
+        unread_parts: Number of parts of that list that could not be read.
+        are_deletions_done: Deletions were executed as far as allowed.
+        spent: Limit that the run reached, if any.
+        is_written: Postponed tasks are stored; not so in a dry run.
     """
 
     mode: Mode
@@ -113,15 +112,15 @@ class SyncOutcome:
 
 
 class SyncSession:
-    """What one pull works with.
+    """Session of one pull.
 
     Args:
-        equipment: The ports.
-        options: How to pull.
-        found: What discovery found. Where the Source has dumps and no lists, the dumps stand for
-            them.
-        selection: Which entries are wanted, and where they belong.
-        identity: What the mirror is a mirror of; ``None`` takes what its memory says.
+        equipment: Dependencies.
+        options: Options of the pull.
+        found: Result of discovery. Where the Source has dumps and no lists, the dumps take their
+            place.
+        selection: Selection of entries, with their paths.
+        identity: Identity of the mirror; ``None`` uses that in its state.
     """
 
     def __init__(
@@ -167,7 +166,7 @@ class SyncSession:
 
     @property
     def found(self) -> SourceLists:
-        """What discovery found, but for what dumps stand for, and lists that are dumps."""
+        """Result of discovery, with dumps in place of missing lists, and lists that are dumps."""
         found = self.discovered
         if self.options.dumps == "never":
             return found
@@ -184,7 +183,7 @@ class SyncSession:
 
     @property
     def listing_dumps(self) -> frozenset[Capability]:
-        """The kinds of dumps whose manifests are the lists, since the Source has no others."""
+        """Kinds of dumps whose manifests are the lists, since the Source has no others."""
         found = self.found
         pairs = (
             (Capability.RESOURCE_DUMP, found.resource_dump, found.resource_list),
@@ -193,7 +192,7 @@ class SyncSession:
         return frozenset(kind for kind, dump, of in pairs if dump is not None and dump == of)
 
     def new_sorter(self) -> ExternalSorter[ListedEntry]:
-        """Open an empty spool on the mirror's disk."""
+        """Open an empty sorter on the mirror's disk."""
         return ExternalSorter(
             key=attrgetter("uri"),
             dump=_encode_row,
@@ -209,23 +208,23 @@ class SyncSession:
         *,
         forgiving: bool = False,
     ) -> ListSnapshot | None:
-        """Read a Resource List; a time that is not believed counts as none.
+        """Read a Resource List; an implausible time counts as none.
 
         Args:
             uri: Its address.
-            spool: Takes the rows.
-            known: What is known of it; then ``None`` is returned when it did not change.
-            forgiving: Whether parts of an index that cannot be read are refused.
+            spool: Receives the rows.
+            known: Record of the list; then ``None`` is returned if it did not change.
+            forgiving: Refuse parts of an index that cannot be read.
 
         Raises:
-            SourceError: A document could not be had.
+            SourceError: A document could not be fetched.
             DocumentError: A document cannot be used.
         """
         snapshot = self.resource_lists.read(uri, spool, known, forgiving=forgiving)
         return None if snapshot is None else self.with_plausible_time(snapshot)
 
     def with_plausible_time(self, snapshot: ListSnapshot) -> ListSnapshot:
-        """Return a Resource List as read; a time that is not believed counts as none."""
+        """Return a Resource List as read; an implausible time counts as none."""
         at = snapshot.at
         if at is None:
             return snapshot
@@ -233,29 +232,29 @@ class SyncSession:
             return snapshot
         self.warn(
             "clock-skew",
-            f"the Resource List says that it is of {format_w3c(from_microseconds(at))}, more than"
-            " a day ahead of here: its time is not used",
+            f"the time of the Resource List, {format_w3c(from_microseconds(at))}, is more than a"
+            " day ahead of this machine's clock: it is ignored",
         )
         return replace(snapshot, at=None)
 
     def begin(self, *, baseline: bool, read: ChangeHistory | None = None) -> None:
-        """Remember that rows of a new reading of the Source are about to be written.
+        """Record that rows of a new reading of the Source are about to be stored.
 
-        What a run that was killed left behind is then told from what this one writes.
+        So what a killed run left behind can be told from what this one writes.
 
         Args:
-            baseline: Whether all is read; if it is cut off, all is read again.
-            read: The changes as read; if it is cut off, lists must still have them.
+            baseline: The whole list is read; if interrupted, it is read again.
+            read: The changes as read; after an interruption, lists must still have them.
         """
         due = True if baseline else None
         told = None if read is None else encode_prefixes(read.new_prefixes)
         self.sync_state.write(generation=self.generation, baseline_due=due, cut_off_changes=told)
 
     def begin_repair(self, read: ChangeHistory | None) -> None:
-        """Remember that something is about to be done as the Source lists it now, beyond T.
+        """Record that a repair is about to act on the present lists, beyond T.
 
         Args:
-            read: The changes as read; the next pull must still find those that T does not tell of.
+            read: The changes as read; the next pull must still find those later than T.
         """
         before, news = (
             InterruptedReading.from_notes(self.state.note(REPAIR_CHANGES)).missing,
@@ -266,7 +265,7 @@ class SyncSession:
         )
 
     def _unprocessed(self, read: ChangeHistory | None) -> list[PrefixRecord]:
-        """Return what was read of Change Lists that no pull has processed."""
+        """Return the prefixes of Change Lists that were read but not processed by a pull."""
         if read is None:
             return []
         known = (self.state.document(document.uri, document.from_) for document in read.documents)
@@ -278,10 +277,10 @@ class SyncSession:
         return [prefix for prefix in read.new_prefixes if prefix not in told]
 
     def was_read(self, at: int | None, read: ChangeHistory | None) -> bool:
-        """Whether a pull read these very lists to its end, and so asked where they contradict.
+        """True if a pull read these very lists to the end, and so requested what they dispute.
 
         Args:
-            at: The moment of the Resource List, microseconds.
+            at: Moment of the Resource List, microseconds.
             read: The changes since, as read.
         """
         return at == self.sync_state.resource_list_at and not (
@@ -289,7 +288,7 @@ class SyncSession:
         )
 
     def policy(self, at: int) -> TransferPolicy:
-        """Return how strict a transfer is whose plan knows the Source up to ``at``."""
+        """Return the policy of a transfer whose plan is complete up to ``at``."""
         options = self.options
         return TransferPolicy(
             deletes=options.delete != "never",
@@ -304,7 +303,7 @@ class SyncSession:
         )
 
     def transfer(self, at: int) -> ResourceTransfer:
-        """Return a transfer for a plan that knows the Source up to ``at``, microseconds."""
+        """Return a transfer for a plan that is complete up to ``at``, microseconds."""
         equipment = self.dependencies
         return ResourceTransfer(
             fetcher=equipment.fetcher,
@@ -317,38 +316,38 @@ class SyncSession:
         )
 
     def deletion_task(self, copy: Copy, reason: str, at: int) -> Pending:
-        """Return the task to take a copy away; or its mark, where policy keeps it."""
+        """Return the task to delete a copy, or to retain it, by policy."""
         row = pending_delete(copy, reason=reason, now=self.now, at=at, generation=self.generation)
         return self.apply_policy(row)
 
     def retains(self, reason: str) -> bool:
-        """Whether a copy stays that is to go for this reason: this run is not to delete it."""
+        """True if this run retains a copy that has this reason of deletion."""
         is_filtered = reason == OUT_OF_SCOPE
         return (
             not self.options.prune if is_filtered else policy_retains(self.options.delete, reason)
         )
 
     def apply_policy(self, row: Pending) -> Pending:
-        """Return a row of what is gone as policy wants it: it waits to be deleted, or is kept."""
+        """Return the task of a gone resource, pending deletion or retained by policy."""
         if self.retains(row.reason):
             return row._replace(task=PendingTask.RETAIN, code="")
         return row._replace(task=PendingTask.DELETE)
 
     def retention_task(self, copy: Copy, at: int, *, code: str = "") -> Pending:
-        """Return the mark of a copy that is kept though it is not listed.
+        """Return the task that marks a retained copy that is not listed.
 
         Args:
             copy: The copy.
-            at: The Source's time of the reading that it follows from, microseconds.
-            code: ``FILTERED`` when it is listed, and the filters do not want it any more.
+            at: The Source's time of the reading that decided it, microseconds.
+            code: ``FILTERED`` if it is listed, but no longer matches the filters.
         """
         code = code or (RESTORED if is_restored(copy) else "")
         return self.deletion_task(copy, "", at)._replace(task=PendingTask.RETAIN, code=code)
 
     def reading_notes(self, history: ChangeHistory | None) -> dict[str, str]:
-        """Return the notes of a reading that is written down to its end.
+        """Return the notes of a reading that was stored to the end.
 
-        They say which lists grow behind an index that does not, and what was read last.
+        They give the open lists behind an unchanged index, and the last changes read.
         """
         done = {INTERRUPTED_CHANGES: "", REPAIR_CHANGES: ""}
         if history is None or self.found.change_list is None:
@@ -361,7 +360,7 @@ class SyncSession:
         return open_lists_note(history) | told | done
 
     def record_refused(self, *, add: bool) -> None:
-        """Remember the entries that cannot be used: those of this run, or these too."""
+        """Store the refused entries: those of this run only, or added to earlier ones."""
         refusals = self.selection.refusals
         if add and not refusals.count and not refusals.withdrawn:
             return
@@ -374,7 +373,7 @@ class SyncSession:
         self.sync_state.write(refused=count)
 
     def delete_pending(self, pulled: SyncOutcome, *, generation: int | None = None) -> None:
-        """Delete what is to go, as far as the limit allows; see ``sweep``."""
+        """Delete what is pending, within the limit; see `deletion.delete_pending`."""
         here = self.state.count() - pulled.tally.created
         limit, proven = self.options.max_delete, list[Pending]()
         if limit.count is None and generation is None:  # a number is never exceeded
@@ -384,7 +383,7 @@ class SyncSession:
         )
 
     def report_plan(self, plan: PlanSummary) -> DeletionResult:
-        """Tell what is going to be done; return what of it is going to be held."""
+        """Report the plan; return the deletions that will be held."""
         limit, here = self.options.max_delete, self.state.count()
         untold = plan.delete if self.selection.refusals.count else plan.unsignalled
         foreseen = plan_deletions(self.state, limit, here, plan.delete, untold)
@@ -406,16 +405,16 @@ class SyncSession:
         return foreseen
 
     def warn_no_time(self) -> None:
-        """Say once why each pull takes the whole list, though there is a Change List."""
+        """Warn once that each pull reads the whole list, though there is a Change List."""
         if self.found.change_list is not None and not self.sync_state.is_note_set(_NO_TIME_NOTE):
             self.warn(
                 "no-time",
-                "the Resource List does not say of what time it is, so nobody knows which changes"
-                " it has: each pull compares with the whole list",
+                "the Resource List gives no time, so it is unknown which changes it includes: each"
+                " pull compares with the whole list",
             )
 
     def warn_not_understood(self, refused: int) -> None:
-        """Say that nothing goes because no list names it, and why."""
+        """Warn that unlisted copies are kept, and why."""
         entries = "an entry" if refused == 1 else f"{refused:,} entries"
         foreign = [row.uri for row in self.selection.refusals.stored if row.code == "foreign"]
         moved = ""
@@ -424,39 +423,39 @@ class SyncSession:
             moved = f"; one is {foreign[0]}: if the Source moved there, {command}"
         self.warn(
             "not-understood",
-            f"the Source lists {entries} that cannot be used: what it does not list any more stays,"
-            f" since only a list of which all is understood proves that something is gone{moved}",
+            f"the Source lists {entries} that cannot be used: copies that it no longer lists are"
+            f" kept, since only a list without errors proves that a resource is gone{moved}",
         )
 
     def warn_dropped_values(self) -> None:
-        """Say how many values of the lists could not be read."""
+        """Warn of values of the lists that could not be read."""
         refusals = self.selection.refusals
         if refusals.dropped:
             self.warn(
                 "values-dropped",
-                f"{refusals.dropped:,} values of the lists cannot be read and count as not said,"
-                f" such as this: {refusals.example}",
+                f"{refusals.dropped:,} values of the lists cannot be read and are ignored, such as"
+                f" this: {refusals.example}",
             )
         if refusals.encoded:
             self.warn(
                 "uris-encoded",
-                f"{refusals.encoded:,} listed addresses have characters that no URI may have, such"
-                f" as {refusals.encoded_example!r}: they are written as browsers send them",
+                f"{refusals.encoded:,} listed URIs have invalid characters, such as"
+                f" {refusals.encoded_example!r}: they are percent-encoded, as browsers do",
             )
 
     def warn(self, code: str, message: str) -> None:
-        """Tell of something that is not as it should be, though the pull goes on."""
+        """Report a fault that does not stop the pull."""
         _log.info("%s: %s", code, message)
         self.dependencies.report("warning", {"code": code, "message": message, "evidence": ()})
 
 
 def no_time_note(snapshot: ListSnapshot) -> dict[str, str]:
-    """Return the note of whether it was told that a list says nothing of its time."""
+    """Return the note that the warning about a list without a time was reported."""
     return {_NO_TIME_NOTE: str(int(snapshot.at is None))}
 
 
 def with_dumps(found: SourceLists) -> SourceLists:
-    """Return what was found, with dumps in the place of lists that are not there."""
+    """Return the lists, with dumps in place of missing ones."""
     return replace(
         found,
         resource_list=found.resource_list or found.resource_dump,
@@ -464,7 +463,7 @@ def with_dumps(found: SourceLists) -> SourceLists:
     )
 
 
-# Its own constructor is Python code, which costs as much as to read the row.
+# The class's constructor is Python code, which costs as much as reading the row.
 _new_row: Final[Callable[[tuple[Any, ...]], ListedEntry]] = partial(tuple.__new__, ListedEntry)
 
 

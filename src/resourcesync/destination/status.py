@@ -1,9 +1,7 @@
-"""What a mirror's own memory says of it, without asking the Source.
-
-What a run has done, counted so that everything listed is accounted for; and the mirror's word.
+"""Status of a mirror by its own state, and the report of a run.
 
 Listed = unchanged + applied + pending + absent + skipped + refused, always: nothing that a Source
-lists is forgotten, and nothing is counted as done that is not.
+lists is left out, and nothing is counted as done that is not.
 """
 
 from itertools import chain, islice
@@ -37,12 +35,12 @@ def status_of(folder: str, state: MirrorStateStore, *, running: bool) -> MirrorS
     """Return the status of a mirror.
 
     Args:
-        folder: The mirror, as people name it.
-        state: Its memory; open for reading is enough.
-        running: Whether a run holds the mirror now.
+        folder: The mirror's folder, as displayed.
+        state: Its state; read-only is enough.
+        running: A run has locked the mirror now.
 
     Raises:
-        StateError: The memory is damaged.
+        StateError: The state is damaged.
     """
     memory, resources = SyncState(state), state.count()
     identity, last = memory.identity, state.last_run()
@@ -85,9 +83,9 @@ def status_of(folder: str, state: MirrorStateStore, *, running: bool) -> MirrorS
 
 
 def _current_state(memory: SyncState, pending: int) -> Word:
-    """Return the state after the last run, or what an audit made of it since."""
+    """Return the state after the last run, corrected by what an audit found since."""
     word = memory.last_state
-    # A run was killed, or other filters were chosen.
+    # After a killed run, or with other filters.
     is_behind = pending or memory.is_reading_incomplete or memory.has_gap or memory.refused_count
     return Word.BEHIND if word is Word.IN_SYNC and is_behind else word
 
@@ -95,7 +93,7 @@ def _current_state(memory: SyncState, pending: int) -> Word:
 def count_unavailable(state: MirrorStateStore, memory: SyncState) -> tuple[int, int]:
     """Return how many listed resources are absent at the Source, and how many are skipped.
 
-    None are where that is not accepted: then they failed.
+    None are if that is not accepted: then they failed.
     """
     if not memory.accepts_missing:
         return 0, 0
@@ -104,11 +102,11 @@ def count_unavailable(state: MirrorStateStore, memory: SyncState) -> tuple[int, 
 
 
 def failures_of(state: MirrorStateStore, most: int) -> tuple[Failing, ...]:
-    """Return the first listed resources that are not here as listed, and files changed here.
+    """Return the first listed resources that are not in the mirror as listed, and edited files.
 
     Args:
-        state: The mirror's memory.
-        most: How many to return at most.
+        state: The mirror's state.
+        most: Largest number to return.
     """
     accepted = UNAVAILABLE_CODES if SyncState(state).accepts_missing else ()
     waiting = (row for row in state.pending(PendingTask.FETCH) if row.code not in accepted)
@@ -130,7 +128,7 @@ _MAX_REPORTED_FAILURES: Final = 1_000
 
 
 class ListedCounts(NamedTuple):
-    """What became of everything that is listed; ``listed`` is the sum of the others."""
+    """Counts of everything that is listed, by result; ``listed`` is the sum of the others."""
 
     listed: int
     unchanged: int
@@ -142,14 +140,14 @@ class ListedCounts(NamedTuple):
 
 
 def count_listed(pulled: SyncOutcome, state: MirrorStateStore, memory: SyncState) -> ListedCounts:
-    """Say what became of everything that the Source is known to list and that is selected.
+    """Count all selected resources that the Source is known to list, by result.
 
-    A baseline counts the list itself. Other runs read only what is new: for them it follows from
-    what is here and what is still to be done.
+    A baseline counts the list itself. Other runs read only changes: they count the copies and
+    pending tasks.
 
     Args:
-        pulled: What the run did.
-        state: The mirror's memory after it.
+        pulled: Outcome of the run.
+        state: The mirror's state after it.
         memory: Its notes.
     """
     tally, plan = pulled.tally, pulled.plan
@@ -158,7 +156,7 @@ def count_listed(pulled: SyncOutcome, state: MirrorStateStore, memory: SyncState
         unchanged = plan.same + tally.same
         missing = (tally.absent, tally.skipped)
         pending = pulled.selected_count - tally.gone - unchanged - applied - sum(missing)
-        if pulled.is_complete and pulled.is_written:  # what is written down, not what would add up
+        if pulled.is_complete and pulled.is_written:  # as stored, not by addition
             missing = count_unavailable(state, memory)
             pending = count_pending(state, PendingTask.FETCH) - sum(missing)
         listed = pulled.selected_count - tally.gone + pulled.refused_count
@@ -185,24 +183,22 @@ def build_report(
 
     Args:
         run: Its id.
-        pulled: What it did.
-        equipment: What it worked with.
-        dry_run: Whether nothing was changed on purpose.
+        pulled: Its outcome.
+        equipment: Dependencies.
+        dry_run: Nothing was changed, by request.
     """
     state, memory = equipment.state, SyncState(equipment.state)
-    tally, swept = pulled.tally, pulled.deletions
+    tally, swept, fixity = pulled.tally, pulled.deletions, pulled.tally.fixity
     to_delete, local = count_pending(state, PendingTask.DELETE), len(swept.failures)
     held = _blocked_deletions(pulled, to_delete, dry_run=dry_run) - local
     failed = count_pending(state, PendingTask.FETCH) + local - sum(count_unavailable(state, memory))
     resources, waits = state.count(), to_delete and not pulled.are_deletions_done
-    requests, received = equipment.traffic()
+    (requests, received), refused = equipment.traffic(), memory.refused_count
     unfinished = memory.has_gap or tally.undecided or not pulled.is_complete
     return RunReport(
         run=run,
         mode=pulled.mode,
-        state=_state_after_run(
-            held=held, behind=bool(failed or memory.refused_count or unfinished or waits)
-        ),
+        state=_state_after_run(held=held, behind=bool(failed or refused or unfinished or waits)),
         dry_run=dry_run,
         spent=pulled.spent,
         resources=resources,
@@ -218,12 +214,10 @@ def build_report(
         held=held,
         held_of=swept.held_of if held else 0,
         unlisted=pulled.retained_count,
-        **_extra_counts(state),
-        verified=tally.fixity.get(Fixity.VERIFIED, 0),
-        weak=tally.fixity.get(Fixity.WEAK, 0),
-        unverified=tally.fixity.get(Fixity.UNVERIFIED, 0),
-        patched=tally.patched,
-        unpatched=tally.unpatched,
+        **_extra_counts(state, pulled),
+        verified=fixity.get(Fixity.VERIFIED, 0),
+        weak=fixity.get(Fixity.WEAK, 0),
+        unverified=fixity.get(Fixity.UNVERIFIED, 0),
         requests=requests,
         received=received,
         useful=tally.useful,
@@ -232,9 +226,11 @@ def build_report(
     )
 
 
-def _extra_counts(state: MirrorStateStore) -> dict[str, Any]:
-    """Count what is here besides what is listed, wanted and as listed; say if lists lack some."""
+def _extra_counts(state: MirrorStateStore, pulled: SyncOutcome) -> dict[str, Any]:
+    """Count copies beyond those that are listed, selected and as listed; report gaps and moves."""
     return {
+        "patched": pulled.tally.patched,
+        "unpatched": pulled.tally.unpatched,
         "gap": SyncState(state).has_gap,
         "moved_from": SyncState(state).moved_from,
         "filtered": state.pending_with_code(FILTERED),
@@ -257,7 +253,7 @@ def _blocked_deletions(pulled: SyncOutcome, to_delete: int, *, dry_run: bool) ->
 
 
 def count_pending(state: MirrorStateStore, task: PendingTask) -> int:
-    """Return how many resources wait for a task."""
+    """Return how many resources have a pending task of this kind."""
     return state.pending_count(task, met_before=_ALL, listed_before=_ALL)
 
 

@@ -1,4 +1,4 @@
-"""The notes of a mirror's memory, by name and with their types."""
+"""Synchronization state of a mirror: the notes in its database, by name and type."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -34,17 +34,17 @@ T = TypeVar("T")
 
 _MAX_AUDITS: Final = 20
 MOVING: Final = "moving"
-"""The note that says that copies are on their way to the paths that the mapping gives them."""
+"""Name of the note that copies are being moved to the paths of the mapping."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditRecord:
-    """What is remembered of an audit.
+    """Record of an audit.
 
     Attributes:
-        ended: When it came to its end, microseconds.
-        method: What it compared.
-        report: What it counted, without its findings.
+        ended: End of the audit, microseconds.
+        method: Method of the audit.
+        report: Its counts, without findings.
     """
 
     ended: int
@@ -54,18 +54,18 @@ class AuditRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MirrorIdentity:
-    """What a mirror is a mirror of; fixed by its first pull.
+    """Identity of a mirror, fixed by its first pull.
 
     Attributes:
-        source: The address that was given.
-        base: The URI that the mirror's root stands for.
-        origins: The origins that the Source speaks for by itself.
-        profile: The mapping's profile.
-        set_uri: The set that the operator chose; empty when there was nothing to choose.
-        mapper: What gives each URI its path: ``tree/2``, ``tree`` (that is ``tree/1``), a plug-in's
+        source: The given address of the Source.
+        base: URI of the mirror's root.
+        origins: Origins that the Source may list by itself.
+        profile: Profile of the mapping.
+        set_uri: The set that the operator chose; empty if there was no choice.
+        mapper: Mapper of URIs to paths: ``tree/2``, ``tree`` (that is ``tree/1``), a plug-in's
             name, or a rule.
-        moved: Where the Source moved to, and where its resources are at home here; each pair of
-            URIs ends in slashes. What is listed at the first is what was listed at the second.
+        moved: Pairs of the Source's new base and the one that the mirror knows, each ending in a
+            slash: what is listed at the first was listed at the second.
     """
 
     source: str
@@ -77,22 +77,22 @@ class MirrorIdentity:
     moved: tuple[tuple[str, str], ...] = ()
 
     def after_move(self, address: str, entry: str, set_uri: str) -> "MirrorIdentity":
-        """Return what it is a mirror of after its Source moved.
+        """Return the identity after the Source moved.
 
         Args:
-            address: The Source's address now.
-            entry: Where that leads.
-            set_uri: The set that is followed there.
+            address: The Source's new address.
+            entry: Final address of that.
+            set_uri: The set to follow there.
         """
         now = dict.fromkeys((f"{origin(address)}/", f"{origin(entry)}/"), self.base)
         homes = {there: here for there, here in self.moved if there not in now} | now
-        if homes.pop(self.base, None):  # it is back
+        if homes.pop(self.base, None):  # moved back
             homes = {}
         chosen = set_uri if self.set_uri else ""
         return replace(self, source=address, set_uri=chosen, moved=tuple(homes.items()))
 
     def scope(self, filters: Filters) -> Scope:
-        """Return what of the Source is wanted: what it speaks for, and the operator's filters."""
+        """Return the scope: the origins of the Source, and the operator's filters."""
         return Scope(
             origins=frozenset((*self.origins, *map(origin, filters.allow_origins))),
             include=filters.include,
@@ -111,10 +111,10 @@ class MirrorIdentity:
 
         Args:
             load: Returns a plug-in by its name.
-            yielding: The URIs whose names yield to others.
+            yielding: The relocated URIs.
 
         Raises:
-            ConfigurationError: The plug-in is not there, or cannot be used.
+            ConfigurationError: The plug-in is missing, or cannot be used.
         """
         if self.mapper == NAMES:
             yields = frozenset(yielding)
@@ -127,10 +127,10 @@ class MirrorIdentity:
 
 
 class SyncState:
-    """The notes of a mirror, typed.
+    """Notes of a mirror, typed.
 
     Args:
-        state: Where they are kept.
+        state: Store of the notes.
     """
 
     def __init__(self, state: MirrorStateStore) -> None:
@@ -145,12 +145,12 @@ class SyncState:
 
     @property
     def identity(self) -> MirrorIdentity | None:
-        """What the mirror is a mirror of; ``None`` before its first pull."""
+        """Identity of the mirror; ``None`` before its first pull."""
         return self._decode("identity", MirrorIdentity)
 
     @property
     def relocated_uris(self) -> tuple[str, ...]:
-        """The URIs whose names yield to others."""
+        """URIs that cannot have their names."""
         return self._decode("yielding", tuple[str, ...]) or ()
 
     def mapping(self, load: Callable[[str], MapperFactory] = load_no_mapper) -> PathMapping | None:
@@ -160,19 +160,19 @@ class SyncState:
             load: Returns a plug-in by its name.
 
         Raises:
-            ConfigurationError: The plug-in is not there, or cannot be used.
+            ConfigurationError: The plug-in is missing, or cannot be used.
         """
         identity = self.identity
         return None if identity is None else identity.mapping(load, self.relocated_uris)
 
     @property
     def discovered(self) -> SourceLists | None:
-        """What discovery found the last time."""
+        """Result of the last discovery."""
         return self._decode("found", SourceLists)
 
     @property
     def moved_from(self) -> str:
-        """Where the Source was when the mirror was in sync last, if it moved since; else empty."""
+        """The Source's address when the mirror was last in sync, if it moved since; else empty."""
         return self._state.note("moved-from") or ""
 
     @property
@@ -196,150 +196,150 @@ class SyncState:
 
     @property
     def list_clock_checkpoint(self) -> int | None:
-        """What the clock of the lists says of T, no later; T itself where nothing is noted."""
+        """T by the clock of the lists, no later than T; T itself if it is not noted."""
         noted, through = self._number("listed"), self.checkpoint
         return through if noted is None or through is None else min(noted, through)
 
     @property
     def resource_list_at(self) -> int | None:
-        """``at`` of the last Resource List that was read, microseconds."""
+        """``at`` of the last Resource List read, microseconds."""
         return self._number("at")
 
     @property
     def swept_at(self) -> int | None:
-        """``at`` of the last Resource List that proved what is gone, microseconds."""
+        """``at`` of the last Resource List that proved absence, microseconds."""
         return self._number("swept-at")
 
     @property
     def swept_entries(self) -> int:
-        """How many entries that Resource List had."""
+        """Number of entries of that Resource List."""
         return self._number("swept-entries") or 0
 
     @property
     def audited_at(self) -> int | None:
-        """When the last audit came to its end, microseconds."""
+        """End of the last audit, microseconds."""
         return self._number("audited")
 
     @property
     def audits(self) -> tuple[AuditRecord, ...]:
-        """What the last audits counted, the oldest first."""
+        """Records of the last audits, oldest first."""
         return self._decode("audits", tuple[AuditRecord, ...]) or ()
 
     def with_audit(self, audit: AuditRecord) -> dict[str, str]:
-        """Return the notes that remember one more audit."""
+        """Return the notes with one more audit."""
         kept = (*self.audits, audit)[-_MAX_AUDITS:]
         return encode_notes(audited=audit.ended, audits=kept)
 
     @property
     def discovered_at(self) -> int | None:
-        """When the lists were looked for the last time, microseconds."""
+        """Time of the last discovery, microseconds."""
         return self._number("found-at")
 
     @property
     def generation(self) -> int:
-        """The number of the last reading of the Source."""
+        """Number of the last reading of the Source."""
         return self._number("generation") or 0
 
     @property
     def has_uncertain_entries(self) -> bool:
-        """Whether the last list had entries that only the Source itself can vouch for."""
+        """True if the last list had entries that only a request to the Source can verify."""
         return self._state.note("unsure") == "1"
 
     @property
     def baseline_due(self) -> bool:
-        """Whether a baseline was begun, or other filters were chosen, and nothing ended it yet.
+        """True if a baseline was begun, or the filters changed, and no baseline completed since.
 
-        Earlier versions noted a rewritten list that they had passed over, to be read later.
+        Earlier versions noted a rewritten list that they had skipped, to be read later.
         """
         return "1" in (self._state.note("baseline-due"), self._state.note("passed-over"))
 
     @property
     def is_reading_incomplete(self) -> bool:
-        """Whether a reading of the Source was begun, or is due, and nothing ended it yet."""
+        """True if a reading of the Source was begun, or is due, and none completed since."""
         return self.baseline_due or bool(self._state.note(INTERRUPTED_CHANGES))
 
     @property
     def is_ahead_of_checkpoint(self) -> bool:
-        """Whether news were acted on that T does not tell of yet: lists must still have them."""
+        """True if changes later than T were acted on: lists must still have them."""
         return bool(self._state.note(INTERRUPTED_CHANGES) or self._state.note(REPAIR_CHANGES))
 
     @property
     def is_rolled_back(self) -> bool:
-        """Whether a baseline is due since changes were taken back: older words count no more."""
+        """True if a baseline is due since changes were withdrawn: older deletions do not count."""
         return self._state.note("taken-back") == "1"
 
     @property
     def completed_generation(self) -> int:
-        """The number of the last reading of the Source that was written down to its end."""
+        """Number of the last reading of the Source that was stored to the end."""
         return self._number("settled") or 0
 
     @property
     def is_first_pull_incomplete(self) -> bool:
-        """Whether the first pull has not come to its end yet: how much is missing is not known."""
+        """True if the first pull has not completed: how much is missing is unknown."""
         return self.checkpoint is None
 
     @property
     def has_gap(self) -> bool:
-        """Whether something is not known that only another Resource List can make up for."""
+        """True if changes are missing that only another Resource List can supply."""
         return self._state.note("hole") == "1" or self.is_list_cut
 
     @property
     def is_list_cut(self) -> bool:
-        """Whether the last Resource List was of the same moment as one that had more entries."""
+        """True if the last Resource List had fewer entries than one before of the same moment."""
         return self._state.note("cut-list") == "1"
 
     @property
     def accept_missing_option(self) -> bool | None:
-        """Whether a person accepts what is listed and not given; ``None``: nobody said."""
+        """The operator's choice to accept resources that are not served; ``None``: no choice."""
         chosen = self._number("accept-missing")
         return None if chosen is None else bool(chosen)
 
     @property
     def accepts_missing(self) -> bool:
-        """Whether what is listed and not given (404, robots.txt) counts as no failure here."""
+        """True if listed resources that are not served (404, robots.txt) count as no failure."""
         return self.is_note_set("missing-accepted")
 
     @property
     def stale_since(self) -> int | None:
-        """Since when the Source's lists are older than what was read before, microseconds."""
+        """Time since when the Source's lists are older than what was read before, microseconds."""
         return self._number("stale-since")
 
     @property
     def last_state(self) -> MirrorWord:
-        """The mirror's state after the last run."""
+        """State of the mirror after the last run."""
         return MirrorWord(self._state.note("word") or MirrorWord.NEW)
 
     @property
     def refused_count(self) -> int:
-        """How many entries of the Source cannot be used."""
+        """Number of entries of the Source that cannot be used."""
         return self._number("refused") or 0
 
     @property
     def closed_lists_checked_at(self) -> int | None:
-        """When closed Change Lists were asked again the last time, microseconds."""
+        """Time of the last check of closed Change Lists, microseconds."""
         return self._number("closed-asked-at")
 
     @property
     def list_head(self) -> ListVersion | None:
-        """The version of the Resource List that needs no reading any more."""
+        """Version of the Resource List that need not be read again."""
         return self._decode("list-head", ListVersion)
 
     @property
     def list_positions(self) -> tuple[int | None, dict[str, int]]:
-        """``at`` of a Resource List, and how many changes each list had when it was read first."""
+        """``at`` of a Resource List, and the size of each Change List when it was first read."""
         return self._decode("beside-list", tuple[int | None, dict[str, int]]) or (None, {})
 
     @property
     def in_sync_at(self) -> datetime | None:
-        """When the last run began that found the mirror in sync; ``None``: none has."""
+        """Start of the last run that found the mirror in sync; ``None`` if there is none."""
         moment = self._number("in-sync-at")
-        if moment is None:  # written by a version that did not note it
+        if moment is None:  # written by an earlier version
             last = self._state.last_run()
             moment = last.started if last is not None and last.outcome == "ok" else None
         return from_microseconds(moment) if moment else None
 
     def is_note_set(self, key: str) -> bool:
-        """Whether a note says yes."""
+        """True if the value of a note is "1"."""
         return self._state.note(key) == "1"
 
     @property
@@ -349,7 +349,7 @@ class SyncState:
         return None if not through else from_microseconds(through)
 
     def write(self, **notes: object) -> None:
-        """Remember values; ``None`` forgets nothing and writes nothing."""
+        """Store values; ``None`` leaves the old value."""
         self._state.commit(StateTransaction(notes=encode_notes(**notes)))
 
 
@@ -370,7 +370,7 @@ def encode_notes(**notes: object) -> dict[str, str]:
 
 
 def discovery_rank(found: SourceLists) -> tuple[bool, bool, bool]:
-    """How much a Source offers: more lists promise more than fewer, and any more than a sitemap."""
+    """Return a rank of what a Source offers: more lists rank higher, and any above a sitemap."""
     return (
         not found.is_sitemap,
         found.resource_list is not None,
@@ -380,7 +380,7 @@ def discovery_rank(found: SourceLists) -> tuple[bool, bool, bool]:
 
 def _unreadable_note(key: str, why: str) -> StateError:
     return StateError(
-        f"the mirror's memory of its {key} cannot be read: {why}",
+        f"the mirror's state is damaged: cannot read {key}: {why}",
         evidence=(("kept", "all copies"),),
         hint="move .resourcesync/state.db away and pull again: good copies are kept",
     )

@@ -1,4 +1,4 @@
-"""What is still to be done for a resource, as a row of the mirror's memory and back. Pure."""
+"""Pending tasks of resources, as rows of the mirror's state and back. Pure."""
 
 import json
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.mirror import Copy, MirrorStateStore, Pending, PendingTask
 
 _CONTRADICTION_PREFIX: Final = "lists "
-"""What the line begins with that says how lists contradict each other: no URI does."""
+"""Prefix of the line that stores a contradiction between lists: no URI begins so."""
 _IMMEDIATE_TRIES: Final = 5
 _MINUTE: Final = 60_000_000
 _MAX_WAIT: Final = 24 * 60 * _MINUTE
@@ -21,7 +21,7 @@ _MAX_WAIT: Final = 24 * 60 * _MINUTE
 def next_try(tries: int, now: int) -> int:
     """Return when a resource that failed ``tries`` times is due again, in microseconds.
 
-    The first five tries come with the next runs; then the wait doubles, from a minute to a day.
+    The first five attempts are in the next runs; then the wait doubles, from a minute to a day.
     """
     if tries < _IMMEDIATE_TRIES:
         return now
@@ -30,7 +30,7 @@ def next_try(tries: int, now: int) -> int:
 
 
 def is_resting(row: Pending) -> bool:
-    """Whether a resource failed so often that not every run tries it again."""
+    """True if a resource failed so often that not every run tries it again."""
     return row.task == PendingTask.FETCH and row.tries >= _IMMEDIATE_TRIES
 
 
@@ -45,7 +45,7 @@ def pending_fetch(  # noqa: PLR0913 - a row has that many columns
     reason: str = "",
     failed: bool = True,
 ) -> Pending:
-    """Return the row for a resource to fetch, after a failure or before a try."""
+    """Return the task to fetch a resource, after a failure or before an attempt."""
     before = known.tries if known is not None and known.task == PendingTask.FETCH else 0
     tries = before + 1 if failed else before
     return Pending(
@@ -75,7 +75,7 @@ def pending_fetch(  # noqa: PLR0913 - a row has that many columns
 
 
 def encode_contradiction(listed: ListedEntry) -> tuple[str, ...]:
-    """Return how lists contradict each other as a line to be remembered; none where they do not."""
+    """Return the line that stores a contradiction between lists; none if there is none."""
     if not listed.undated:
         return ()
     return (
@@ -84,7 +84,7 @@ def encode_contradiction(listed: ListedEntry) -> tuple[str, ...]:
 
 
 def decode_contradiction(listed: ListedEntry) -> ListedEntry:
-    """Return a row whose last mirror is such a line with what that says in its place."""
+    """Return a row with the contradiction that its last mirror stores, if it does."""
     if not listed.mirrors or not listed.mirrors[-1].startswith(_CONTRADICTION_PREFIX):
         return listed
     *mirrors, line = listed.mirrors
@@ -94,7 +94,7 @@ def decode_contradiction(listed: ListedEntry) -> ListedEntry:
 
 
 def pending_delete(copy: Copy, *, reason: str, now: int, at: int, generation: int) -> Pending:
-    """Return the row for a copy that is to be taken away."""
+    """Return the task to delete a copy."""
     return Pending(
         uri=copy.uri,
         loc=copy.uri,
@@ -114,26 +114,26 @@ def pending_delete(copy: Copy, *, reason: str, now: int, at: int, generation: in
 
 
 def is_gone(row: Pending) -> bool:
-    """Whether the Source took a resource away, as far as is known; its copy waits, or is kept."""
+    """True if the resource is gone at the Source, as far as known; its copy may be retained."""
     is_kept = row.task == PendingTask.RETAIN and row.reason != "" and not row.code
     return is_kept or row.task == PendingTask.DELETE
 
 
 def gone_rows(state: MirrorStateStore) -> Iterator[Pending]:
-    """Yield the copies whose resources the Source took away, in rising URI order."""
+    """Yield the tasks of copies whose resources are gone at the Source, in URI order."""
     kept = filter(is_gone, state.pending(PendingTask.RETAIN))
     return merge(state.pending(PendingTask.DELETE), kept, key=attrgetter("uri"))
 
 
 def quarantine_warning(path: str, place: str) -> dict[str, object]:
-    """Return the fields of the warning that a file was in the way, and where it is now."""
+    """Return the fields of the warning that a file was moved to quarantine."""
     where = f".resourcesync/quarantine/{place}"
-    message = f"{path} was not what is known here: it is kept as {where}"
+    message = f"{path} was changed locally: the local version was moved to {where}"
     return {"code": "set-aside", "message": message}
 
 
 def listed_from_task(pending: Pending) -> ListedEntry:
-    """Return what the Source lists of a resource that is pending."""
+    """Return the Source's entry that a pending task stores."""
     memento, *mirrors = pending.elsewhere.split("\n")
     patch = decode_patch(mirrors[-1]) if mirrors else None
     listed = ListedEntry(

@@ -1,9 +1,8 @@
-"""Carry out a plan: fetch, verify, put in place, remember; many at a time, in groups.
+"""Transfer: fetch, verify and commit many resources at a time, in groups.
 
-A group is made durable as a whole and then remembered in one transaction. Whatever is killed in
-between is found in place by the next run and taken over when its bytes are what the Source lists.
-
-Make a version out of the one before and a patch; on any doubt the whole resource is fetched.
+A group is made durable as a whole and then recorded in one transaction. After a kill in between,
+the next run finds the files in place and adopts those whose bytes are as listed. A patch is applied
+to the version before; on any fault the whole resource is fetched.
 """
 
 from collections import deque
@@ -72,12 +71,12 @@ _MAX_REASON: Final = 300
 
 
 class PatchApplication:
-    """Applies patches to copies.
+    """Application of patches to copies.
 
     Args:
         copies: The mirror's files.
         formats: The known formats, by media type.
-        own_algorithm: The digest recorded of every copy.
+        own_algorithm: Digest recorded of every copy.
     """
 
     def __init__(
@@ -91,24 +90,24 @@ class PatchApplication:
         """Return the request for the patch.
 
         Raises:
-            PatchError: The copy is not there any more as it was fetched.
+            PatchError: The copy was changed or removed since it was fetched.
         """
         patch, before = _patch_link(fetch.listed), fetch.before
         if before is None or self._copies.signature(before.path) != before.signature:
-            raise PatchError("our copy was changed here since it was fetched")
+            raise PatchError("the copy was changed locally since it was fetched")
         claims = usable(parse_digests(patch.hash))
         sink = self._copies.stage(tuple(dict.fromkeys(claim.algorithm for claim in claims)))
         return FetchRequest(uri=patch.uri, sink=sink, limit=patch.length)
 
     def apply(self, fetch: Fetch, patch: StagedCopy) -> tuple[StagedCopy, int, str]:
-        """Return the version that the patch leads to, proven; its length and its digests.
+        """Return the patched and verified version, its length and its digests.
 
         Args:
-            fetch: What is wanted, and the copy that the patch begins with.
-            patch: The patch as it was received.
+            fetch: The planned fetch, with the copy to patch.
+            patch: The patch as received.
 
         Raises:
-            PatchError: It does not lead to what is listed.
+            PatchError: The result is not as listed.
             StorageError: The mirror cannot be written.
         """
         self._check_patch(fetch.listed, patch)
@@ -128,9 +127,9 @@ class PatchApplication:
         patch = _patch_link(listed)
         length, found = staged.seal()
         if patch.is_exact and length != patch.length:
-            raise PatchError(f"it has {length} B, not {patch.length} B")
+            raise PatchError(f"the patch has {length} B, not {patch.length} B")
         if disagree(found, usable(parse_digests(patch.hash))):
-            raise PatchError("it is not what its link says")
+            raise PatchError("the patch does not match the hash of its link")
 
     def _stage_previous(self, fetch: Fetch) -> StagedCopy:
         before = fetch.before
@@ -138,18 +137,18 @@ class PatchApplication:
         known = parse_digests(before.digests)
         staged = self._copies.stage_copy(before.path, [digest.algorithm for digest in known])
         if staged is None:
-            raise PatchError("our copy cannot be read")
+            raise PatchError("the copy cannot be read")
         length, found = staged.seal()
         if length != before.length or found != known:
             staged.discard()
-            raise PatchError("our copy was changed here since it was fetched")
+            raise PatchError("the copy was changed locally since it was fetched")
         return staged
 
     def _run_patch(
         self, listed: ListedEntry, previous: StagedCopy, patch: StagedCopy, result: StagedCopy
     ) -> None:
         assert listed.length is not None, "without a length there is no patch"
-        refusal = "the result is larger than what is listed"
+        refusal = "the patched version is longer than listed"
         sink = cast("BinaryIO", BoundedSink(result.write, listed.length, refusal))
         try:
             apply = self._formats[_patch_link(listed).media_type].load()
@@ -168,40 +167,40 @@ class PatchApplication:
 def _check_result(listed: ListedEntry, result: StagedCopy) -> tuple[int, str]:
     length, found = result.seal()
     digests = format_digests(found)
-    _, wrong = verify_bytes(listed, length, digests)  # by a strong digest: else no patch is used
+    _, wrong = verify_bytes(listed, length, digests)  # by a strong digest: a condition of patches
     if wrong is not None:
-        raise PatchError("what it leads to is not what is listed")
+        raise PatchError("the patched version is not as listed")
     return length, digests
 
 
 def _patch_link(listed: ListedEntry) -> PatchLink:
-    assert listed.patch is not None, "asked only about what has a patch"
+    assert listed.patch is not None, "called only for entries with a patch"
     return PatchLink._make(listed.patch)
 
 
 _MAX_DEFERRED: Final = 1_000
 _MAX_EXPECTED: Final = 4_096
 _MAX_FAILED_PATCHES: Final = 16
-"""Patches of no use after which no more of them are tried in a run: they cost time."""
+"""Failed patches after which a run tries no more: they cost time."""
 _PROGRESS_SECONDS: Final = 1.0
 _ANSWER_LABELS: Final = frozenset({"got", "tried"})
-"""The evidence that tells what the other side did."""
+"""Labels of the evidence that describes the server's answer."""
 
 
 class ResourceTransfer:
-    """Carries out fetches.
+    """Executor of fetches.
 
     Args:
         fetcher: The network.
         copies: The mirror's files.
-        state: The mirror's memory.
+        state: The mirror's state.
         clock: Time.
-        policy: How strict.
-        report: Takes events.
-        patches: The formats of patches that can be applied, by media type.
+        policy: Strictness and limits.
+        report: Receives events.
+        patches: Formats of patches that can be applied, by media type.
     """
 
-    def __init__(  # noqa: PLR0913 - everything a transfer touches is given to it
+    def __init__(  # noqa: PLR0913 - all dependencies are parameters
         self,
         *,
         fetcher: Fetcher,
@@ -231,38 +230,38 @@ class ResourceTransfer:
         self._expected: dict[str, None] = {}
         self._stop = False
         self._totals = (0, 0)
-        # In a folder without a file there is nothing to take over: not worth a look each time.
+        # In an empty folder there is no file to adopt: no check for each resource.
         self._may_adopt = next(iter(copies.paths()), None) is not None
 
     @property
     def stopped(self) -> bool:
-        """Whether it ended early: a failure was to end it, or its budget is spent."""
+        """True if it ended early: by a failure with ``fail_fast``, or at a limit of the run."""
         return self._stop or bool(self._policy.budget.spent)
 
     def execute(self, fetches: Iterable[Fetch], *, total: int, size: int) -> TransferTally:
-        """Carry out the fetches; return what was done.
+        """Execute the fetches; return their counts.
 
         Args:
-            fetches: What to fetch; read lazily.
-            total: How many there are, for progress.
+            fetches: Fetches; read lazily.
+            total: Their number, for progress.
             size: Bytes to fetch as far as known, for progress.
 
         Raises:
-            DiskFullError: No room is left; what was complete is kept and remembered.
-            StorageError: The mirror cannot be written; the same holds.
+            DiskFullError: No space is left; complete copies are kept and recorded.
+            StorageError: The mirror cannot be written; complete copies are kept and recorded.
         """
         self._totals = (total, size)
         try:
             self._progress_at = self._clock.monotonic()
             self._run(map(first_attempt, fetches))
             while (self._retries or self._deferred) and not self.stopped:
-                self._commit_batch.flush()  # some wait for bytes that others brought
+                self._commit_batch.flush()  # some wait for the bytes of others
                 late, self._deferred = self._deferred, []
                 self._run(iter(late))
         except BudgetError:
             self._policy.budget.expire()
         except StorageError:
-            self._abandon(keep=False)  # what was begun would only take room away
+            self._abandon(keep=False)  # partial downloads would only take space
             raise
         finally:
             self._abandon(keep=True)
@@ -304,7 +303,7 @@ class ResourceTransfer:
             yield request
 
     def _retries_first(self, attempts: Iterator[FetchAttempt]) -> Iterator[FetchAttempt]:
-        """Yield attempts, but first those whose last place failed, so that few ever wait."""
+        """Yield attempts, after those whose last location failed, so that few ever wait."""
         for attempt in attempts:
             while self._retries:
                 yield self._retries.popleft()
@@ -313,12 +312,11 @@ class ResourceTransfer:
             yield self._retries.popleft()
 
     def _begin(self, attempt: FetchAttempt) -> FetchRequest | None:
-        """Return the request for an attempt; ``None`` when it needs none."""
+        """Return the request for an attempt; ``None`` if it needs none."""
         fetch, place = attempt.fetch, attempt.location
         listed, before = fetch.listed, fetch.before
-        is_asked = (
-            bool(attempt.position) or listed.undated
-        )  # the Source itself has to say what it has
+        # The Source itself must serve what its lists dispute.
+        is_asked = bool(attempt.position) or listed.undated
         if not is_asked and (self._adopt(fetch) or self._use_local_copy(attempt)):
             return None
         if place.is_patch:
@@ -327,7 +325,7 @@ class ResourceTransfer:
         algorithms = algorithms_for(listed, self._policy.own_algorithm)
         staged = self._copies.stage(algorithms, of)
         if staged.part is not None and staged.part.length == listed.length:
-            self._handle_bytes(attempt, staged, {})  # only the end of the run was missing
+            self._handle_bytes(attempt, staged, {})  # the download was complete, but not committed
             return None
         ask = fetch.is_conditional and before is not None and place.is_own and not place.uncached
         return FetchRequest(
@@ -343,7 +341,7 @@ class ResourceTransfer:
         )
 
     def _begin_patch(self, attempt: FetchAttempt) -> FetchRequest | None:
-        """Return the request for a patch; ``None`` when our copy is not what it begins with."""
+        """Return the request for a patch; ``None`` if it does not apply to the copy."""
         if self._commit_batch.tally.unpatched >= _MAX_FAILED_PATCHES:
             fetch = attempt.fetch._replace(listed=without_patch(attempt.fetch.listed))
             self._try_next_location(replace(attempt, fetch=fetch))
@@ -354,10 +352,10 @@ class ResourceTransfer:
             self._try_next_location(self._without_patch(attempt, error, tries=0))
             return None
 
-    # --- how a fetch may end ---
+    # --- ends of a fetch ---
 
     def _adopt(self, fetch: Fetch) -> bool:
-        """Take over a file that is already in place and proven to be what the Source lists."""
+        """Adopt a file in place that is proven to be as listed; return whether there is one."""
         listed, before = fetch.listed, fetch.before
         if not self._may_adopt:
             return False
@@ -377,7 +375,7 @@ class ResourceTransfer:
         return True
 
     def _use_local_copy(self, attempt: FetchAttempt) -> bool:
-        """Take the bytes of another copy, now or when it is here; whether one has them."""
+        """Use the bytes of another copy, present or expected; return whether there is one."""
         listed, own = attempt.fetch.listed, self._policy.own_algorithm
         if listed.length is None or listed.length < LARGE:
             return False
@@ -409,7 +407,7 @@ class ResourceTransfer:
         digests = format_digests(found)
         fixity, wrong = verify_bytes(listed, length, digests)
         if wrong is not None:
-            staged.discard()  # somebody changed that copy
+            staged.discard()  # that copy was changed locally
             return False
         copy = self._commit_batch.new_copy(listed, length, digests, {}, fixity)
         self._commit_batch.add(StagedResource(fetch, copy, staged, local=True))
@@ -429,7 +427,7 @@ class ResourceTransfer:
             return
         code, reason, length = error.code, _failure_reason(error), attempt.fetch.listed.length
         if attempt.location.is_own and (site := _unreachable_site(error, outcome.request.uri)):
-            code, reason = REDIRECTED, f"it leads to another site, {site}: {error.message}"
+            code, reason = REDIRECTED, f"redirected to another site, {site}: {error.message}"
         mismatch = code == "too-big" and length is not None
         if mismatch:
             code = "length-mismatch"
@@ -439,7 +437,7 @@ class ResourceTransfer:
         )
 
     def _try_next_location(self, attempt: FetchAttempt) -> None:
-        """Try the next place that may help; where there is none, the resource is not to be had."""
+        """Try the next location that may help; without one the fetch fails."""
         following = attempt.next_attempt()
         if following is None:
             self._fail(attempt.fetch, *attempt.last_failure, attempt.tries)
@@ -475,7 +473,7 @@ class ResourceTransfer:
             )
             return
         listed = fetch.listed if wrong is None else fetch.listed._replace(hash="")
-        # What another server said of its copy means nothing to this one.
+        # The validators of another server are useless for the resource's own URI.
         copy = self._commit_batch.new_copy(listed, length, digests, headers if own else {}, fixity)
         contradicts = (
             "" if wrong is None else f"{describe_mismatch(wrong)}; kept (--verify lenient)"
@@ -502,7 +500,7 @@ class ResourceTransfer:
     def _without_patch(
         self, attempt: FetchAttempt, error: ResourceSyncError, *, tries: int
     ) -> FetchAttempt:
-        """Tell why a patch was of no use; return the attempt, without it from now on."""
+        """Report why a patch failed; return the attempt without it."""
         self._commit_batch.add_failed_patch(attempt.fetch, error.message)
         fetch = attempt.fetch._replace(listed=without_patch(attempt.fetch.listed))
         failed = attempt.after_failure("patch", error.message, mismatch=False, tries=tries)
@@ -540,9 +538,9 @@ class ResourceTransfer:
 
 
 def _unreachable_site(error: ResourceSyncError, asked: str) -> str:
-    """Return the other site that a redirect leads to, and that has no address for us.
+    """Return the other site of a redirect that cannot be resolved or must not be reached.
 
-    Whether a site has one at all, and one that may be reached, is no question of a later time.
+    A later attempt does not change that.
     """
     if not isinstance(error, SourceError) or error.code not in {"dns", "egress"} or not error.uri:
         return ""
@@ -551,7 +549,7 @@ def _unreachable_site(error: ResourceSyncError, asked: str) -> str:
 
 
 def _failure_reason(error: ResourceSyncError) -> str:
-    """Return what went wrong, with what the server gave: it is all that is kept of the error."""
+    """Return the error message with the server's answer: nothing else of the error is stored."""
     got = _answer_of(error)
     return f"{error.message} ({got})" if got else error.message
 
@@ -561,7 +559,7 @@ def _answer_of(error: ResourceSyncError) -> str:
 
 
 def _staged(request: FetchRequest) -> StagedCopy:
-    # Every request of this module is made with a staged copy as its sink.
+    # Every request of this module has a staged copy as its sink.
     staged: StagedCopy = request.sink  # type: ignore[assignment]  # see above
     return staged
 

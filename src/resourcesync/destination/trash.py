@@ -1,7 +1,7 @@
-"""The trash of a mirror, in the hands of a person: what is there is brought back, or goes for good.
+"""Trash of a mirror: deleted copies are restored, or purged, by the operator.
 
-What is brought back is a copy like others, with one mark: it stays until the Source lists it again.
-No list of the Source takes it away: that it was deleted there is no news.
+A restored copy is like any other, with one mark: it stays until the Source lists it again. No list
+of the Source deletes it: that it was deleted there is known.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -33,15 +33,15 @@ _ALGORITHM: Final = "sha-256"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrashDependencies:
-    """What the work on a trash needs; the mirror's lock is held.
+    """Dependencies of a trash; the mirror must be locked.
 
     Attributes:
         copies: The mirror's files.
-        state: What the mirror remembers.
+        state: The mirror's state.
         clock: Time.
-        purge: Removes one place of the trash for good.
-        size: Returns how many bytes are at one place of the trash; ``None`` when nothing is.
-        report: Takes events.
+        purge: Removes one file of the trash for good.
+        size: Returns the bytes of one file of the trash; ``None`` if there is none.
+        report: Receives events.
     """
 
     copies: Copies
@@ -54,12 +54,12 @@ class TrashDependencies:
 
 @dataclass(slots=True, kw_only=True)
 class TrashResult:
-    """What was done, or would be.
+    """Result of a restoration or purge, done or planned.
 
     Attributes:
-        files: How many files.
+        files: Number of files.
         size: Their bytes.
-        failed: How many could not be brought back.
+        failed: Number of files that could not be restored.
     """
 
     files: int = 0
@@ -69,7 +69,7 @@ class TrashResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _StagedRestore:
-    """A file of the trash whose bytes are beside the mirror."""
+    """File of the trash whose bytes are staged."""
 
     row: TrashRow
     copy: Copy
@@ -77,31 +77,31 @@ class _StagedRestore:
 
 
 class Trash:
-    """The trash of one mirror.
+    """Trash of one mirror.
 
     Args:
-        tools: What to work with.
+        tools: Dependencies.
     """
 
     def __init__(self, tools: TrashDependencies) -> None:
         self._dependencies = tools
         self._result = TrashResult()
 
-    # --- bring back ---
+    # --- restore ---
 
     def restore(self, rows: Iterable[TrashRow], *, dry_run: bool = False) -> TrashResult:
-        """Bring files back to their places; the newest of each place, and never over a file.
+        """Restore files to their paths; the newest of each path, and never over a file.
 
-        The bytes are in place and remembered before they leave the trash: killed at any moment,
-        the next run ends it.
+        The bytes are in place and recorded before they leave the trash: after a kill at any moment,
+        the next run completes it.
 
         Args:
-            rows: Which, by path, the newest first; not read from the state that is written.
-            dry_run: Say what would be done only.
+            rows: Rows to restore, by path, newest first; not read from the state that is written.
+            dry_run: Report only.
 
         Raises:
-            DiskFullError: No room is left; what is in place is remembered.
-            StorageError: The mirror cannot be written; the same holds.
+            DiskFullError: No space is left; what is in place is recorded.
+            StorageError: The mirror cannot be written; what is in place is recorded.
         """
         if dry_run:
             for row in _newest_of_each_path(rows):
@@ -138,14 +138,14 @@ class Trash:
             self._count(row, size)
 
     def _prepare(self, row: TrashRow, group: list[_StagedRestore]) -> None:
-        """Take a file into a group to be put in place, or say why it cannot be."""
+        """Stage a file into the group to be installed, or report why it cannot be."""
         copies, state = self._dependencies.copies, self._dependencies.state
         if not (row.path and row.uri):
             self._fail(row, *_NO_PLACE)
             return
         algorithms = sorted({_ALGORITHM} | usable_algorithms(row.digests))
         staged = copies.stage_trashed(row.place, algorithms)
-        if staged is None:  # a row without a file is of no use
+        if staged is None:  # a row without a file is dropped
             if state.copy(row.uri) is None:
                 self._fail(row, *_GONE)
             self._drop([row])
@@ -166,14 +166,14 @@ class Trash:
             group.append(_StagedRestore(row=row, copy=copy, staged=staged))
             return
         staged.discard()
-        if is_same and known is not None and known.signature == there:  # it was brought back before
+        if is_same and known is not None and known.signature == there:  # it was restored before
             self._count(row, length)
             self._drop([row])
         else:
             self._fail(row, *(_OCCUPIED if there is not None else _NEWER))
 
     def _is_of_another(self, row: TrashRow) -> bool:
-        """Whether the copy of another resource is at its path, such as another spelling."""
+        """True if the copy of another resource is at its path, such as another spelling."""
         identity = SyncState(self._dependencies.state).identity
         base = "" if identity is None else identity.base
         near = self._dependencies.state.path_conflicts(base, [row.path], None)
@@ -221,7 +221,7 @@ class Trash:
             raise broken
 
     def _task(self, copy: Copy) -> Pending:
-        """Return what is to be done for a copy: to fetch what is listed, else to keep it."""
+        """Return the task of a restored copy: the pending fetch, else retention."""
         known = self._dependencies.state.pending_of(copy.uri)
         if known is not None and known.task == PendingTask.FETCH:
             return known
@@ -229,17 +229,17 @@ class Trash:
         row = pending_delete(copy, reason="", now=now, at=0, generation=generation)
         return row._replace(task=PendingTask.RETAIN, code=RESTORED)
 
-    # --- remove for good ---
+    # --- purge ---
 
     def empty(self, rows: Iterable[TrashRow], *, dry_run: bool = False) -> TrashResult:
         """Remove files for good.
 
         Args:
-            rows: Which; not read from the state that is written.
-            dry_run: Say what would be done only.
+            rows: Rows to remove; not read from the state that is written.
+            dry_run: Report only.
 
         Raises:
-            StorageError: One could not be removed.
+            StorageError: A file could not be removed.
         """
         rest = iter(rows)
         while group := list(islice(rest, _GROUP)):
@@ -254,7 +254,7 @@ class Trash:
             self._dependencies.purge(row.place)
         self._dependencies.state.commit(StateTransaction(purged=[row.place for row in rows]))
 
-    # --- say so ---
+    # --- report ---
 
     def _count(self, row: TrashRow, size: int, action: str = "restore") -> None:
         self._result.files += 1
@@ -268,15 +268,15 @@ class Trash:
 
 
 _ALTERED: Final = "hash-mismatch"
-_WRONG_BYTES: Final = "its bytes are not those that were deleted; it stays, take it by hand"
-_NO_PLACE: Final = ("no-place", "it is not known where it was: take it from the trash by hand")
-_GONE: Final = ("missing", "it is not in the trash any more")
-_OCCUPIED: Final = ("occupied", "something is at its place, and nothing is overwritten")
-_NEWER: Final = ("occupied", "the mirror has a later copy, whose file is gone: repair fetches that")
+_WRONG_BYTES: Final = "its bytes were changed in the trash; restore it by hand"
+_NO_PLACE: Final = ("no-place", "its path is unknown: restore it from the trash by hand")
+_GONE: Final = ("missing", "it is no longer in the trash")
+_OCCUPIED: Final = ("occupied", "another file has its path, and is not overwritten")
+_NEWER: Final = ("occupied", "the mirror has a later copy without its file: repair fetches it")
 
 
 def _newest_of_each_path(rows: Iterable[TrashRow]) -> Iterator[TrashRow]:
-    """Yield the first row of each path, and each of which the path is not known."""
+    """Yield the first row of each path, and each row without a path."""
     last = ""
     for row in rows:
         if not row.path or row.path != last:

@@ -1,8 +1,8 @@
-"""URIs that can be trusted, in the one form that equivalent spellings share (RFC 3986). Pure.
+"""URIs in normal form, which all equivalent spellings share (RFC 3986). Pure.
 
-A Source may list anything. What some other software would read in another way - a host that is a
-number in disguise, a dot segment in disguise, a control character - is refused, not repaired. What
-all software reads in one way, and writes in another, is written so: see `encoded`.
+A Source may list anything. What other software might read differently - a disguised number as host,
+a disguised dot segment, a control character - is refused, not repaired. What all software reads
+alike but writes differently is encoded: see `percent_encode`.
 """
 
 import re
@@ -16,7 +16,7 @@ from resourcesync.discovery.addresses import is_accepted
 from resourcesync.errors import OutOfScopeError
 
 MAX_URI: Final = 2_048
-"""Characters of a URI, as written and normalised."""
+"""Largest number of characters of a URI, as written and normalised."""
 
 _PORTS: Final = {"http": 80, "https": 443}
 _MAX_HOST: Final = 253
@@ -34,9 +34,9 @@ _AUTHORITY: Final = re.compile(r"(\[[^\[\]]*\]|[^:\[\]]*)(?::(.*))?")
 _NAME: Final = re.compile(r"[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*")
 _NUMERIC: Final = re.compile(r"(?:.*\.)?(?:[0-9]+|0x[0-9a-f]*)")
 _PORT: Final = re.compile(r"[1-9][0-9]{0,4}")
-# What needs no second look: no escape, no fragment, an authority of plain lower-case characters.
+# The common case: no escape, no fragment, an authority of plain lower-case characters.
 _PLAIN: Final = re.compile(r"(https?)://([a-z0-9.-]+(?::[0-9]+)?)/[A-Za-z0-9._~!$&'()*+,;=:@/?-]*")
-# What browsers write as %XX, besides control characters, which nobody means to write.
+# Characters that browsers write as %XX, except control characters, which are errors.
 _TO_ENCODE: Final = re.compile(r"""[ "<>`{}|^]|[^\x00-\x7f]""")
 _LOOSE: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://)([^/?#\\@]*)([/?#].*|)", re.DOTALL)
 _DEVIATING: Final = re.compile("[\u00df\u1e9e\u03c2\u200c\u200d]")
@@ -44,17 +44,17 @@ _UNRESERVED: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuv
 
 
 def normalise(uri: str) -> str:
-    """Return the form that all equivalent spellings of a URI share (RFC 3986 §6.2.2).
+    """Return the normal form of a URI (RFC 3986 §6.2.2).
 
     Scheme and host in lower case; no default port, no dot after the host, no fragment; triplets in
     upper case, and decoded where they stand for unreserved characters; ``/`` for an empty path.
-    Slashes and the query stay as they are.
+    Slashes and the query stay unchanged.
 
     Raises:
-        OutOfScopeError: It is no absolute URI of http, https or a scheme that a transport was
-            named for, or it cannot be trusted. ``code`` is one
-            of ``URL_TOO_LONG``, ``URL_SCHEME``, ``URL_ILLEGAL``, ``URL_NOT_ABSOLUTE``,
-            ``URL_USERINFO``, ``URL_HOST``, ``URL_PORT`` and ``URL_DOT_SEGMENT``.
+        OutOfScopeError: It is not an absolute URI of http, https or a scheme with a configured
+            transport, or it cannot be trusted. ``code`` is one of ``URL_TOO_LONG``, ``URL_SCHEME``,
+            ``URL_ILLEGAL``, ``URL_NOT_ABSOLUTE``, ``URL_USERINFO``, ``URL_HOST``, ``URL_PORT`` and
+            ``URL_DOT_SEGMENT``.
     """
     plain = _PLAIN.fullmatch(uri)
     if plain is not None and "/." not in uri and len(uri) <= MAX_URI:
@@ -65,11 +65,11 @@ def normalise(uri: str) -> str:
 
 
 def percent_encode(uri: str) -> str:
-    """Return a URI with what no URI may hold written as browsers send it; else the very same.
+    """Return a URI with invalid characters encoded as browsers do; else the same URI.
 
     Characters beyond ASCII and blanks become %XX of their UTF-8, a host beyond ASCII its ``xn--``
-    form. What browsers and servers read in several ways - a backslash, a bracket, a lone ``%``, a
-    letter that the versions of IDNA think differently of - stays, and so is no URI.
+    form. What browsers and servers read differently - a backslash, a bracket, a lone ``%``, a
+    letter that the versions of IDNA treat differently - stays, and so makes the URI invalid.
     """
     if not _TO_ENCODE.search(uri):
         return uri
@@ -84,7 +84,7 @@ def percent_encode(uri: str) -> str:
 
 
 def _ascii_host(authority: str) -> str | None:
-    """Return host and port in ASCII; ``None`` when that may mean another host to others."""
+    """Return host and port in ASCII; ``None`` if other software may take it for another host."""
     if authority.isascii():
         return authority
     host, colon, port = authority.partition(":")
@@ -108,7 +108,7 @@ def origin(uri: str) -> str:
 
 
 def tls_counterpart(home: str) -> str:
-    """Return the origin that is this one with TLS, or without; empty where a port is named."""
+    """Return the same origin with TLS, or without; empty if it has a port."""
     scheme, _, authority = home.partition("://")
     if ":" in authority.rpartition("]")[2]:
         return ""
@@ -144,22 +144,22 @@ def _refused(uri: str, code: str, reason: str) -> OutOfScopeError:
 
 
 def _unreadable(uri: str) -> OutOfScopeError:
-    """Say why a URI does not have the form of one, most telling reason first."""
+    """Return the error for an invalid URI, with the most specific reason."""
     scheme = _SCHEME.match(uri)
     if scheme is not None and not is_accepted(scheme[1].lower()):
         return _refused(uri, "URL_SCHEME", "is neither http nor https")
     if not uri.isascii():
-        reason = "has characters beyond ASCII: write them as %XX, and the host as xn--"
+        reason = "has non-ASCII characters: write them as %XX, and the host as xn--"
         return _refused(uri, "URL_ILLEGAL", reason)
     if _ILLEGAL.search(uri):
-        return _refused(uri, "URL_ILLEGAL", "has characters that no URI may have")
+        return _refused(uri, "URL_ILLEGAL", "has invalid characters")
     if scheme is None or not re.match(r"[^:]*://[^/?#]", uri):
         return _refused(uri, "URL_NOT_ABSOLUTE", "has no host: it must be absolute")
     control = _ESCAPED_CONTROL.search(uri)
     if control is not None:
-        reason = f"has an escaped line break or zero byte ({control[0]}): no name here can have one"
+        reason = f"has an escaped line break or zero byte ({control[0]})"
         return _refused(uri, "URL_ILLEGAL", reason)
-    return _refused(uri, "URL_ILLEGAL", "has a bad %XX, or a bracket or # out of place")
+    return _refused(uri, "URL_ILLEGAL", "has an invalid %XX, or a misplaced bracket or #")
 
 
 def _decode_unreserved(text: str) -> str:
@@ -172,7 +172,7 @@ def _normal_triplet(match: re.Match[str]) -> str:
 
 
 def _refuse_dot_segments(uri: str, path: str) -> None:
-    # An escaped backslash counts as a separator here: some servers and systems take it for one.
+    # An escaped backslash counts as a separator: some servers and systems treat it as one.
     segments = path.replace("%5C", "/").split("/")
     if "." in segments or ".." in segments:
         raise _refused(uri, "URL_DOT_SEGMENT", "has a dot segment")
@@ -186,23 +186,23 @@ class _UriFault:
 
 @lru_cache(maxsize=256)
 def _authority(scheme: str, text: str) -> str | _UriFault:
-    """Return host and port in their one form, or what is wrong with them."""
+    """Return host and port in normal form, or their fault."""
     match = _AUTHORITY.fullmatch(_decode_unreserved(text))
     if match is None:
-        return _UriFault("URL_HOST", "has a host that is none")
+        return _UriFault("URL_HOST", "has an invalid host")
     host, port = match[1].lower(), match[2]
     host = host.removesuffix(".")
     if not _is_host(host):
-        return _UriFault("URL_HOST", "has a host that is no name and no plain address")
+        return _UriFault("URL_HOST", "has a host that is neither a name nor a plain address")
     if port is None:
         return host
     if not _PORT.fullmatch(port) or int(port) > _MAX_PORT:
-        return _UriFault("URL_PORT", "has a port that is none")
+        return _UriFault("URL_PORT", "has an invalid port")
     return host if int(port) == _PORTS.get(scheme) else f"{host}:{port}"
 
 
 def _is_host(host: str) -> bool:
-    """Whether it is a name, a dotted quad, or an IPv6 address without a zone.
+    """True for a name, a dotted quad, or an IPv6 address without a zone.
 
     What other software might read as a number (``127.1``, ``0x7f.1``) must be a dotted quad.
     """

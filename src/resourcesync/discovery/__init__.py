@@ -1,4 +1,4 @@
-"""From any address to a Source's lists (§6.3): mirror, judge and push all need it."""
+"""Discovery: from any address to a Source's lists (§6.3), for mirrors, the validator and push."""
 
 from resourcesync.discovery.discover import SourceLists, discover, offered_by, offered_sets
 from resourcesync.discovery.document_fetcher import (

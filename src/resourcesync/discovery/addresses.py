@@ -1,6 +1,6 @@
-"""Addresses that documents, pages and fields name: joined without surprises, told apart by origin.
+"""Addresses in documents, pages and fields: joined safely, compared by origin.
 
-An origin is where a Source may be led to without being asked: what stands on another one could be
+Discovery follows a link within its origin without being asked to: another origin could be
 anybody's.
 """
 
@@ -26,7 +26,7 @@ def accept_scheme(scheme: str) -> None:
 
 
 def is_accepted(scheme: str) -> bool:
-    """Whether URIs may have a scheme, in lower case."""
+    """True if URIs may have a scheme, in lower case."""
     return scheme in _PORTS
 
 
@@ -54,7 +54,7 @@ def origin_of(uri: str) -> Origin | None:
 
 
 def is_at_home(uri: str, homes: Iterable[str]) -> bool:
-    """Whether a URI is of the origin of one of the others, or of its twin behind TLS."""
+    """True if a URI is of the origin of one of the others, or of its twin behind TLS."""
     found = origin_of(uri)
     if found is None:
         return False

@@ -1,7 +1,4 @@
-"""Find a Source's lists from any address of it (§6.3).
-
-What a Capability List that is known offers now (§9).
-"""
+"""Discovery of a Source's lists from any address (§6.3), or from a known Capability List (§9)."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -29,21 +26,21 @@ _SETS: Final = frozenset({Capability.CAPABILITY_LIST, Capability.DESCRIPTION})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceLists:
-    """What discovery found.
+    """The lists that discovery found.
 
     Attributes:
         entry: The document that answered first, after redirects.
-        dialect: How that document is written.
+        dialect: Dialect of that document.
         description: The Source Description, if there is one.
         capability_list: The Capability List of the set, if there is one.
         resource_list: The Resource List, its index, or a plain sitemap; ``None`` if there is none.
         change_list: The Change List or its index, or an archive where there is nothing else;
             ``None`` if there is none.
-        is_sitemap: Whether ``resource_list`` is a plain sitemap: it promises less.
+        is_sitemap: True if ``resource_list`` is a plain sitemap: it promises less.
         resource_dump: The Resource Dump or its index; ``None`` if there is none.
         change_dump: The Change Dump or its index; ``None`` if there is none.
         change_list_archive: The archive of Change Lists; ``None`` if none is offered.
-        road: By what the entry was found, in words; empty when it is the address itself.
+        road: The way to the entry, in words; empty when it is the address itself.
     """
 
     entry: str
@@ -60,7 +57,7 @@ class SourceLists:
 
     @property
     def set_uri(self) -> str:
-        """What tells this set from the others of the Source."""
+        """Identity of this set among those of the Source."""
         return self.documents[0]
 
     @property
@@ -81,9 +78,9 @@ def discover(
     """Return the lists of the Source at ``address``; `Search.find` says where they are looked for.
 
     Args:
-        documents: Gets documents.
+        documents: The provider of documents.
         address: Any absolute http or https URI of the Source.
-        choice: Which set is meant, where there are several.
+        choice: The choice of a set, if there are several.
         allowed: Origins that a page or a ``robots.txt`` may lead to, besides its own.
 
     Raises:
@@ -114,7 +111,7 @@ def offered_sets(
     """Return the sets that the Source at ``address`` offers, in its order; one at least.
 
     Args:
-        documents: Gets documents.
+        documents: The provider of documents.
         address: Any absolute http or https URI of the Source.
         allowed: Origins that a page or a ``robots.txt`` may lead to, besides its own.
 
@@ -127,7 +124,7 @@ def offered_sets(
 
 
 class _SourceResolver:
-    """Goes from the first document to the lists, up and down."""
+    """A resolver of the lists from the first document, up and down."""
 
     def __init__(
         self, documents: DocumentProvider, address: str, choice: SetChoice, allowed: Iterable[str]
@@ -411,8 +408,8 @@ def offered_by(capability_list: Document, known: SourceLists) -> SourceLists:
 
     Args:
         capability_list: The Capability List, just opened.
-        known: What was found before. A list that was the entry itself is kept where nothing is
-            said of it.
+        known: The earlier result. A list that was the entry itself remains if the Capability List
+            lacks it.
 
     Raises:
         DocumentError: It cannot be used, or is no Capability List, or offers nothing.

@@ -1,4 +1,4 @@
-"""Fetch documents whole into temporary files, so that nothing is used before all of it is here."""
+"""The fetcher of documents: whole, into temporary files, so that no part of one is ever used."""
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing
@@ -29,7 +29,7 @@ _NOT_MODIFIED: Final = 304
 
 
 class _FileSink:
-    """Takes a body into a temporary file that is made when the first byte comes."""
+    """A sink into a temporary file that is made at the first byte."""
 
     def __init__(self, scratch: Scratch) -> None:
         self._scratch = scratch
@@ -55,17 +55,17 @@ class _FileSink:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchedDocument:
-    """A document as it came: all its bytes, not read yet. Close it after use.
+    """A fetched document: all its bytes, not parsed yet. Close it after use.
 
     Attributes:
-        uri: What was asked for; the document is known by it.
-        final_uri: Where it came from, after redirects.
+        uri: The requested address; it identifies the document.
+        final_uri: Its address after redirects.
         stream: Its bytes.
         etag, last_modified: For conditional requests.
         links: The answer's ``Link`` fields, joined with commas.
         media_type: The answer's ``Content-Type``.
-        served: When the server made the answer by its own clock, microseconds; ``None`` where it
-            does not say.
+        served: Time of the answer by the server's clock (``Date``), microseconds; ``None`` if
+            absent.
     """
 
     uri: str
@@ -99,7 +99,7 @@ class FetchedDocument:
 
 
 class DocumentProvider(Protocol):
-    """Gets documents: over the network, or from a folder."""
+    """A provider of documents, from the network or a folder."""
 
     def get(self, uri: str, *, purpose: Purpose = Purpose.DOCUMENT) -> FetchedDocument | None:
         """Return one document, to be closed after use.
@@ -124,12 +124,12 @@ def fetch(documents: DocumentProvider, uri: str) -> FetchedDocument:
 
 
 class DocumentFetcher:
-    """Gets documents through a ``Fetcher``.
+    """A provider of documents through a ``Fetcher``.
 
     Args:
         fetcher: The network.
         scratch: Opens temporary files, on a disk with room for the largest document.
-        uncached: Ask caches on the way for fresh copies.
+        uncached: True to request fresh copies from caches.
     """
 
     def __init__(self, fetcher: Fetcher, scratch: Scratch, *, uncached: bool = False) -> None:
@@ -176,8 +176,8 @@ class DocumentFetcher:
 
         Args:
             uris: Their addresses.
-            on_missing: Told of each that cannot be had, and why, unless asking again may help;
-                ``None`` raises.
+            on_missing: Called for each failure, with its reason, unless a retry may help; ``None``
+                raises.
 
         Raises:
             SourceError: One of them could not be had; the others do not matter then.
@@ -210,11 +210,11 @@ class DocumentFetcher:
         """Fetch those of many documents that are not what is known of them, several at a time.
 
         Args:
-            known: Their addresses, and what each request is conditional on.
-            on_missing: Told of each that cannot be had, and why.
+            known: Their addresses, with the validators of each request.
+            on_missing: Called for each failure, with its reason.
 
         Raises:
-            ResourceSyncError: What ``on_missing`` raises.
+            ResourceSyncError: As raised by ``on_missing``.
         """
         requests = (
             FetchRequest(

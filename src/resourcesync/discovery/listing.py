@@ -1,8 +1,8 @@
-"""What a Source says it holds now, as an account that can be compared with another (§5.2).
+"""Listings: the present resources of a Source, to be compared with another listing (§5.2).
 
-The account of a Source is its Resource List and the changes since; that of a list, an index or a
-plain sitemap is what is written there. Two accounts of one resource are compared by hash, else by
-length and ``lastmod``.
+The listing of a Source is its Resource List and the changes since; that of a list, an index or a
+plain sitemap is its entries. Two entries of one resource are compared by hash, else by length and
+``lastmod``.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -34,14 +34,14 @@ _ENTRY_POINTS: Final = frozenset({Capability.DESCRIPTION, Capability.CAPABILITY_
 
 
 class ListingRow(NamedTuple):
-    """What is told of one resource. A named tuple, since millions are read in a row.
+    """One listed resource. A named tuple, since millions are read in a row.
 
     Attributes:
         uri: Its URI, as written.
         hash: A ``hash`` attribute; empty for none.
         length: Bytes, or ``None``.
         lastmod: Microseconds since 1970, or ``None``.
-        change: What happened to it, when that was told by a Change List.
+        change: Its change, when it comes from a Change List.
     """
 
     uri: str
@@ -53,15 +53,15 @@ class ListingRow(NamedTuple):
 
 @dataclass(slots=True, kw_only=True)
 class ListingSummary:
-    """What was read to make an account.
+    """The documents and entries behind a listing.
 
     Attributes:
         documents: The documents with entries, at most 1,000 of them.
-        at: The moment of the Resource List, microseconds; ``None`` when it says none.
+        at: The ``at`` of the Resource List, microseconds; ``None`` for none.
         entries: Entries that were read.
-        changes: How many of them are changes since the Resource List.
+        changes: Number of them that are changes since the Resource List.
         refused: Entries that cannot be used.
-        gap: Whether the Change Lists begin after the Resource List.
+        gap: True if the Change Lists begin after the Resource List.
     """
 
     documents: list[str] = field(default_factory=list)
@@ -73,11 +73,11 @@ class ListingSummary:
 
 
 class ListingReader:
-    """Reads accounts.
+    """A reader of listings.
 
     Args:
-        documents: Gets documents.
-        add: Takes what is told, in the order of the lists; a later telling of a URI counts.
+        documents: The provider of documents.
+        add: Called with each row, in the order of the lists; the last one of a URI counts.
         allowed: Origins that a page or a ``robots.txt`` may lead to, besides its own.
     """
 
@@ -225,7 +225,7 @@ def latest_rows(rows: Iterable[ListingRow]) -> Iterator[ListingRow]:
     """Yield what holds for each URI: what was told last, and nothing of what was deleted.
 
     Args:
-        rows: In URI order; those of one URI in the order in which they were told.
+        rows: In URI order; those of one URI in the order in which they were read.
     """
     current: ListingRow | None = None
     for row in rows:
@@ -241,7 +241,7 @@ def _is_gone(told: ListingRow) -> bool:
 
 
 class ListingComparison(StrEnum):
-    """What can be said of two tellings of one resource."""
+    """The result of comparing two rows of one resource."""
 
     SAME = "same"
     DIFFERENT = "different"

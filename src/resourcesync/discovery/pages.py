@@ -1,7 +1,7 @@
-"""Pages that are no documents, and what leads from them to a Source: HTML (§6.3.3), robots.txt.
+"""Pages that are no documents, and their links to a Source: HTML (§6.3.3), robots.txt.
 
 The reader of HTML is written by hand: the parser of the standard library takes nearly two minutes
-for 64 KiB that somebody made for it. This one looks at each character a bounded number of times.
+for 64 KiB that somebody made for it. This one reads each character a bounded number of times.
 """
 
 import html
@@ -17,7 +17,7 @@ MAX_PAGE: Final = 64 * 1024
 MAX_ROBOTS: Final = 500 * 1024
 """Bytes of a ``robots.txt`` that are read (RFC 9309 §2.5)."""
 MAX_SITEMAPS: Final = 100
-"""``Sitemap`` lines that are heeded."""
+"""``Sitemap`` lines that are followed."""
 _MAX_LINKS: Final = 16
 
 _BEFORE_ROOT: Final = re.compile(r"\s+|<!--.*?-->|<\?.*?>", re.DOTALL)
@@ -49,7 +49,7 @@ def head_of(stream: BinaryIO) -> str:
 
 
 def is_html(head: str) -> bool:
-    """Whether a text begins as pages of HTML do."""
+    """True if a text begins as pages of HTML do."""
     position = 0
     while (found := _BEFORE_ROOT.match(head, position)) is not None:
         position = found.end()
@@ -57,7 +57,7 @@ def is_html(head: str) -> bool:
 
 
 def is_markup(head: str) -> bool:
-    """Whether a text could be a document of XML at all."""
+    """True if a text could be a document of XML at all."""
     return head.lstrip(" \t\r\n")[:1] in ("<", "\x1f", "")
 
 

@@ -1,4 +1,4 @@
-"""Find the first document of a Source from any address of it (§6.3)."""
+"""The search for the first document of a Source from any address of it (§6.3)."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -48,9 +48,9 @@ _MAX_BYTES: Final = 256 * 1024 * 1024
 
 T = TypeVar("T")
 Use = Callable[[Document, FetchedDocument], T]
-"""What is done with the first document, never to return ``None``; it is closed afterwards."""
+"""Use of the first document; it must not return ``None``. The document is closed afterwards."""
 UseSeveral = Callable[[tuple[OfferedSet, ...]], T]
-"""What is done where several documents are offered and none is the first."""
+"""Handler for several documents of which none is the first."""
 
 
 def use_first(
@@ -59,7 +59,7 @@ def use_first(
     """Return what ``use`` makes of the first document of an address, or of a local path.
 
     Args:
-        documents: Gets documents.
+        documents: The provider of documents.
         address: An http or https URI, or, where ``documents`` knows files, a path.
         use: Takes the document.
         search: Remembers what was tried; ``None`` takes a new one.
@@ -77,7 +77,7 @@ def use_first(
 
 
 class _Try(NamedTuple):
-    """One try that led to nothing, and why."""
+    """One failed try, with its reason."""
 
     uri: str
     outcome: str
@@ -85,14 +85,14 @@ class _Try(NamedTuple):
 
 
 class Search:
-    """One search: what was tried, and how each try ended.
+    """One search, with all tries and their outcomes.
 
     Args:
-        documents: Gets documents.
+        documents: The provider of documents.
         allowed: Origins that a page or a ``robots.txt`` may lead to, besides its own.
 
     Attributes:
-        road: By what the first document was found, in words; empty when it is the very address.
+        road: The way to the first document, in words; empty when it is the address itself.
     """
 
     def __init__(self, documents: DocumentProvider, allowed: Iterable[str] = ()) -> None:
@@ -118,8 +118,8 @@ class Search:
 
         Raises:
             SourceNotFoundError: Nothing usable was found; the evidence lists what was tried.
-            SourceError: There is something, and it cannot be had.
-            DocumentError: There is something, and it cannot be used.
+            SourceError: A document exists, and cannot be fetched.
+            DocumentError: A document exists, and cannot be used.
             ConfigurationError: The address is no http or https URI, or offers several sets.
         """
         if origin_of(address) is None:
@@ -309,14 +309,14 @@ class Search:
 
 @dataclass(frozen=True, slots=True)
 class _SearchGoal(Generic[T]):
-    """What is looked for, and what is to be done with it."""
+    """The goal of a search, and the use of its result."""
 
     address: str
     use: Use[T]
     several: UseSeveral[T] | None
 
     def use_several(self, offered: tuple[OfferedSet, ...]) -> T:
-        """Take several documents; an error where nobody can."""
+        """Use several documents; raise if no handler was given."""
         if self.several is None:
             choose(offered, ANY, self.address)
         assert self.several is not None, "several and none chosen is an error"
@@ -328,7 +328,7 @@ def _open(fetched: FetchedDocument, *, is_page: bool = False) -> Document:
 
     Args:
         fetched: Its bytes.
-        is_page: Whether anything may be there, so that what is no XML at all is no broken list.
+        is_page: True if anything may be there, so that what is no XML at all is no broken list.
 
     Raises:
         NotAListError: It is a page.
@@ -402,7 +402,7 @@ def _is_root(address: str) -> bool:
 
 
 def _is_absence(error: SourceError) -> bool:
-    """Whether an answer means that nothing is there: 403 is how some servers hide dot files."""
+    """True if an answer means that nothing is there: 403 is how some servers hide dot files."""
     gone = isinstance(error, ResourceMissingError) or error.status == _NOT_FOR_DOTS
     return gone or (isinstance(error, BadResponseError) and error.status in _CLIENT_ERRORS)
 

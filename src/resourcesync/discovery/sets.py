@@ -1,7 +1,7 @@
-"""The sets of resources that a Source offers, and which of them is meant (§4, §8).
+"""The sets of resources that a Source offers, and the choice of one (§4, §8).
 
-Each set has a Capability List of its own. Nobody but the operator can say which is wanted, so none
-is ever chosen by guessing.
+Each set has a Capability List of its own. Only the operator knows which is wanted, so none is ever
+chosen by guessing.
 """
 
 import re
@@ -27,7 +27,7 @@ class OfferedSet:
     Attributes:
         uri: Its Capability List; of a site without one, its sitemap.
         described_by: A document about the set; empty when the Source names none.
-        is_sitemap: Whether it is a plain sitemap, known to be one.
+        is_sitemap: True if it is a plain sitemap, known to be one.
     """
 
     uri: str
@@ -37,12 +37,12 @@ class OfferedSet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetChoice:
-    """Which set is meant where a Source offers several.
+    """The choice of a set where a Source offers several.
 
     Attributes:
-        wanted: The operator's word: a URI, a name or a number; empty when nothing was said.
-        pinned: The set followed so far: it is taken when nothing was said.
-        is_bound: Whether the operator chose that set, so that no other one can take its place.
+        wanted: The operator's choice: a URI, a name or a number; empty for none.
+        pinned: The set followed so far: the default.
+        is_bound: True if the operator chose that set, so that no other one can take its place.
         folder: The mirror's folder, for the commands that an error shows; empty shows none.
     """
 
@@ -92,7 +92,7 @@ def choose(offered: Sequence[OfferedSet], choice: SetChoice, address: str) -> Of
 
     Args:
         offered: All of them, at least one.
-        choice: What is known of the operator's will.
+        choice: The operator's choice.
         address: The Source, for the commands that an error shows.
 
     Raises:

@@ -1,10 +1,9 @@
-"""Walk all documents of a Source, from the one at an address down (§6.1): what ``explore`` shows.
+"""The tree of a Source's documents, from the one at an address down (§6.1), for ``explore``.
 
-Each document is read once, as a stream; what is kept of it are counts and, until they are visited,
-the addresses of the documents that it lists. One that fails is a node with its error. A package is
-a node with what its dump says of it; it is never fetched, but the copy of its manifest is.
-
-Count what one document holds, in one pass and in memory that does not grow with it.
+Each document is read once, as a stream, in memory that does not grow with it: only counts remain
+and, until they are visited, the addresses of the documents that it lists. One that fails is a node
+with its error. A package is a node with its entry in the dump; it is never fetched, but the copy of
+its manifest is.
 """
 
 from collections import Counter
@@ -40,25 +39,25 @@ from resourcesync.model.timestamps import parse_w3c
 from resourcesync.model.vocabulary import Capability, Dialect, Relation
 
 REMAINING_TYPES: Final = "other"
-"""The name of all media types beyond the first ones that were met."""
+"""Name for all media types beyond the first ones."""
 _MOST_NAMES: Final = 200
 
 
 @dataclass(slots=True, kw_only=True)
 class DocumentSurvey:
-    """What was counted.
+    """The counts of one document or of several.
 
     Attributes:
         entries: Entries that can be used.
         refused: Entries that cannot.
         size: The sum of all lengths that are listed, in bytes.
-        sized: How many entries list a length.
-        hashed: How many entries list a hash by which the bytes can be verified.
-        unprovable: How many entries list hashes, and none that can be used: of an unknown
-            algorithm, or of a value that is not its hex.
-        media_types: How many entries list each media type, parameters left out.
-        algorithms: How many entries list a usable hash of each algorithm.
-        changes: How many entries tell of each kind of change.
+        sized: Number of entries that list a length.
+        hashed: Number of entries that list a hash by which the bytes can be verified.
+        unprovable: Number of entries whose hashes cannot be used: of an unknown algorithm, or of a
+            value that is not its hex.
+        media_types: Number of entries by media type, without parameters.
+        algorithms: Number of entries with a usable hash, by algorithm.
+        changes: Number of entries by kind of change.
         newest: The latest time that an entry lists, UTC.
     """
 
@@ -180,21 +179,21 @@ _NOT_FETCHED: Final = frozenset({Capability.CHANGE_NOTIFICATION, Capability.FRAM
 _ROWS: Final = frozenset({None, Capability.RESOURCE_LIST, Capability.CHANGE_LIST})
 
 Branches = tuple[bool, ...]
-"""For each level below the first document: whether the node's ancestor is the last one there."""
+"""True, for each level below the first document, if the node's ancestor is the last there."""
 Skipped = Literal["", "seen", "channel", "unknown", "unread", "budget"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentReading:
-    """What was read of one document, to its end.
+    """The content of one document, read to its end.
 
     Attributes:
         uri: Its address as asked for.
-        final_uri: Where it came from, after redirects.
-        header: What its root says.
-        dialect: How it is written.
-        media_type: How it was served.
-        survey: What it holds.
+        final_uri: Its address after redirects.
+        header: Its header.
+        dialect: Its dialect.
+        media_type: Its ``Content-Type``.
+        survey: Its counts.
         children: The documents or packages that it lists, in its order.
     """
 
@@ -223,14 +222,14 @@ class SourceNode:
 
     Attributes:
         uri: The document's address.
-        branches: Where it hangs; empty for the first document.
-        label: What the document above calls it; empty when it does not say.
-        reading: What was read of it; ``None`` when it was not read.
-        error: Why it could not be read.
-        skipped: Why it was not read: met before, a channel of notifications, of a capability
+        branches: Its position in the tree; empty for the first document.
+        label: Its capability in the document above; empty for none.
+        reading: Its content; ``None`` when it was not read.
+        error: Reason why it could not be read.
+        skipped: Reason why it was not read: met before, a channel of notifications, of a capability
             unknown here (as it was announced, or as its own root says), too many documents.
-        road: By what the first document was found, in words; empty when it is the very address.
-        package: What a dump says of a package, which is no document and is not fetched.
+        road: The way to the first document, in words; empty when it is the address itself.
+        package: The entry of a package in a dump; it is no document and is not fetched.
     """
 
     uri: str
@@ -244,20 +243,20 @@ class SourceNode:
 
     @property
     def depth(self) -> int:
-        """Its level: 1 for the first document."""
+        """Level of the node: 1 for the first document."""
         return len(self.branches) + 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartsTotal:
-    """What all parts of an index, an archive or a dump hold together; comes after the last.
+    """The total of all parts of an index, an archive or a dump; comes after the last.
 
     Attributes:
         uri: The document that lists them.
-        branches: Where the sum hangs.
-        parts: How many parts were read; of a dump, how many copies of manifests.
-        listed: How many it lists.
-        survey: What they hold.
+        branches: Its position in the tree.
+        parts: Number of parts that were read; of a dump, of copies of manifests.
+        listed: Number of parts that it lists.
+        survey: Their counts.
     """
 
     uri: str
@@ -269,7 +268,7 @@ class PartsTotal:
 
 @dataclass(slots=True)
 class _PartsCount:
-    """What the parts of an index have shown so far."""
+    """The running total of the parts of an index."""
 
     parts: int = 0
     survey: DocumentSurvey = field(default_factory=DocumentSurvey)
@@ -279,7 +278,7 @@ class SourceTree:
     """The documents of a Source.
 
     Args:
-        documents: Gets documents.
+        documents: The provider of documents.
         depth: Levels of documents to show.
         allowed: Origins that a page or a ``robots.txt`` may lead to, besides its own.
     """
@@ -406,7 +405,7 @@ def read_document(document: Document, fetched: FetchedDocument) -> DocumentReadi
 
 
 def _is_summed_up(above: DocumentReading) -> bool:
-    """Whether what a document lists are several parts of one whole, and parts that can be read."""
+    """True if what a document lists are several parts of one whole, and parts that can be read."""
     if above.header.capability in _LISTS_DOCUMENTS or len(above.children) <= 1:
         return False
     packages = [child.package for child in above.children if child.package is not None]

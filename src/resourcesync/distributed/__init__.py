@@ -1,1 +1,1 @@
-"""A pull on many workers: who does which unit when, and what is made of what comes back."""
+"""Pull on many workers: units of work, their schedule, and the merge of their results."""

@@ -1,6 +1,6 @@
-"""Baseline synchronization by workers: read lists, join with the table, bring slices (§5.2).
+"""Baseline synchronization by workers: read lists, join with the table, fetch slices (§5.2).
 
-The packages of a Resource Dump as units: before slices, where much is wanted (§11).
+Before the slices, the packages of a Resource Dump are units, where many resources are needed (§11).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -53,9 +53,9 @@ class PackageFetcher:
     """The packages of the Resource Dump of a pull.
 
     Args:
-        pull: What the pull works with.
+        pull: The session of the pull.
         crew: Workers and tables.
-        slices: Takes what workers did.
+        slices: The queue that accepts results.
     """
 
     def __init__(self, pull: SyncSession, crew: WorkerContext, slices: SliceQueue) -> None:
@@ -64,14 +64,14 @@ class PackageFetcher:
         self._slices = slices
 
     def fetch(self, joined: JoinResult, terms: UnitOptions) -> SliceResults | None:
-        """Have packages unpacked; ``None`` when that is not worth it, or nothing offers any.
+        """Unpack packages; return ``None`` when that is not worthwhile, or there is no dump.
 
-        All packages are taken or none: their manifests are not looked at before. So it is worth
-        it when most of what the Source has is wanted, or the operator says so.
+        All packages are fetched or none: their manifests are not read before. So it is worthwhile
+        when most of the Source's resources are needed, or the operator requests it.
 
         Args:
-            joined: What is wanted.
-            terms: Of the pull.
+            joined: The needed resources.
+            terms: The options of the pull's units.
         """
         uri, policy = self._pull.found.resource_dump, self._pull.options.dumps
         wanted = joined.create + joined.update
@@ -85,7 +85,7 @@ class PackageFetcher:
         try:
             packages = self._pull.packages.packages_at(uri)
         except (SourceError, DocumentError) as error:
-            self._pull.warn("bad-dump", f"the dump at {uri} is of no use: {error.message}")
+            self._pull.warn("bad-dump", f"the dump at {uri} cannot be used: {error.message}")
             return None
         self._send_wanted(joined.slices)
         try:
@@ -95,7 +95,7 @@ class PackageFetcher:
                 self._workers.exchange.remove(name)
 
     def _send_wanted(self, slices: Sequence[WorkSlice]) -> None:
-        """Let workers see what is wanted."""
+        """Write the needed resources for the workers."""
         index: list[tuple[str, str]] = []
         for number, work_slice in enumerate(slices):
             name = f"{WANTED}{number:06}"
@@ -151,7 +151,7 @@ class SharedBaseline(Baseline):
     """Baseline synchronization of a mirror whose copies are a table.
 
     Args:
-        pull: What the pull works with.
+        pull: The session of the pull.
         crew: Workers and tables.
     """
 
@@ -167,7 +167,7 @@ class SharedBaseline(Baseline):
         """Bring the mirror in step with the Resource List and the changes since; see ``Baseline``.
 
         Raises:
-            ResourceSyncError: It cannot be done now; what was here is still here.
+            ResourceSyncError: It failed; the copies in place are unchanged.
         """
         pull, crew = self._pull, self._workers
         if pull.selection.follows_links:
@@ -183,7 +183,7 @@ class SharedBaseline(Baseline):
             self._check_time(snapshot, gap=gap)
             history = self._read_changes(snapshot, held)
             joined = self._compare(snapshot, history, lists.files)
-            # What is read again may be a newer list, with clashes of its own.
+            # The new reading may be of a newer list, with clashes of its own.
             while (joined.create or pull.sync_state.relocated_uris) and self._names_change():
                 lists, snapshot = self._read_again()
                 joined = self._compare(snapshot, history, lists.files)
@@ -191,11 +191,11 @@ class SharedBaseline(Baseline):
 
     def _names_change(self) -> bool:
         listed = self._workers.tables.read_listed
-        told = chain.from_iterable(map(listed, chain.from_iterable(self._listed_files)))
-        return self._pull.path_assignment.assign_all(map(listed_of, told))
+        pairs = chain.from_iterable(map(listed, chain.from_iterable(self._listed_files)))
+        return self._pull.path_assignment.assign_all(map(listed_of, pairs))
 
     def _read_again(self) -> tuple[DistributedLists, ListSnapshot]:
-        """Read the lists with the names that resources have now."""
+        """Read the lists again with the present names of resources."""
         lists = DistributedLists(
             self._pull, self._workers, unit_options(self._pull, self._workers, at=0)
         )
@@ -206,7 +206,7 @@ class SharedBaseline(Baseline):
     def _compare(
         self, snapshot: ListSnapshot, history: ChangeHistory | None, listed: list[str]
     ) -> JoinResult:
-        """Join; a list that gives a URI twice shows only there, and counts for all."""
+        """Join; a list that has a URI twice shows only now, and counts for all."""
         refusals = self._pull.selection.refusals
         refused = refusals.count
         changed = self._write_changes(history, listed)
@@ -217,19 +217,19 @@ class SharedBaseline(Baseline):
         return self._compare(snapshot, history, listed) if is_news and changed else joined
 
     def _write_changes(self, history: ChangeHistory | None, listed: list[str]) -> list[str]:
-        """Write the last change of each URI, or how it contradicts the Resource List."""
+        """Write the last change of each URI, or its contradiction to the Resource List."""
         if history is None:
             return []
         file = f"{self._workers.folder()}/changed"
-        told = merge(self._contradicted(history, listed), history.sorter, key=attrgetter("uri"))
-        # What the Resource List has the last word on needs no row here.
-        rows = (row for row in deduplicate(told, ignore_conflict) if row.change)
+        entries = merge(self._contradicted(history, listed), history.sorter, key=attrgetter("uri"))
+        # Resources that the Resource List decides need no row.
+        rows = (row for row in deduplicate(entries, ignore_conflict) if row.change)
         named = self._pull.selection.with_current_paths(self._without_undated_deletions(rows))
         written = self._workers.tables.write_listed(file, map(row_of, named))
         return [file] if written else []
 
     def _contradicted(self, history: ChangeHistory, listed: list[str]) -> Iterator[ListedEntry]:
-        """Yield what the Resource List says of resources with changes of unknown age."""
+        """Yield the Resource List's entries for resources with changes of unknown age."""
         tables, file = self._workers.tables, f"{self._workers.folder()}/undated"
         undated = (row_of(row) for row in history.sorter if row.undated)
         if tables.write_listed(file, undated):
@@ -258,7 +258,7 @@ class SharedBaseline(Baseline):
         return joined
 
     def _table_files(self) -> list[str]:
-        """Return the table; in a baseline that was asked for, with what is not there forgotten."""
+        """Return the table; for a requested baseline, without the rows of missing copies."""
         state = self._workers.state
         if self._pull.options.mode != "baseline":
             return state.files
@@ -279,7 +279,7 @@ class SharedBaseline(Baseline):
                     yield DoneRow(copy.uri, as_unknown(copy), None)
 
     def _resting(self) -> Iterator[ListedEntry]:
-        """Yield what failed often and is not due yet."""
+        """Yield the entries that failed often and are not due yet."""
         for row in self._pull.state.pending(PendingTask.FETCH):
             if row.due > self._pull.now:
                 yield listed_from_task(row)
@@ -319,13 +319,15 @@ class SharedBaseline(Baseline):
         return pulled
 
     def _write_listed_entries(self) -> None:
-        """Remember what entries link to: the lists first, then the later word of changes."""
+        """Store the links of entries: the lists first, then the later changes."""
         pull = self._pull
-        for files, anew in zip(self._listed_files, (True, False), strict=True):
+        for files, from_start in zip(self._listed_files, (True, False), strict=True):
             for file in files if pull.selection.has_entries else ():
                 rows = map(listed_of, self._workers.tables.read_listed(file))
                 generation = pull.generation
-                store_entry_links(pull.state, rows, generation=generation, now=pull.now, anew=anew)
+                store_entry_links(
+                    pull.state, rows, generation=generation, now=pull.now, anew=from_start
+                )
 
     def _planned(self, joined: JoinResult, *, sweeping: bool) -> SyncOutcome:
         pull = self._pull
@@ -380,7 +382,7 @@ class SharedBaseline(Baseline):
             )
 
     def _carry_over_resting(self, joined: JoinResult) -> None:
-        """Let what rests be of this reading, too."""
+        """Mark the tasks that are not due as part of this reading, too."""
         if not joined.deferred_rows:
             return
         rows: list[Pending] = []

@@ -20,11 +20,11 @@ _Row = TypeVar("_Row", ListedEntry, Pending)
 
 
 class SharedIncremental(Incremental):
-    """Incremental synchronization: changes are read here; many of them are fetched by workers.
+    """Incremental synchronization; workers fetch what is due, if it is much.
 
     Args:
-        pull: What the pull works with.
-        are_others: Says whether the Source offers other lists now.
+        pull: The session of the pull.
+        are_others: True if the Source offers other lists now.
         crew: Workers and tables.
     """
 
@@ -49,13 +49,13 @@ class SharedIncremental(Incremental):
             yield self._fetch_of(row)
 
     def _recalled(self, rows: Iterator[_Row]) -> Iterator[_Row]:
-        """Yield rows; what the table has of them was looked up, many at once."""
+        """Yield rows; the table's records of them were looked up, many at once."""
         while group := list(islice(rows, _AT_ONCE)):
             self._workers.state.recall([row.uri for row in group])
             yield from group
 
     def _fetch_due(self, pulled: SyncOutcome, through: int) -> None:
-        """Fetch what is due: a little of it here, much of it by workers."""
+        """Fetch the due tasks: a few of them locally, many by workers."""
         if pulled.plan.create + pulled.plan.update <= self._workers.slice_rows:
             super()._fetch_due(pulled, through)
             return

@@ -1,4 +1,4 @@
-"""Read a Resource List Index part by part, each by a worker, into files of rows (§10)."""
+"""Resource List Index read by workers, part by part, into files of rows (§10)."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -39,16 +39,16 @@ from resourcesync.ports.engines import UnitOutcome
 from resourcesync.ports.mirror import ProcessedDocument
 
 READ_PREFIX: Final = "read/"
-"""What the names of lists begin with that were read."""
+"""Prefix of the names of lists that were read."""
 
 
 class DistributedLists:
     """The Resource List of a pull, as files of rows.
 
     Args:
-        pull: What the pull works with.
+        pull: The session of the pull.
         crew: Workers and tables.
-        terms: Of the pull.
+        terms: The options of the pull's units.
 
     Attributes:
         files: The files.
@@ -65,17 +65,16 @@ class DistributedLists:
 
         Args:
             uri: Its address.
-            known: What is known of it; then ``None`` is returned when it did not change.
+            known: Its recorded validators; then ``None`` is returned when it did not change.
 
         Raises:
-            SourceError: A document could not be had.
+            SourceError: A document could not be fetched.
             DocumentError: A document cannot be used.
             EngineError: The workers cannot read.
         """
-        equipment = self._pull.dependencies
-        documents = DocumentFetcher(
-            equipment.fetcher, equipment.scratch, uncached=known is None
-        )  # a copy of a cache may be from before the Source was set back
+        fetcher, scratch = self._pull.dependencies.fetcher, self._pull.dependencies.scratch
+        # A cached copy may be older than the Source's rollback.
+        documents = DocumentFetcher(fetcher, scratch, uncached=known is None)
         fetched = documents.get(
             uri,
             etag=known.etag if known else "",
@@ -89,25 +88,21 @@ class DistributedLists:
                 return self._read_locally(uri)
             check_capability(index, Capability.RESOURCE_LIST)
             parts, header, dialect = parts_of(index), index.header, index.dialect
-            at_home, head = is_same_host(fetched), list_version(fetched)
+            same_host, head = is_same_host(fetched), list_version(fetched)
         unread: list[ResourceSyncError] = []
         found = list(self._read_parts(parts, unread))
         if not found and unread:
             raise unread[0]
-        sent = [
-            (list_read.head or ListVersion(uri=part), parts[part], None)
-            for part, list_read in found
-        ]
-        ats = [known_microseconds(header.at), *(list_read.at for _, list_read in found)]
+        sent = [(result.head or ListVersion(uri=part), parts[part], None) for part, result in found]
+        ats = [known_microseconds(header.at), *(result.at for _, result in found)]
         stated = [at for at in ats if at is not None]
         snapshot = ListSnapshot(
             at=min(stated) if stated else None,
-            entries=sum(list_read.entries for _, list_read in found),
-            proves_absence=at_home
+            entries=sum(result.entries for _, result in found),
+            proves_absence=same_host
             and not unread
             and all(
-                list_read.complete and _fits(parts[part], list_read, header)
-                for part, list_read in found
+                result.complete and _fits(parts[part], result, header) for part, result in found
             ),
             dialect=dialect,
             documents=(),
@@ -118,18 +113,18 @@ class DistributedLists:
         return self._pull.with_plausible_time(snapshot)
 
     def _read_locally(self, uri: str) -> ListSnapshot | None:
-        """Read what is no index on this machine."""
-        with closing(self._pull.new_sorter()) as spool:
-            snapshot = self._pull.read_list(uri, spool)
+        """Read a document that is no index on this machine."""
+        with closing(self._pull.new_sorter()) as sorter:
+            snapshot = self._pull.read_list(uri, sorter)
             file = f"{self._workers.folder()}/listed"
-            self._workers.tables.write_listed(file, map(row_of, spool))
+            self._workers.tables.write_listed(file, map(row_of, sorter))
         self.files.append(file)
         return snapshot
 
     def _read_parts(
         self, parts: dict[str, Part], unread: list[ResourceSyncError]
     ) -> Iterator[tuple[str, ListRead]]:
-        """Have the parts read; those that cannot be read are refused, and go to ``unread``."""
+        """Read the parts by workers; unreadable ones are refused, and go to ``unread``."""
         names = {f"{READ_PREFIX}{self._terms.run}-{n:05}": uri for n, uri in enumerate(parts)}
         units = (
             ListDocumentUnit(name=name, host=host_of(uri), uri=uri, options=self._terms)
@@ -137,31 +132,31 @@ class DistributedLists:
         )
         for outcome in self._workers.read(units):
             try:
-                told = self._decode_outcome(outcome)
+                result = self._decode_outcome(outcome)
             except (SourceError, DocumentError) as error:
                 if error.transient:
                     raise
                 unread.append(error)
                 refuse_part(self._pull.selection, names[outcome.name], error)
                 continue
-            file = self._workers.exchange.receive(told.file)
+            file = self._workers.exchange.receive(result.file)
             if file is None:
                 raise EngineError(
                     f"a worker read {names[outcome.name]}, and its rows are not there",
                     evidence=(("kept", "nothing was changed"),),
                     hint="see that all workers reach the same store, then run the same command",
                 )
-            self._workers.exchange.remove(told.file)
+            self._workers.exchange.remove(result.file)
             self.files.append(file)
-            self._refuse(told)
-            self._pull.selection.has_entries |= told.has_entries
-            yield names[outcome.name], told
+            self._refuse(result)
+            self._pull.selection.has_entries |= result.has_entries
+            yield names[outcome.name], result
 
     def _decode_outcome(self, outcome: UnitOutcome) -> ListRead:
         if outcome.failed is None:
-            told = msgspec.json.decode(outcome.details, type=ListRead)
-            self._workers.traffic.add(told.requests, told.received)
-            return told
+            result = msgspec.json.decode(outcome.details, type=ListRead)
+            self._workers.traffic.add(result.requests, result.received)
+            return result
         if outcome.details is not None:
             raise restore_error(msgspec.json.decode(outcome.details, type=ErrorReport))
         raise EngineError(
@@ -170,29 +165,29 @@ class DistributedLists:
             hint="see that the workers live, then run the same command",
         )
 
-    def _refuse(self, told: ListRead) -> None:
+    def _refuse(self, result: ListRead) -> None:
         refusals: Refusals = self._pull.selection.refusals
         before = refusals.count
-        for row in told.kept:
+        for row in result.kept:
             refusals.add(row.uri, row.code, row.reason)
-        unnamed = told.refused - len(told.kept)
+        unnamed = result.refused - len(result.kept)
         refusals.count = max(refusals.count, before) + unnamed
         refusals.new_count += unnamed
-        refusals.dropped += told.dropped
-        refusals.example = refusals.example or told.example
-        refusals.encoded += told.encoded
-        refusals.encoded_example = refusals.encoded_example or told.encoded_example
+        refusals.dropped += result.dropped
+        refusals.example = refusals.example or result.example
+        refusals.encoded += result.encoded
+        refusals.encoded_example = refusals.encoded_example or result.encoded_example
 
 
 def host_of(uri: str) -> str:
-    """Return the host that is asked for a URI, with its port."""
+    """Return the host of a URI, with its port."""
     return urlsplit(uri).netloc.rpartition("@")[2].lower()
 
 
-def _fits(announced: Part, told: ListRead, index: Header) -> bool:
-    return fits_index(announced, _header(told), index)
+def _fits(announced: Part, result: ListRead, index: Header) -> bool:
+    return fits_index(announced, _header(result), index)
 
 
-def _header(told: ListRead) -> Header:
-    at = None if told.at is None else from_microseconds(told.at)
+def _header(result: ListRead) -> Header:
+    at = None if result.at is None else from_microseconds(result.at)
     return Header(capability=Capability.RESOURCE_LIST, at=at)

@@ -1,4 +1,4 @@
-"""What a worker does with one package of a dump: take from it what is wanted (§11)."""
+"""Worker's part for one package of a dump: install the needed members (§11)."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
@@ -26,20 +26,20 @@ if TYPE_CHECKING:
     from resourcesync.documents.packages.reader import PackageReader
 
 WANTED: Final = "wanted/"
-"""What the names of the slices begin with that packages may bring."""
+"""Prefix of the names of slices that packages may contain."""
 INDEX: Final = "wanted.json"
 """The slices' names, each with its first URI, in order."""
 MATCHED: Final = ".matched"
-"""What the name of the file ends with that has what a package may bring, before it does."""
+"""Suffix of the file with the rows that a package may install, written before it does."""
 PERMIT: Final = ".permit"
-"""The same for the file that lets the unit put things in place, as long as it is there."""
+"""Suffix of the file that permits the unit to install copies, as long as it exists."""
 PAIRS: Final = ".pairs"
-"""The same for what it brought: the rows that these were."""
+"""Suffix of the file with the rows that were installed."""
 _GROUP: Final = 1_000
 
 
 def unpack(unit: PackageUnit, tools: WorkerTools) -> UnitOutcome:
-    """Take from a package what is wanted, and say in a file what became of it."""
+    """Install the needed members of a package, and write the outcome to a file."""
     try:
         return _unpack(unit, tools)
     except ResourceSyncError as error:
@@ -56,15 +56,15 @@ def _unpack(unit: PackageUnit, tools: WorkerTools) -> UnitOutcome:
     tools.exchange.send(f"{unit.name}{PAIRS}", work)
     tools.exchange.send(unit.name, done)
     requests, received = tools.traffic()
-    told = SliceOutcome(tally=package.tally, requests=requests, received=received)
-    return UnitOutcome(unit.name, count, wait=tools.wait(), details=msgspec.json.encode(told))
+    result = SliceOutcome(tally=package.tally, requests=requests, received=received)
+    return UnitOutcome(unit.name, count, wait=tools.wait(), details=msgspec.json.encode(result))
 
 
 def _pull(unit: PackageUnit, tools: WorkerTools) -> SyncSession:
-    """Return a pull whose mirror is as large as what the package may bring."""
+    """Return a session whose mirror is as large as the package's members."""
     terms, state = unit.options, tools.memory()
     state.commit(StateTransaction(notes=encode_notes(generation=terms.generation - 1)))
-    equipment = Dependencies(
+    dependencies = Dependencies(
         folder=unit.name,
         fetcher=tools.fetcher,
         copies=FencedCopies(tools.copies, f"{unit.name}{PERMIT}", tools.exchange, is_begun=True),
@@ -81,11 +81,11 @@ def _pull(unit: PackageUnit, tools: WorkerTools) -> SyncSession:
         verify="lenient" if terms.lenient else "strict",
         own_algorithm=terms.own_algorithm,
     )
-    return SyncSession(equipment, options, unit.found, selection_of(terms, tools.mappers))
+    return SyncSession(dependencies, options, unit.found, selection_of(terms, tools.mappers))
 
 
 class _PackageFetch(DumpTransfer):
-    """One package, and what is wanted of it."""
+    """One package, and its needed members."""
 
     def __init__(self, pull: SyncSession, unit: PackageUnit, tools: WorkerTools) -> None:
         super().__init__(pull, PlanSummary(mode=Mode.BASELINE), lambda: (), unit.options.at)
@@ -94,7 +94,7 @@ class _PackageFetch(DumpTransfer):
         self._matched: list[WorkRow] = []
 
     def fetch_package(self) -> None:
-        """Fetch the package and install what is wanted of it; whatever is wrong with it, is."""
+        """Fetch the package and install the needed members; any fault of it is recorded."""
         with new_fetch_sorter(self._open_temporary) as nothing:
             self._fetch_package(self._unit.offered, None, nothing)
         self.tally = self._commit_batch.tally
@@ -102,7 +102,7 @@ class _PackageFetch(DumpTransfer):
     def _unpack(
         self, offered: DumpPackage, reader: "PackageReader", wanted: ExternalSorter[Fetch]
     ) -> None:
-        """Find out what is wanted of it, then take it."""
+        """Determine the needed members, then install them."""
         del wanted
         self._match(offered, reader)
         with new_fetch_sorter(self._open_temporary) as found:
@@ -115,12 +115,12 @@ class _PackageFetch(DumpTransfer):
             super()._unpack(offered, reader, found)
 
     def _match(self, offered: DumpPackage, reader: "PackageReader") -> None:
-        """Note the wanted rows that the manifest lists; the coordinator may have to doubt them."""
+        """Record the needed rows of the manifest; the coordinator may have to suspect them."""
         manifest = reader.manifest()
         with new_manifest_sorter(self._open_temporary) as listing:
-            for held in read_manifest(manifest, 0, self._trust_of(offered, manifest.header)):
-                listing.add(held)
-            uris = dict.fromkeys(held.uri for held in listing)
+            for member in read_manifest(manifest, 0, self._trust_of(offered, manifest.header)):
+                listing.add(member)
+            uris = dict.fromkeys(member.uri for member in listing)
         ordered = list(uris)
         if ordered:
             rows = self._wanted_rows(ordered[0], ordered[-1])
@@ -149,7 +149,7 @@ class _PackageFetch(DumpTransfer):
                 yield from self._tools.tables.read_work(slice_)
 
     def fetched(self) -> Iterator[tuple[WorkRow, DoneRow]]:
-        """Yield what was wanted and is in place now, with the rows that it was."""
+        """Yield the rows that are installed now, with the needed ones."""
         state = self._pull.state
         for row in self._matched:
             copy = state.copy(row.listed.uri)

@@ -1,8 +1,8 @@
-"""Whose turn it is: how many units ask one host at a time, and how much each may ask. Pure.
+"""Turns of units: the number of units that use one host at a time, and their shares. Pure.
 
-Workers share no state. Each unit is given its part of what may be asked of its host, and no more
-units are under way than there are parts; so what all ask together stays within the whole.
-Every moment is given by the caller, in seconds of a clock that never goes back.
+Workers share no state. Each unit is given its share of the host's allowance, and no more units are
+in progress than there are shares; so all together stay within the whole. Every moment is given by
+the caller, in seconds of a clock that never goes back.
 """
 
 from collections import deque
@@ -15,7 +15,7 @@ from resourcesync.errors import ConfigurationError
 from resourcesync.ports.engines import HostShare, UnitOutcome, WorkUnit
 
 LONGEST_WAIT: Final = 3_600.0
-"""Seconds: the most that a host is left alone for one outcome that says to wait."""
+"""Seconds: the longest pause of a host for one outcome with a delay."""
 
 _AHEAD: Final = 1_000
 _REMEMBERED: Final = 10_000
@@ -24,10 +24,10 @@ _ROUNDING: Final = 1 + 1e-9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostLimits:
-    """What may be asked of one host, by all workers together.
+    """Limits of one host, for all workers together.
 
     Attributes:
-        units: Most units under way at a time.
+        units: Most units in progress at a time.
         rate: Requests per second; ``None`` sets no limit.
         jobs: Requests at a time; ``None`` sets no limit.
 
@@ -46,11 +46,11 @@ class HostLimits:
                 raise ConfigurationError(f"{name} must be more than 0, not {value}")
 
     def parts(self, slots: int) -> int:
-        """Return in how many parts a host's allowance is divided, where so many units fit."""
+        """Return the number of shares of a host's allowance, for a number of slots."""
         return max(1, min(self.units, slots, self.units if self.jobs is None else self.jobs))
 
     def share(self, parts: int) -> HostShare:
-        """Return one part."""
+        """Return one share."""
         return HostShare(
             rate=None if self.rate is None else self.rate / parts,
             jobs=None if self.jobs is None else max(1, self.jobs // parts),
@@ -58,12 +58,12 @@ class HostLimits:
 
 
 class Turn(NamedTuple):
-    """One time that a unit is given to the engine.
+    """One submission of a unit to the engine.
 
     Attributes:
-        number: No other turn of the run has it.
+        number: A number that no other turn of the run has.
         unit: The unit.
-        share: What it may ask of its host.
+        share: Its share of its host's allowance.
     """
 
     number: int
@@ -73,15 +73,16 @@ class Turn(NamedTuple):
 
 @dataclass(slots=True)
 class _HostQueue:
-    """What is known of one host.
+    """State of one host.
 
     Attributes:
-        waiting: Its units that were read and are not under way.
-        running: The shares of those that are, by the number of their turn.
-        limit: Most of them after it said to wait; infinite before, and when it has grown back.
-        clean: How many came well since the limit changed.
+        waiting: Its units that were read and are not in progress.
+        running: The shares of those in progress, by the number of their turn.
+        limit: Their maximum after the host requested a pause; infinite before, and when it has
+            grown back.
+        clean: Number of successes since the limit changed.
         cut: The last turn before the limit was halved.
-        quiet_until: It is left alone until then.
+        quiet_until: The end of its pause.
     """
 
     waiting: deque[WorkUnit] = field(default_factory=deque)
@@ -93,16 +94,16 @@ class _HostQueue:
 
 
 class TurnQueue:
-    """The units of a run, each of which is given a turn when its host may be asked.
+    """The units of a run, each of which gets a turn when its host is free.
 
-    Units are read one by one, as there is room. Those whose host may not be asked yet are kept, up
-    to a number; then nothing more is read until one of them has its turn. So units of other hosts
-    should not all come last.
+    Units are read one by one, as there is room. Those whose host is busy are queued, up to a
+    number; then nothing more is read until one of them has its turn. So units of other hosts should
+    not all come last.
 
     Args:
-        units: What is to be done; may be without end.
-        manners: What may be asked of each host.
-        ahead: Most units that are kept.
+        units: The units; may be infinite.
+        manners: The limits of each host.
+        ahead: Most units that are queued.
     """
 
     def __init__(
@@ -122,35 +123,35 @@ class TurnQueue:
 
     @property
     def done(self) -> bool:
-        """Whether no unit is left, neither to be given a turn nor under way."""
+        """True if no unit is left, neither queued nor in progress."""
         return self._read_all and not self._waiting and not self._running
 
-    def next_attempt(self, now: float, slots: int) -> Turn | None:
-        """Give a unit its turn, if there is room and one whose host may be asked now.
+    def next_turn(self, now: float, slots: int) -> Turn | None:
+        """Give a unit its turn, if there is room and a host is free.
 
-        Room is for one unit more than are done at a time, so that no worker waits for us.
+        There is room for one unit more than run at a time, so that no worker waits for us.
         """
         self._parts = self._limits.parts(slots)
         if self._running > slots:
             return None
         while self._waiting < min(self._parts + 1, self._ahead) and self._read():
-            pass  # who is alone may ask as much as all together, so look who else comes
+            pass  # a single unit may use the whole allowance, so check for others first
         turn = self._next_waiting(now)
         while turn is None and self._waiting < self._ahead and self._read():
             turn = self._next_waiting(now)
         return turn
 
     def try_unit(self, unit: WorkUnit, now: float) -> Turn | None:
-        """Give this unit its turn, if its host may be asked now; it is not one of those kept."""
+        """Give this unit its turn, if its host is free; it is not one of the queued ones."""
         lane = self._host_queue(unit.host)
         return self._give(lane, unit, now, len(lane.waiting) + 1)
 
     def requeue(self, unit: WorkUnit) -> None:
-        """Keep a unit that was lost for another turn, before the others of its host."""
+        """Queue a lost unit for another turn, before the others of its host."""
         self._enqueue(unit, first=True)
 
     def finish(self, turn: Turn, outcome: UnitOutcome | None, now: float) -> None:
-        """Take note that a turn is over; ``None`` when what became of the unit is not known."""
+        """Record the end of a turn; ``None`` when the outcome of the unit is not known."""
         lane = self._hosts[turn.unit.host]
         del lane.running[turn.number]
         self._running -= 1
@@ -160,12 +161,12 @@ class TurnQueue:
             self._retire_host(turn.unit.host, lane, now)
 
     def ready_at(self, now: float) -> float | None:
-        """Return when the next host has been left alone for long enough; ``None`` for none."""
+        """Return the end of the next pause of a host; ``None`` for none."""
         quiet = (self._hosts[host].quiet_until for host in self._ring)
         return min((moment for moment in quiet if moment > now), default=None)
 
     def quiet_until(self, host: str) -> float:
-        """Return until when a host is left alone; in the past when it is not."""
+        """Return the end of a host's pause; in the past without one."""
         lane = self._hosts.get(host)
         return -inf if lane is None else lane.quiet_until
 
@@ -184,7 +185,7 @@ class TurnQueue:
         return None
 
     def _read(self) -> bool:
-        """Keep one unit more; whether there was one."""
+        """Queue one unit more; return whether there was one."""
         unit = None if self._read_all else next(self._units, None)
         if unit is None:
             self._read_all = True
@@ -207,13 +208,13 @@ class TurnQueue:
         return self._hosts.setdefault(host, _HostQueue())
 
     def _give(self, lane: _HostQueue, unit: WorkUnit, now: float, left: int) -> Turn | None:
-        """Give a unit of a host its turn, if it may be asked now; so many are left to be given."""
+        """Give a unit its turn, if its host is free; ``left`` units are not queued yet."""
         share = HostShare()
         if unit.host:
-            others = len(lane.running)
-            parts = min(self._parts, others + left) if self._read_all else self._parts
+            running = len(lane.running)
+            parts = min(self._parts, running + left) if self._read_all else self._parts
             share = self._limits.share(parts)
-            full = others >= min(parts, lane.limit) or not self._fits(lane, share)
+            full = running >= min(parts, lane.limit) or not self._fits(lane, share)
             if full or now < lane.quiet_until:
                 return None
         self._given += 1
@@ -222,7 +223,7 @@ class TurnQueue:
         return Turn(self._given, unit, share)
 
     def _fits(self, lane: _HostQueue, share: HostShare) -> bool:
-        """Whether a part is left: where parts are smaller now, larger ones may have it still."""
+        """True if a share is left: some units still have larger ones from before a cut."""
         shares = (share, *lane.running.values())
         rate = sum(share.rate or 0 for share in shares)
         jobs = sum(share.jobs or 0 for share in shares)
@@ -232,7 +233,7 @@ class TurnQueue:
         if outcome.wait is not None:
             lane.quiet_until = max(lane.quiet_until, now + _bounded(outcome.wait))
             lane.clean = 0
-            if turn.number > lane.cut:  # once for all that were under way together
+            if turn.number > lane.cut:  # once for all that were in progress together
                 lane.cut = self._given
                 lane.limit = max(1, min(lane.limit, self._parts) // 2)
         elif outcome.failed is None and turn.number > lane.cut and lane.limit < inf:

@@ -1,4 +1,4 @@
-"""Listed resources as rows of files, and back; pure."""
+"""Conversion of listed resources to rows of files, and back; pure."""
 
 from resourcesync.destination.planner import DISPUTED, FILTERED, ListedEntry
 from resourcesync.destination.tasks import decode_contradiction, encode_contradiction
@@ -6,14 +6,14 @@ from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.tables import ListedRow
 
 _ENTRY_PREFIX = "["
-"""What the links of an entry begin with, as they are remembered: no URI does."""
+"""The first character of an entry's links, as they are stored: no URI begins with it."""
 
 
 def row_of(listed: ListedEntry) -> ListedRow:
-    """Return the row of what is listed; a patch, and links that are followed, are left out.
+    """Return the row of a listed entry; a patch, and links that are followed, are left out.
 
     Where lists may contradict each other it is a disputed one, so that no comparison of columns
-    takes a copy for what is listed.
+    takes a copy for the listed one.
     """
     entry = (listed.entry,) if listed.entry else ()
     how = encode_contradiction(listed)
@@ -23,7 +23,7 @@ def row_of(listed: ListedEntry) -> ListedRow:
 
 
 def listed_of(row: ListedRow) -> ListedEntry:
-    """Return what is listed in a row."""
+    """Return the listed entry of a row."""
     memento, *mirrors = row.elsewhere.split("\n")
     entry = mirrors.pop() if mirrors and mirrors[-1].startswith(_ENTRY_PREFIX) else ""
     listed = ListedEntry(*row[:7], mirrors=tuple(mirrors), memento=memento, entry=entry)

@@ -1,7 +1,4 @@
-"""Slices of what is to be fetched: handed to workers, and what became of them taken back.
-
-As much of a slice as a run may still fetch.
-"""
+"""Slices of tasks to fetch: workers get them within the run's budget and return results."""
 
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator
@@ -30,11 +27,11 @@ from resourcesync.ports.tables import DoneRow, Tables, WorkRow, WorkSlice
 
 
 def fit_to_budget(work_slice: WorkSlice, budget: Budget, tables: Tables) -> WorkSlice:
-    """Return a slice, or its first rows when a run may not fetch all; at least one row.
+    """Return a slice, or its first rows when the budget does not allow all; at least one row.
 
     Args:
         work_slice: The slice.
-        budget: What the run may take.
+        budget: The budget of the run.
         tables: Reads and writes slices.
     """
     if budget.fits(work_slice.size):
@@ -57,34 +54,34 @@ def fit_to_budget(work_slice: WorkSlice, budget: Budget, tables: Tables) -> Work
 _WORK_PREFIX: Final = "work/"
 _DONE_PREFIX: Final = "done/"
 PACKAGE_PREFIX: Final = "package/"
-"""What the names of packages that are units begin with."""
+"""Prefix of the names of packages that are units."""
 _CHUNK: Final = 1_000
 _SAMPLE: Final = 100
 _MOST_FAILURES: Final = 1_000
 
 
 class SliceResults(NamedTuple):
-    """How bringing slices ended.
+    """Results of slices.
 
     Attributes:
-        tally: What was done, all slices together.
-        complete: Whether every slice was brought.
+        tally: The sum of all slices.
+        complete: True if every slice was fetched.
     """
 
     tally: TransferTally
     complete: bool = True
 
     def plus(self, told: SliceOutcome) -> "SliceResults":
-        """Return it with what one more unit did."""
+        """Return the sum with the results of one more unit."""
         return SliceResults(_sum(self.tally, told.tally), self.complete)
 
 
 class _AbandonedUnit(NamedTuple):
-    """What a unit that is given up has in the exchange.
+    """Files of an abandoned unit in the exchange.
 
     Attributes:
-        rows: The file of the rows that it may have brought.
-        token: The file without which it puts nothing in place.
+        rows: The file of the rows that it may have installed.
+        token: The file without which it installs nothing.
         sign: The file that it wrote when it began to.
     """
 
@@ -104,8 +101,8 @@ class SliceQueue:
 
     Args:
         crew: Workers and tables.
-        clock: Time; it may end the run by raising.
-        report: Takes events.
+        clock: The clock; it may end the run by raising.
+        report: Called with events.
     """
 
     def __init__(self, crew: WorkerContext, clock: Clock, report: Reporter) -> None:
@@ -113,12 +110,12 @@ class SliceQueue:
         self._clock = clock
         self._report = report
 
-    # --- what an earlier run left ---
+    # --- results of an earlier run ---
 
     def recover(self) -> None:
-        """Take what workers of a run that was killed did; hold nothing for known of the rest.
+        """Accept the results of a killed run's workers; mark the rest as suspect.
 
-        What they are still about to put in place, they cannot: their slices are gone.
+        Those workers cannot install anything more: their slices are gone.
         """
         exchange = self._workers.exchange
         done = set(exchange.names(_DONE_PREFIX))
@@ -137,7 +134,7 @@ class SliceQueue:
 
     @staticmethod
     def _try_accept(take: Callable[[], None]) -> bool:
-        """Take what a unit did; whether it could be read. Else nothing is known of its rows."""
+        """Accept a unit's result; return whether it was readable. If not, its rows are suspect."""
         try:
             take()
         except StateError:
@@ -145,12 +142,12 @@ class SliceQueue:
         return True
 
     def accept_package(self, base: str) -> None:
-        """Remember what a package brought."""
+        """Store the results of a package."""
         self.accept(f"{base}{PAIRS}", base, f"{base}{PERMIT}")
         self._drop_package(base)
 
     def discard_package(self, base: str) -> None:
-        """Hold nothing for known of what a package may have brought; it brings no more."""
+        """Mark the rows that a package may have installed as suspect; it installs no more."""
         matched = f"{base}{MATCHED}"
         self._abandon(_AbandonedUnit(matched, f"{base}{PERMIT}", matched))
         self._drop_package(base)
@@ -160,10 +157,10 @@ class SliceQueue:
             self._workers.exchange.remove(name)
 
     def _abandon(self, left: "_AbandonedUnit") -> None:
-        """Hold nothing for known of what a unit may have put in place, and let it do no more.
+        """Mark the rows that a unit may have installed as suspect, and stop it.
 
-        It may be at it: it says that it begins, then looks whether it still may. So it is asked
-        for both before it may no more, and after.
+        It may be in progress: it writes a mark that it begins, then checks its permission. So both
+        are read before the permission is withdrawn, and after.
         """
         exchange = self._workers.exchange
         file = exchange.receive(left.rows)
@@ -186,13 +183,13 @@ class SliceQueue:
                 StateTransaction(suspect=[_suspect_copy(row) for row in group])
             )
 
-    # --- bringing ---
+    # --- fetching ---
 
     def decode_outcome(self, outcome: UnitOutcome) -> SliceOutcome:
-        """Return what a unit tells of what it did; what the network took is counted."""
-        told = msgspec.json.decode(outcome.details, type=SliceOutcome)
-        self._workers.traffic.add(told.requests, told.received)
-        return told
+        """Return the result of a unit; its network traffic is counted."""
+        result = msgspec.json.decode(outcome.details, type=SliceOutcome)
+        self._workers.traffic.add(result.requests, result.received)
+        return result
 
     def fetch(
         self,
@@ -203,17 +200,17 @@ class SliceQueue:
         is_decided: bool = False,
         fail_fast: bool = False,
     ) -> SliceResults:
-        """Have slices brought; what became of each is remembered as it comes.
+        """Fetch slices by workers; each result is stored as it arrives.
 
         Args:
             slices: Files of this machine.
-            terms: Of the pull.
-            budget: What the run may take.
-            is_decided: Whether every row is to be asked for; see ``SliceUnit``.
-            fail_fast: Whether no more are handed out once something could not be fetched.
+            terms: The options of the pull's units.
+            budget: The budget of the run.
+            is_decided: True if every row must be requested; see ``SliceUnit``.
+            fail_fast: True to submit no more after the first failure.
 
         Raises:
-            EngineError: The engine cannot do it; what was complete is kept.
+            EngineError: The engine failed; complete results are stored.
             StorageError: The mirror cannot be written; the same holds.
         """
         waiting: dict[str, SliceUnit] = {}
@@ -269,7 +266,7 @@ class SliceQueue:
             yield unit
 
     def _host(self, work_slice: WorkSlice) -> str:
-        """Return the host that most of a slice is asked of, by its first rows."""
+        """Return the host of most rows of a slice, by its first rows."""
         rows = islice(self._workers.tables.read_work(work_slice.file), _SAMPLE)
         hosts = Counter(host_of(row.listed.loc) for row in rows)
         return hosts.most_common(1)[0][0] if hosts else ""
@@ -287,12 +284,12 @@ class SliceQueue:
         return before.plus(self.decode_outcome(outcome))
 
     def accept(self, work: str, done: str, token: str = "") -> None:
-        """Remember what became of rows; then their files are not needed any more.
+        """Store the results of rows; then their files are not needed any more.
 
         Args:
             work: The file of the rows.
-            done: That of what became of them.
-            token: That without which both are nobody's; empty for the first.
+            done: The file of their results.
+            token: The file without which both are abandoned; empty for the first.
         """
         exchange, tables = self._workers.exchange, self._workers.tables
         slice_, outcome = exchange.receive(work), exchange.receive(done)
@@ -308,13 +305,13 @@ class SliceQueue:
             if [row.listed.uri for row in group] != [row.uri for row in same]:
                 raise StateError(f"what became of {work} is not of these rows")
             self._store(list(zip(group, same, strict=True)))
-        exchange.remove(token or work)  # first: without it, the others are nobody's
+        exchange.remove(token or work)  # first: without it, the others are abandoned
         for name in (work, done, f"{done}{REPORT_SUFFIX}", f"{done}{BEGUN_SUFFIX}"):
             exchange.remove(name)
 
     def _store(self, pairs: list[tuple[WorkRow, DoneRow]]) -> None:
         state = self._workers.state
-        # Not what the slice says of them: it may be taken again after the table was made anew.
+        # Not the slice's own rows: it may be accepted again after the table was rebuilt.
         state.recall([done.uri for _, done in pairs])
         changed = [(w, d.copy) for w, d in pairs if d.copy is not None and d.copy != w.copy]
         state.commit(
@@ -337,14 +334,14 @@ class SliceQueue:
                 self._report_failed(work, done.pending)
 
     def _with_earlier_tries(self, row: Pending) -> Pending:
-        """Return a task that failed, with the tries of earlier runs: a worker knows of none."""
+        """Return a failed task with the tries of earlier runs: a worker does not know them."""
         known = self._workers.state.pending_of(row.uri)
         if known is None or known.task != row.task or row.task != PendingTask.FETCH:
             return row
         tries = known.tries + row.tries
         return row._replace(tries=tries, due=next_try(tries, row.first))
 
-    # --- telling ---
+    # --- progress ---
 
     def _report_item(self, work: WorkRow, copy: Copy) -> None:
         before = work.copy
@@ -392,7 +389,7 @@ class SliceQueue:
 
 
 class _Total:
-    """How much was handed out so far."""
+    """Sum of the submitted units."""
 
     def __init__(self) -> None:
         self.rows = 0
@@ -400,7 +397,7 @@ class _Total:
 
 
 def _suspect_copy(row: WorkRow) -> Copy:
-    """Return the copy at the place of a row of which nothing is known; it may not be there."""
+    """Return the suspect copy of a row with an unknown result; it may not exist."""
     listed, copy = row.listed, row.copy
     if copy is None:
         copy = Copy(listed.uri, listed.path, 0, "", "", None, "", "", "", Fixity.UNVERIFIED, 0)
@@ -408,7 +405,7 @@ def _suspect_copy(row: WorkRow) -> Copy:
 
 
 def closable(outcomes: Iterator[UnitOutcome]) -> Generator[UnitOutcome, None, None]:
-    """Return outcomes such that what yields them can be closed."""
+    """Return outcomes whose generator can be closed."""
     yield from outcomes
 
 

@@ -1,4 +1,4 @@
-"""Has an engine do units, whatever becomes of its workers: each unit has exactly one outcome."""
+"""Runner of units on an engine, robust against lost workers: each unit has exactly one outcome."""
 
 import logging
 from collections import Counter
@@ -20,17 +20,17 @@ from resourcesync.ports.engines import (
 )
 
 TRIES: Final = 3
-"""How many times a unit is given to the engine before it counts as failed."""
+"""Number of times that a unit is given to the engine before it counts as failed."""
 
 _POLL_SECONDS: Final = 1.0
-"""Seconds between two looks at whether to stop and how many workers there are."""
+"""Seconds between two checks for a stop request and for the number of workers."""
 _MOST_FAILURES: Final = 30
 _LONGEST: Final = 500
 
 _log = logging.getLogger(__name__)
 
 
-def run_units(  # noqa: PLR0913 - whom to tell of losses is nobody's in most runs
+def run_units(  # noqa: PLR0913 - most runs have no observer of losses
     engine: ExecutionEngine,
     work: UnitFunction,
     units: Iterable[WorkUnit],
@@ -40,27 +40,27 @@ def run_units(  # noqa: PLR0913 - whom to tell of losses is nobody's in most run
     stop: Callable[[], bool] = lambda: False,
     tell: Callable[[str], None] = lambda _: None,
 ) -> Iterator[UnitOutcome]:
-    """Do all units, and yield what became of each, once, as they come.
+    """Run all units, and yield the outcome of each, once, as they come.
 
-    A unit whose worker died, or whose work raised, is given to the engine again; after three
-    times its outcome is a failure, ``engine``. When workers died such that the engine takes no more
-    work, it is mended, and all that was under way begins again. Then a unit that was under way
-    twice when that happened is done alone, so that one that kills its worker is found.
+    A unit whose worker died, or whose work raised, is given to the engine again; after three times
+    its outcome is a failure, ``engine``. When workers died such that the engine takes no more work,
+    it is repaired, and all units in progress start again. A unit that was in progress at two such
+    failures then runs alone, to find one that kills its worker.
 
-    When it is closed, interrupted or told to stop, what is under way is cancelled as far as it can
-    be, and nothing more is yielded.
+    When it is closed, interrupted or stopped, units in progress are cancelled as far as possible,
+    and nothing more is yielded.
 
     Args:
-        engine: Where they are done. It is not closed.
-        work: What is done with each.
+        engine: The engine. It is not closed.
+        work: The function that runs a unit.
         units: They are read one by one as there is room.
-        manners: What may be asked of each host by all of them together.
-        clock: Time.
-        stop: Asked at least every second; true ends the run.
-        tell: Told in a sentence of each worker that died, and of each unit that was lost.
+        manners: The limits of each host, for all units together.
+        clock: The clock.
+        stop: Called at least every second; true ends the run.
+        tell: Called with a sentence for each worker that died, and each unit that was lost.
 
     Raises:
-        EngineError: The engine cannot be mended, or nothing at all came of very many tries.
+        EngineError: The engine cannot be repaired, or very many tries in a row failed.
     """
     return _UnitRun(engine, work, TurnQueue(units, manners), clock, tell).outcomes(stop)
 
@@ -111,14 +111,14 @@ class _UnitRun:
                 task.promise.cancel()
 
     def _submit(self) -> None:
-        """Give the engine what it has room for; one unit only while one is under suspicion."""
+        """Submit units up to the engine's capacity; one only while a unit is suspect."""
         while not (self._suspects and self._under_way):
             now = self._clock.monotonic()
             alone = bool(self._suspects)
             if alone:
                 turn = self._turns.try_unit(self._suspects[-1], now)
             else:
-                turn = self._turns.next_attempt(now, self._engine.slots)
+                turn = self._turns.next_turn(now, self._engine.slots)
             if turn is None:
                 return
             if alone:
@@ -139,11 +139,11 @@ class _UnitRun:
             self._repair_engine(error)
             return
         self._under_way[turn.number] = _RunningUnit(turn, promise, alone)
-        number, told = turn.number, self._finished
-        promise.add_done_callback(lambda _: told.put(number))
+        number, finished = turn.number, self._finished
+        promise.add_done_callback(lambda _: finished.put(number))
 
     def _wait(self) -> None:
-        """Wait until a unit is over, a host may be asked again, or for a second."""
+        """Wait for the end of a unit or of a host's pause, at most a second."""
         now = self._clock.monotonic()
         moment = self._next_moment(now)
         seconds = _POLL_SECONDS if moment is None else min(_POLL_SECONDS, max(0.0, moment - now))
@@ -159,7 +159,7 @@ class _UnitRun:
         return None if self._under_way else self._turns.quiet_until(self._suspects[-1].host)
 
     def _handle_finished(self, number: int) -> None:
-        """Take note that a turn is over, if it is not one that was lost before."""
+        """Record the end of a turn, if it was not lost before."""
         task = self._under_way.get(number)
         if task is None:
             return
@@ -174,7 +174,7 @@ class _UnitRun:
             self._complete(task, outcome)
 
     def _drain_finished(self) -> None:
-        """Take what was done before the engine broke, so that it is not done again."""
+        """Collect the results from before the engine broke, so that they are not computed again."""
         with suppress(Empty):
             while True:
                 task = self._under_way.get(self._finished.get_nowait())
@@ -203,7 +203,7 @@ class _UnitRun:
             self._fail(unit, _error_text(error))
 
     def _repair_engine(self, error: Exception) -> None:
-        """Begin anew with an engine that takes no more work, and all that was under way."""
+        """Repair a broken engine, and restart the units in progress."""
         self._drain_finished()
         self._count_failure(error, _MOST_FAILURES)
         for task in list(self._under_way.values()):
@@ -255,7 +255,7 @@ class _UnitRun:
 
 
 def _error_text(error: Exception) -> str:
-    """Return what an error says, on one line."""
+    """Return the message of an error, on one line."""
     words = error.message if isinstance(error, ResourceSyncError) else f"{error}"
     named = words if isinstance(error, ResourceSyncError) else f"{type(error).__name__}: {words}"
     return " ".join(named.split())[:_LONGEST]

@@ -1,4 +1,4 @@
-"""The two kinds of units of a pull: a list to read, and a slice of what is to be fetched."""
+"""Units of a pull: a list to read, a slice of tasks to fetch, a package to unpack."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -29,21 +29,21 @@ _TRANSFERABLE = (ConfigurationError, DocumentError, SourceError, StorageError)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitOptions:
-    """What all units of one pull have in common; can be pickled.
+    """Options of all units of one pull; can be pickled.
 
     Attributes:
-        identity: What the mirror is a mirror of.
+        identity: The identity of the mirror.
         yielding: The URIs whose names yield to others.
-        filters: What is wanted of what is listed.
-        site: What a worker needs to reach Source and store; whoever opens them knows what it is.
-        run: What the names of the run's units have, and those of no other run: a worker that
-            outlives its coordinator writes nothing that is taken for another's.
+        filters: The filters of the pull.
+        site: The configuration of Source and store for a worker; opaque to this package.
+        run: A part of the names of the run's units, unique to the run: a worker that outlives its
+            coordinator writes nothing that is taken for another's.
         generation: The reading of the Source.
-        at: The Source's time that the plan knows it up to, microseconds.
-        lenient: Whether bytes are kept that are not what the list says.
-        accepts_missing: Whether what the Source does not give is no failure.
+        at: The Source's time up to which the plan is complete, microseconds.
+        lenient: True to store bytes that differ from the list.
+        accepts_missing: True if resources that the Source does not have are no failure.
         own_algorithm: The digest computed of every copy.
-        obeying: Whether a copy that a Change List calls deleted is to be deleted.
+        applies_deletions: True if a copy that a Change List reports as deleted is to be deleted.
     """
 
     identity: MirrorIdentity
@@ -65,9 +65,9 @@ class ListDocumentUnit:
 
     Attributes:
         name: Its file in the exchange.
-        host: Who is asked.
-        uri: Where the list is.
-        terms: Of the pull.
+        host: The host of the list.
+        uri: The address of the list.
+        options: The options of the pull's units.
     """
 
     name: str
@@ -78,17 +78,17 @@ class ListDocumentUnit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SliceUnit:
-    """A slice of what is to be fetched.
+    """A slice of tasks to fetch.
 
     Attributes:
-        name: The file of what became of it, in the exchange.
-        host: Who is asked; of several hosts, that of most.
+        name: The file of its results, in the exchange.
+        host: The host; of several hosts, that of most rows.
         work: The slice's file in the exchange.
-        rows: How many rows the slice has.
+        rows: Number of rows of the slice.
         size: Bytes to fetch as far as known.
-        terms: Of the pull.
-        is_decided: Whether every row is to be asked for, whatever the copy is: the Source told of
-            a change of it. Else what is surely here is left out.
+        options: The options of the pull's units.
+        is_decided: True if every row must be requested, whatever the copy is: the Source reported a
+            change of it. Otherwise rows with a valid copy are skipped.
     """
 
     name: str
@@ -102,14 +102,14 @@ class SliceUnit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackageUnit:
-    """A package of a dump to take things from.
+    """A package of a dump to unpack.
 
     Attributes:
-        name: The file of what became of it, in the exchange.
-        host: Who is asked.
+        name: The file of its results, in the exchange.
+        host: The host of the package.
         offered: The package.
-        found: What the Source offers.
-        terms: Of the pull.
+        found: The discovered Source.
+        options: The options of the pull's units.
     """
 
     name: str
@@ -120,9 +120,9 @@ class PackageUnit:
 
 
 class ListRead(msgspec.Struct, frozen=True, kw_only=True):
-    """What a unit tells of a list that it read: see ``Snapshot``, and what was refused.
+    """Result of reading a list: see ``ListSnapshot``, and the refused entries.
 
-    Its rows are in a file of this very reading: one that was lost and ends late has another.
+    Its rows are in a file of this very reading: a lost unit that ends late has another.
     """
 
     file: str
@@ -143,7 +143,7 @@ class ListRead(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SliceOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What a unit tells of a slice: what it did, and what the network took."""
+    """Result of a slice, and its network traffic."""
 
     tally: TransferTally
     requests: int
@@ -151,7 +151,7 @@ class SliceOutcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ErrorReport(msgspec.Struct, frozen=True, kw_only=True):
-    """An error of a worker, such as it can be told to another machine."""
+    """An error of a worker in a form that can be sent to another machine."""
 
     kind: str
     message: str
@@ -163,7 +163,7 @@ class ErrorReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def report_error(error: ResourceSyncError) -> ErrorReport:
-    """Return what can be told of an error."""
+    """Return the report of an error."""
     return ErrorReport(
         kind=type(error).__name__,
         message=error.message,
@@ -176,7 +176,7 @@ def report_error(error: ResourceSyncError) -> ErrorReport:
 
 
 def restore_error(fault: ErrorReport) -> ResourceSyncError:
-    """Return the error that a worker had."""
+    """Return the error of a report."""
     kind: Any = getattr(errors, fault.kind, None)
     if not (isinstance(kind, type) and issubclass(kind, _TRANSFERABLE)):
         kind = EngineError

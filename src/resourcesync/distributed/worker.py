@@ -1,4 +1,4 @@
-"""What a worker does with one unit: the code of every pull, over a store that others share."""
+"""Worker's part for one unit: the code of every pull, over a shared store."""
 
 import marshal
 from collections.abc import Callable, Iterator, Sequence
@@ -47,28 +47,28 @@ from resourcesync.ports.mirror import Copy, MirrorStateStore, Pending, PendingTa
 from resourcesync.ports.tables import DoneRow, Tables, WorkRow
 
 REPORT_SUFFIX: Final = ".told"
-"""What the name of the file ends with that has what a unit told, beside its rows."""
+"""Suffix of the file with a unit's report, beside its rows."""
 BEGUN_SUFFIX: Final = ".begun"
-"""The same for the mark that a slice was begun: then some of it may be in place."""
+"""Suffix of the mark that a slice was begun: then some of it may be installed."""
 _GROUP: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerTools:
-    """What a worker works with.
+    """Dependencies of a worker.
 
     Attributes:
-        fetcher: The network, as slow as the unit's share.
+        fetcher: The fetcher, limited to the unit's share.
         copies: The mirror's copies.
-        memory: Opens an empty memory, for one slice.
-        clock: Time.
+        memory: Opens an empty state, for one slice.
+        clock: The clock.
         tables: Reads and writes files of rows.
-        exchange: Where units and outcomes are handed over.
+        exchange: The store of units and outcomes.
         scratch: Opens a nameless temporary file.
         file: Returns the path for a new file of this machine, by its name.
-        mappers: Returns a plug-in that gives URIs their places, by its name.
+        mappers: Returns a plug-in that maps URIs to paths, by its name.
         traffic: Returns requests sent and bytes received so far.
-        wait: Returns for how long the host wants to be left alone; ``None`` when it never said so.
+        wait: Returns the delay that the host requested; ``None`` without one.
     """
 
     fetcher: Fetcher
@@ -85,7 +85,7 @@ class WorkerTools:
 
 
 def selection_of(terms: UnitOptions, mappers: Callable[[str], MapperFactory]) -> ResourceSelection:
-    """Return what chooses among entries, as the pull's own choice does."""
+    """Return the selection of entries, the same as the pull's own."""
     identity = terms.identity
     scope, refusals = identity.scope(terms.filters), Refusals(lambda _: None)
     mapping = identity.mapping(mappers, terms.yielding)
@@ -96,7 +96,7 @@ def selection_of(terms: UnitOptions, mappers: Callable[[str], MapperFactory]) ->
 
 
 def read_list(unit: ListDocumentUnit, tools: WorkerTools) -> UnitOutcome:
-    """Read a list into a file of rows, which has a name of its own."""
+    """Read a list into a file of rows, which has a unique name."""
     try:
         return _read_list(unit, tools)
     except ResourceSyncError as error:
@@ -106,24 +106,24 @@ def read_list(unit: ListDocumentUnit, tools: WorkerTools) -> UnitOutcome:
 def _read_list(unit: ListDocumentUnit, tools: WorkerTools) -> UnitOutcome:
     selection = selection_of(unit.options, tools.mappers)
     documents = DocumentFetcher(tools.fetcher, tools.scratch)
-    spool: ExternalSorter[ListedEntry] = ExternalSorter(
+    sorter: ExternalSorter[ListedEntry] = ExternalSorter(
         key=attrgetter("uri"), dump=_dump, load=_load, spill=tools.scratch
     )
-    with closing(spool):
-        snapshot = ResourceListReader(documents, selection).read(unit.uri, spool)
+    with closing(sorter):
+        snapshot = ResourceListReader(documents, selection).read(unit.uri, sorter)
         assert snapshot is not None, "an unconditional reading always returns a snapshot"
         if not snapshot.documents:
             raise UnexpectedDocumentError(
                 "an index lists another index",
                 uri=unit.uri,
-                hint="tell the Source; look at its lists with: resourcesync validate URL",
+                hint="report it to the Source; check its lists: resourcesync validate URL",
             )
         name = f"{unit.name}-{new_run_id()}"
         file = tools.file(name)
-        rows = tools.tables.write_listed(file, map(row_of, spool))
+        rows = tools.tables.write_listed(file, map(row_of, sorter))
     tools.exchange.send(name, file)
     requests, received = tools.traffic()
-    told = ListRead(
+    result = ListRead(
         file=name,
         at=snapshot.at,
         entries=snapshot.entries,
@@ -140,16 +140,16 @@ def _read_list(unit: ListDocumentUnit, tools: WorkerTools) -> UnitOutcome:
         requests=requests,
         received=received,
     )
-    return UnitOutcome(unit.name, rows, wait=tools.wait(), details=msgspec.json.encode(told))
+    return UnitOutcome(unit.name, rows, wait=tools.wait(), details=msgspec.json.encode(result))
 
 
 # --- slices ---
 
 
 def fetch_slice(unit: SliceUnit, tools: WorkerTools) -> UnitOutcome:
-    """Fetch a slice into the store, and say in a file what became of each row.
+    """Fetch a slice into the store, and write the outcome of each row to a file.
 
-    Done again, it does nothing when that file is there; else it takes over what is in place.
+    Repeated, it does nothing when that file exists; otherwise it reuses installed copies.
     """
     try:
         known = tools.exchange.receive(f"{unit.name}{REPORT_SUFFIX}")
@@ -166,10 +166,10 @@ def _fetch_slice(unit: SliceUnit, tools: WorkerTools) -> UnitOutcome:
         raise run_over_error(unit.work)
     rows = list(tools.tables.read_work(work))
     slice_ = _SliceMirror(unit, tools, rows)
-    told = slice_.carry_out()
+    result = slice_.carry_out()
     done, words = tools.file(unit.name), tools.file(f"{unit.name}{REPORT_SUFFIX}")
     count = tools.tables.write_done(done, slice_.done())
-    encoded = msgspec.json.encode(told)
+    encoded = msgspec.json.encode(result)
     write_file(words, encoded)
     tools.exchange.send(f"{unit.name}{REPORT_SUFFIX}", words)
     tools.exchange.send(unit.name, done)
@@ -177,7 +177,7 @@ def _fetch_slice(unit: SliceUnit, tools: WorkerTools) -> UnitOutcome:
 
 
 class _SliceMirror:
-    """A slice as a small mirror of its own: its copies, its memory, and what is listed."""
+    """A slice as a small mirror of its own: its copies, its state, and its listed entries."""
 
     def __init__(self, unit: SliceUnit, tools: WorkerTools, rows: list[WorkRow]) -> None:
         self._unit = unit
@@ -214,7 +214,7 @@ class _SliceMirror:
         return SliceOutcome(tally=tally, requests=requests, received=received)
 
     def _is_begun(self) -> bool:
-        """Whether the slice was begun before; from now on it was."""
+        """Return whether the slice was begun before, and mark it as begun."""
         name = f"{self._unit.name}{BEGUN_SUFFIX}"
         if self._tools.exchange.receive(name) is not None:
             return True
@@ -258,17 +258,17 @@ class _SliceMirror:
 
 
 def _fetch_of(row: WorkRow) -> Fetch:
-    """Return the fetch of what changed: its copy is asked for again, if it may be the same."""
+    """Return the fetch of a changed resource: conditional, if its copy may be current."""
     listed, copy = listed_of(row.listed), row.copy
     ask = copy is not None and match_copy(copy, listed) is not Match.DIFFERENT
     return Fetch(listed, copy, is_conditional=ask)
 
 
 class FencedCopies:
-    """The copies, closed to a unit that is no part of any run any more: its token is gone.
+    """The copies, read-only for a unit that is no longer part of a run: its token is gone.
 
-    A coordinator that was killed may leave workers behind. What they would still put in place,
-    another run may have put there meanwhile, and newer.
+    A coordinator that was killed may leave workers behind. Another run may have installed newer
+    copies meanwhile, which they must not replace.
     """
 
     def __init__(
@@ -283,12 +283,12 @@ class FencedCopies:
         return getattr(self._copies, name)
 
     def paths(self) -> Iterator[str]:
-        """Yield a path where something may be taken over; a store has too many to list them."""
+        """Yield a path whose copy may be reused; a store has too many to list them."""
         if self._is_begun:
             yield self._token
 
     def install(self, batch: Sequence[CopyInstallation]) -> list[str | StorageError]:
-        """Put a batch in place, while the unit is wanted."""
+        """Install a batch, while the unit is part of a run."""
         if batch and next(self._exchange.names(self._token), None) is None:
             for installation in batch:
                 installation.staged.discard()
@@ -296,7 +296,7 @@ class FencedCopies:
         return self._copies.install(batch)
 
     def remove(self, batch: Sequence[CopyRemoval], reason: str) -> list[str | StorageError]:
-        """Refuse to take anything away: that is the coordinator's."""
+        """Refuse to remove anything: only the coordinator does."""
         raise AssertionError(f"a unit of {self._token} takes nothing away: {reason}, {len(batch)}")
 
 
@@ -313,8 +313,8 @@ def failed_outcome(name: str, error: ResourceSyncError, tools: WorkerTools) -> U
     """Return the outcome of a unit that had an error."""
     fault = report_error(error)
     wait = fault.wait if fault.wait is not None else tools.wait()
-    told = msgspec.json.encode(fault)
-    return UnitOutcome(name, 0, wait=wait, failed=(error.code, error.message), details=told)
+    report = msgspec.json.encode(fault)
+    return UnitOutcome(name, 0, wait=wait, failed=(error.code, error.message), details=report)
 
 
 def write_file(file: str, data: bytes) -> None:

@@ -1,7 +1,4 @@
-"""What the coordinator of a pull has besides an ordinary one: workers, and tables.
-
-The terms of a pull, for its workers.
-"""
+"""Context of a pull with workers: the workers, the tables, and the options of units."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +16,7 @@ SLICE_ROWS: Final = 50_000
 
 
 class TableState(MirrorStateStore, Protocol):
-    """The memory of a mirror whose copies are a table."""
+    """The state of a mirror whose copies are a table."""
 
     @property
     def parts(self) -> Sequence[TablePart]:
@@ -32,23 +29,23 @@ class TableState(MirrorStateStore, Protocol):
         ...
 
     def recall(self, uris: Sequence[str]) -> None:
-        """Look up what the table has of some URIs, at once; they are asked for next."""
+        """Look up the table's records of some URIs at once, for the next queries."""
         ...
 
 
 class WorkerTraffic:
-    """What the network took, all workers together.
+    """Network traffic of all workers together.
 
     Attributes:
-        requests: How many were sent.
-        received: Bytes.
+        requests: Number of requests.
+        received: Number of bytes.
     """
 
     def __init__(self) -> None:
         self.requests = self.received = 0
 
     def add(self, requests: int, received: int) -> None:
-        """Take what one unit tells."""
+        """Add the traffic of one unit."""
         self.requests += requests
         self.received += received
 
@@ -58,17 +55,17 @@ class WorkerContext:
     """Workers and tables.
 
     Attributes:
-        read: Has lists read; yields each outcome as it comes.
-        bring: Has slices brought.
-        unpack: Has packages of dumps unpacked.
-        exchange: Where units and outcomes are handed over.
+        read: Reads lists by workers; yields each outcome as it comes.
+        fetch: Fetches slices by workers.
+        unpack: Unpacks packages of dumps by workers.
+        exchange: The store of units and outcomes.
         tables: Reads, writes and joins files of rows.
-        state: The mirror's memory.
-        fold: Makes the next table of the last one and what changed since.
+        state: The mirror's state.
+        fold: Makes the next table from the last one and the changes since.
         folder: Makes a new, empty folder of this machine that lasts as long as the run.
-        site: What a worker needs to reach Source and store.
+        site: The configuration of Source and store for a worker.
         slice_rows: The most rows of a slice.
-        traffic: What the network took of workers so far.
+        traffic: The network traffic of workers so far.
     """
 
     read: Callable[[Iterable[ListDocumentUnit]], Iterator[UnitOutcome]]
@@ -85,12 +82,12 @@ class WorkerContext:
 
 
 def unit_options(pull: SyncSession, crew: WorkerContext, *, at: int) -> UnitOptions:
-    """Return what all units of a pull have in common.
+    """Return the options of all units of a pull.
 
     Args:
-        pull: What the pull works with.
+        pull: The session of the pull.
         crew: Workers and tables.
-        at: The Source's time that the plan knows it up to, microseconds.
+        at: The Source's time up to which the plan is complete, microseconds.
     """
     identity = pull.identity
     assert identity is not None, "a pull has found its Source"

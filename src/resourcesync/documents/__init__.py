@@ -1,7 +1,7 @@
-"""Bytes to values and back: XML and ZIP, streaming; nothing is opened here.
+"""Documents and packages as streams: XML, JSON and ZIP to values and back; nothing is opened here.
 
-The names below are public; the modules are not. Each is fetched from its home when it is first
-used; what type checkers see stands in ``__init__.pyi``.
+The names below are public; the modules are not. Each name is imported at its first use;
+``__init__.pyi`` declares them for type checkers.
 """
 
 from resourcesync.lazy_exports import export_lazily as _lazily

@@ -1,4 +1,4 @@
-"""Tokens become entries: regular ones in a `Run`, any other as an `RawEntry`."""
+"""Assembly of entries from tokens: regular ones as a `Run`, any other as a `RawEntry`."""
 
 from dataclasses import dataclass, field
 from typing import Final
@@ -31,7 +31,7 @@ _MAX_LAYOUTS: Final = 8
 _MAX_LESSONS: Final = 64
 _TEXT_ELEMENTS: Final = frozenset({LOC, LASTMOD, CHANGEFREQ, PRIORITY, *DRAFT_ELEMENTS})
 _HINTS: Final = frozenset({LASTMOD, CHANGEFREQ, PRIORITY})
-"""What an entry can be used without."""
+"""Optional parts of an entry: without them it can still be used."""
 _REPEATED: Final = {
     LOC: ("The entry has more than one loc", "G12"),
     LASTMOD: ("The entry has more than one lastmod", "G14"),
@@ -42,7 +42,7 @@ _CHILDREN: Final = "An element stands inside the text of the entry"
 
 @dataclass(slots=True, eq=False)
 class RawEntry:
-    """One entry with all that it says, just as it was written.
+    """One entry with all its parts, as written.
 
     Attributes:
         line, column: Its place, 1-based.
@@ -69,15 +69,15 @@ class RawEntry:
 
 
 class EntryAssembler:
-    """Takes tokens as they come and holds the entries that are complete.
+    """An assembler of tokens into complete entries.
 
     Attributes:
         depth: Elements open now; 1 is the root.
-        began: Whether the first entry has started: from then on the header is complete.
+        began: True if the first entry has started: from then on the header is complete.
         metadata: Names and values of the root's ``rs:md``; ``None`` as long as there is none.
         links: The same for each ``rs:ln`` of the root.
         foreign: Elements of other communities under the root, before the first entry.
-        items: Complete entries that nobody took yet.
+        items: Complete entries that were not read yet.
         attributes: Attributes of ``rs:md`` that a regular entry may have; ``None`` makes every
             entry irregular.
     """
@@ -105,7 +105,7 @@ class EntryAssembler:
 
     @property
     def is_between_entries(self) -> bool:
-        """Whether the root alone is open, and its first entry was there."""
+        """True if the root alone is open, and its first entry was there."""
         return self.began and self.depth == 1
 
     def drain(self) -> list[EntryColumns | RawEntry]:
@@ -114,7 +114,7 @@ class EntryAssembler:
         return items
 
     def consume(self, tokens: list[Token]) -> None:
-        """Take the next tokens of the document."""
+        """Consume the next tokens of the document."""
         at = 0
         while at < len(tokens):
             if tokens[at] is ENTRY and self.depth == 1:
@@ -163,7 +163,7 @@ class EntryAssembler:
         return at
 
     def _match_layout(self, layout: EntryLayout, tokens: list[Token], at: int) -> int:
-        """Take entries as long as they repeat the layout; return where the next one starts."""
+        """Consume entries that repeat the layout; return the start of the next one."""
         count, growth = 1, 4  # few at first, so that a short run costs little
         while count := min(count, (len(tokens) - at) // layout.size):
             run = layout.cut(tokens, at, count)
@@ -185,7 +185,7 @@ class EntryAssembler:
         )
 
     def _read_entry(self, tokens: list[Token], start: int) -> int:
-        """Take one entry step by step, as far as its tokens are here; learn from it."""
+        """Consume one entry step by step, as far as its tokens are available; learn from it."""
         at = self._step(tokens, start)
         while at < len(tokens) and self._entry is not None:
             at = self._step(tokens, at)
@@ -210,7 +210,7 @@ class EntryAssembler:
     # --- the general road ----------------------------------------------------------------------
 
     def _step(self, tokens: list[Token], at: int) -> int:
-        """Take one element's start, one end or one text; return where the next token is."""
+        """Consume a start, an end or a text; return the position of the next token."""
         token = tokens[at]
         if token is ENTRY or token == MISPLACED:
             line, column = tokens[at + 1], tokens[at + 2]

@@ -1,8 +1,8 @@
 """The bytes of a document: unpacked, in UTF-8, in even blocks, under a budget.
 
 The size of the blocks matters: before 2.6 expat scans an unfinished token again with every block,
-so many small blocks would make its time quadratic. A comment may be of any length, and expat holds
-one until it ends: a long one is parted into short ones, which mean the same, that is nothing.
+so many small blocks would make its time quadratic. expat buffers a comment of any length until it
+ends: a long one is split into short ones, which mean the same, that is nothing.
 """
 
 import codecs
@@ -107,7 +107,7 @@ def declaration_first(pieces: Iterator[bytes], on_late: Callable[[], None]) -> I
 
     Args:
         pieces: The document.
-        on_late: Told of such blanks.
+        on_late: Called for such blanks.
     """
     for first in pieces:
         match = _LATE_DECLARATION.match(first)

@@ -1,4 +1,4 @@
-"""Whether changes come oldest first, as §12.1 asks, or newest first, as many Sources write them."""
+"""The order of changes: oldest first (§12.1), or newest first, as many Sources write them."""
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
@@ -7,11 +7,11 @@ from resourcesync.model.resources import Change
 
 
 class ChangeOrder:
-    """Watches the times of changes as they come.
+    """The order of changes, from their times as they arrive.
 
     Attributes:
-        rises: Whether a change was met that is later than the one before it.
-        falls: Whether one was met that is earlier.
+        rises: True if a change was met that is later than the one before it.
+        falls: True if one was met that is earlier.
     """
 
     def __init__(self) -> None:
@@ -20,7 +20,7 @@ class ChangeOrder:
         self._last: datetime | None = None
 
     def watch(self, times: Iterable[datetime | None]) -> None:
-        """Take the next times; it stops at the first that shows the right order."""
+        """Feed the next times; stop at the first that shows the right order."""
         if self.rises:
             return
         for time in times:
@@ -35,7 +35,7 @@ class ChangeOrder:
 
     @property
     def is_backwards(self) -> bool:
-        """Whether all changes so far come newest first, and not all at the same time."""
+        """True if all changes so far come newest first, and not all at the same time."""
         return self.falls and not self.rises
 
 

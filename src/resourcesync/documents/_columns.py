@@ -1,8 +1,8 @@
-"""Columns become values: the rules of `_values`, applied to many entries at a time.
+"""Columns of values: the rules of `_values`, applied to many entries at a time.
 
-Every function here gives what its counterpart gives for each text alone. It first asks whether the
-whole column is in canonical form, which costs little when all texts are joined; if so, C code does
-the rest. If not, each text goes through its own rule.
+Every function returns what its counterpart in `_values` returns for each text alone. It first tests
+whether the whole column is in canonical form, which is cheap when all texts are joined; if so, C
+code does the rest. If not, each text is read by its own rule.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -48,12 +48,12 @@ _PUNCTUATION: Final = {
         26: "Z",
     },
 }
-"""Where the punctuation stands in the times that nearly every Source writes, by their length."""
+"""Positions of the punctuation in the usual forms of times, by their length."""
 _UNWANTED: Final = BLANKS + "\x7f"  # of what XML may hold in ASCII
 
 
 Notice = Callable[[int], None]
-"""Is told which entry of the run, counted from 0, has a time without a time zone."""
+"""Called with the position in the run, from 0, of an entry whose time has no time zone."""
 
 
 def resources_of(run: EntryColumns, notice: Notice) -> list[Resource]:
@@ -178,7 +178,7 @@ def _moments(column: list[str], read: Callable[[str], T], notice: Notice) -> Ite
 
 
 def _is_canonical(column: list[str]) -> bool:
-    """Whether all times have one of the two forms of which fromisoformat and W3C think alike."""
+    """True if all times have one of the two forms of which fromisoformat and W3C think alike."""
     sizes = set(map(len, column))
     size = sizes.pop()
     if sizes or size not in _PUNCTUATION:
@@ -216,7 +216,7 @@ def _hashes(column: list[str]) -> list[str]:
 
 
 def _are_sha256(column: list[str]) -> bool:
-    """Whether each is one SHA-256 in our form."""
+    """True if each is one SHA-256 in our form."""
     joined = "".join(column)
     return (
         set(map(len, column)) == {_SHA256_LENGTH}

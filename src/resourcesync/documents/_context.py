@@ -1,11 +1,7 @@
-"""What reading one document knows beside its text: its address, its limits, what it forgave.
+"""State of reading one document: its address, limits, warnings, and the version it is written in.
 
-What one document may cost at most, and the error that says which limit was met.
-
-Which version a document is written in, told by the marks that were met while reading it.
-
-No version of the format says which it is. What shows nothing of any kind is read as the newest
-version that it could be.
+No version of the format names itself: the version is inferred from the marks that were met. A
+document without any is read as the newest version that it could be.
 """
 
 import re
@@ -97,21 +93,21 @@ _TOLERATED: Final = {
     "order-backwards": ("CH05", "The newest change comes first; the order is left as it is"),
     "foreign-dropped": ("", "Elements of other communities are too many to be kept"),
 }
-"""What reading forgives, by its code: the rule it breaks, and a sentence. No rule: no breach."""
+"""Tolerated faults by code: the rule that each breaks, if any, and a sentence."""
 DROPPED: Final = frozenset({"time-invalid", "length-invalid", "value-long", "hash-disagrees"})
 """The codes of values that could not be read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tolerated:
-    """One kind of fault that reading forgave, at the first place where it was met.
+    """One kind of tolerated fault, at its first place.
 
     Attributes:
-        code: A stable word for it.
+        code: A stable code.
         rule: The rule of the standard that it breaks, as `validate` names it; empty when it
             breaks none.
-        reason: What it is, in a sentence.
-        line, column: Where it was met first, 1-based; 0 when it has no place of its own.
+        reason: A sentence for people.
+        line, column: Its first place, 1-based; 0 when it has no place of its own.
     """
 
     code: str
@@ -132,18 +128,18 @@ class RefusalError(Exception):
 
 
 class ReadingContext:
-    """What is known while one document is read.
+    """State of reading one document.
 
     Args:
         uri: Its address.
-        limits: What it may cost.
-        strict: Whether to refuse what breaks a rule.
-        on_tolerated: Told of each kind of fault once.
+        limits: Its bounds.
+        strict: True to refuse entries and documents that break a rule.
+        on_tolerated: Called once for each kind of tolerated fault.
 
     Attributes:
         longest: Most characters of a URI.
-        told: The faults forgiven so far, by their codes.
-        dropped: How many values could not be read, and count as not said.
+        told: The faults tolerated so far, by their codes.
+        dropped: Number of values that could not be read; they count as absent.
         shows: Marks of a version that were met; see `_dialects`.
         line, column: The place of the entry that is being read.
     """
@@ -176,7 +172,7 @@ class ReadingContext:
         Args:
             code: Its code.
             rule: The rule it breaks, when its code leaves that open.
-            about: What shows it.
+            about: The evidence.
 
         Raises:
             MalformedDocumentError: Reading is strict, and a rule is broken.
@@ -238,7 +234,7 @@ class ReadingContext:
 
 
 def is_absolute(uri: str) -> bool:
-    """Whether the URI begins with a scheme."""
+    """True if the URI begins with a scheme."""
     return _ABSOLUTE.match(uri) is not None
 
 

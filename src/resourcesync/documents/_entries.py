@@ -1,8 +1,6 @@
-"""Entries of lists and manifests become values and rows (§10.1, §11.2, §12.1, §13.2).
+"""Entries as values and rows: resources, changes and documents (§8 to §13, Archives).
 
-Entries that refer to documents and packages become values (§8 to §13, Archives).
-
-What the entries of a document are, told by its header.
+The header of a document decides which kind of entry it has.
 """
 
 from base64 import b64decode
@@ -71,7 +69,7 @@ _PARTS: Final = {
     Capability.CHANGE_LIST: "parts-in-changelist",
     Capability.CHANGE_DUMP: "parts-in-changedump",
 }
-"""What is told of a document whose entries are those of an index."""
+"""Reason for a document whose entries are those of an index."""
 _ROW_KNOWN: Final = CHANGE_KNOWN | {"path", "at"}
 
 
@@ -111,7 +109,7 @@ def change_of(
 
     Args:
         entry: The entry.
-        kind: What happened.
+        kind: The kind of change.
         known: The attributes of ``rs:md`` that are not extra.
         context: The document.
 
@@ -178,7 +176,7 @@ def _draft_change(item: RawEntry) -> str | None:
 
 
 def is_package(item: RawEntry) -> bool:
-    """Whether an entry of a Change List tells an interval or a package, and not what happened."""
+    """True if an entry of a Change List tells an interval or a package, and not what happened."""
     values, _ = partition_attributes(item.metadata, _INTERVAL)
     row = row_of(item)
     is_packed = (row.media_type or "").strip(BLANKS).lower() in _PACKED
@@ -186,7 +184,7 @@ def is_package(item: RawEntry) -> bool:
 
 
 def is_part(item: RawEntry) -> bool:
-    """Whether an entry of a Resource List points to another one, as the entries of an index do.
+    """True if an entry of a Resource List points to another one, as the entries of an index do.
 
     Its ``rs:md`` tells the moment of a snapshot, or that capability, and nothing in the entry is
     about a resource. No resource has either (Appendix A).
@@ -200,7 +198,7 @@ def is_part(item: RawEntry) -> bool:
 
 
 def names_capability(item: RawEntry, kind: Capability) -> bool:
-    """Whether an entry names this capability, and no change: it leads to such a document."""
+    """True if an entry names this capability, and no change: it leads to such a document."""
     values, _ = partition_attributes(item.metadata, _NAMED)
     return values.get("capability", "").strip(BLANKS).lower() == kind and (
         row_of(item).change is None
@@ -460,14 +458,13 @@ _OF_CHANGES: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryFamily:
-    """How the entries of one kind of document are read.
+    """A family of entries: those of one kind of document, and how they are read.
 
     Attributes:
         known: Attributes of ``rs:md`` that are values, not extra.
-        is_regular: Whether its entries fit into columns.
-        tells_changes: Whether each entry must tell what happened.
-        make: Makes the value of any entry; is given what happened, when the entry tells it, and
-            the document.
+        is_regular: True if its entries fit into columns.
+        tells_changes: True if each entry must name its change.
+        make: Makes the value of any entry from its change, if it names one, and the document.
     """
 
     known: frozenset[str] = frozenset()

@@ -1,18 +1,15 @@
-"""expat as every reader here sets it up, with the doors closed that a document could use.
+"""expat in its safe setup, and the tokens between the XML parser and the entries.
 
-Who reads must say what is to happen at a DOCTYPE and at the XML declaration: neither can be
-forgotten.
-
-The alphabet between the XML parser and the entries.
-
-A document becomes a flat list of tokens, so that most of the work is C code appending to a list:
+Every caller must pass its handlers of a DOCTYPE and of the XML declaration, so neither can be
+forgotten. A document becomes a flat list of tokens, so that most of the work is C code appending to
+a list:
 
 - an entry starts with ``ENTRY``, its line and its column;
-- the attributes of an element whose attributes seldom matter come before it: ``GIVEN``, then as
+- the attributes of an element whose attributes rarely matter come before it: ``GIVEN``, then as
   those of ``MD``;
 - any other element that matters starts with its number; ``MD`` and ``LN`` are followed by how many
   strings their attributes take, and then by these: name, value, name, value...;
-- an element ends with its name, which holds a character that XML text cannot;
+- an element ends with its name, which contains a character that XML text cannot;
 - everything else is text.
 
 Elements that do not matter leave no tokens.
@@ -26,7 +23,7 @@ from typing import Final
 from resourcesync.model.vocabulary import RS_NS, SITEMAP_NS
 
 SEPARATOR: Final = "\x1f"
-"""Stands between namespace and local name; XML cannot carry it, so no text looks like a name."""
+"""Separator of namespace and local name; XML excludes it, so no text looks like a name."""
 
 Token = str | int | None
 
@@ -102,8 +99,8 @@ def marks(*, is_index: bool, is_bare: bool = False) -> Mapping[str, int | None]:
     """Return the token that starts each element that matters under such a root.
 
     Args:
-        is_index: Whether it is a ``sitemapindex``.
-        is_bare: Whether it is in no namespace; then its elements are in none, too.
+        is_index: True if it is a ``sitemapindex``.
+        is_bare: True if it is in no namespace; then its elements are in none, too.
     """
     sitemap: dict[str, int | None] = {
         "url": MISPLACED if is_index else ENTRY,
@@ -140,7 +137,7 @@ MAX_PREFIXES: Final = 100
 """Different namespace prefixes, for the same reason."""
 
 UTF_ENCODINGS: Final = frozenset({"utf-8", "utf8", "utf-16", "utf-16le", "utf-16be"})
-"""What a declaration may name: what is in UTF-16 has been turned into UTF-8 before."""
+"""Encodings that a declaration may name: UTF-16 has been converted to UTF-8 before."""
 CUT_SHORT: Final = frozenset({3, 5, 6, 20})
 """expat's codes for: no element, an unclosed token, half a character, an unclosed CDATA section."""
 

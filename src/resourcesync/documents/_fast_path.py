@@ -1,16 +1,14 @@
-"""The fastest road: entries that are, letter for letter, like one that expat has read.
+"""The fastest path: entries that equal, letter for letter, one that expat has read, but for values.
 
 Programs write lists, so most entries differ from their neighbour in their values alone. A
-`Stencil` is learnt from an entry that the general road (`_scanning`, `_assembling`) has read and
-found good: everything of it but its values, as it was written. What fits it letter for letter, with
-values of plain ASCII characters that need no escape, is well-formed XML and means the same, with
-the values exchanged: there is nothing left to ask expat. Everything else goes to expat.
+`Stencil` is learnt from an entry that the general path (`_scanner`, `_assembler`) has read and
+found good: everything but its values, as it was written. An entry that fits it, with values of
+plain ASCII characters that need no escape, is well-formed XML and means the same with its own
+values, so expat need not read it.
 
-Parts a long document: what fits a stencil becomes columns, everything else goes to expat.
-
-The first block of a document is always read by expat, and so is whatever the sieve does not know.
-In place of what it takes out expat gets as many blanks and line feeds, so every place it tells is
-right. When little fits, the sieve steps aside.
+expat always reads the first block of a document and every entry that fits no stencil. In place of
+the entries that fit it reads as many blanks and line feeds, so all its positions are right. When
+few entries fit, the fast path switches itself off.
 """
 
 import codecs
@@ -51,16 +49,16 @@ _FIELD_OF: Final = {
 
 
 class Stencil(NamedTuple):
-    """How one entry was written.
+    """The form of one entry as written.
 
     Attributes:
         pattern: Fits an entry written in the same way, with the blanks after it; one group for
             each value.
-        groups: How many values it has.
-        places: Which group holds each field of a `Run`, counted from 0; -1 for one that is absent.
+        groups: Number of its values.
+        places: Group of each field of a `Run`, counted from 0; -1 for one that is absent.
         size: Characters of everything but the values.
         lines: Line feeds in it.
-        column: Where an entry that follows it starts, 1-based; without line feeds nobody knows.
+        column: Column of the entry that follows, 1-based; unknown without line feeds.
     """
 
     pattern: re.Pattern[str]
@@ -74,8 +72,8 @@ class Stencil(NamedTuple):
         """Return entries with these values, and line and column of what follows them.
 
         Args:
-            values: For each group, those of all entries: one at least.
-            line: Where the first of them starts, 1-based.
+            values: The values of all entries for each group; at least one.
+            line: Line of the first of them, 1-based.
             column: As ``line``.
         """
         count = len(values[0])
@@ -102,7 +100,7 @@ def learn_stencil(sample: str, entry: RawEntry, known: frozenset[str]) -> Stenci
 
     Args:
         sample: The entry as it was written, with all that stands before the next one.
-        entry: What the general road found in it.
+        entry: Its value as read on the general path.
         known: The attributes of ``rs:md`` that may be in it.
     """
     written = _EntryParts(known)
@@ -131,7 +129,7 @@ class _EntryParts:
     """An entry taken apart as it was written: the names of its values, and what stands between.
 
     Attributes:
-        literals: What stands before each value, and after the last.
+        literals: Text before each value, and after the last.
         names: Local name of the element, or name of the attribute, of each value.
         values: The values.
     """
@@ -143,7 +141,7 @@ class _EntryParts:
         self.values: list[str] = []
 
     def parse(self, sample: str) -> bool:
-        """Take an entry that is well-formed; return whether it is as plain as it must be."""
+        """Parse a well-formed entry; return whether it is plain enough."""
         at = 0
         while tag := _TAG.match(sample, at):
             if not self._parse_tag(*tag.groups()):
@@ -186,7 +184,7 @@ class _EntryParts:
 
 
 def _has_equal_values(written: _EntryParts, entry: RawEntry) -> bool:
-    """Whether the general road found the very same values, under the same names, and no more."""
+    """True if the general road found the very same values, under the same names, and no more."""
     pairs = list(zip(written.names, written.values, strict=True))
     texts = [(_TEXTS[name], value) for name, value in pairs if name in _TEXTS]
     attributes = [pair for pair in pairs if pair[0] in ATTRIBUTES]
@@ -210,12 +208,12 @@ _FILLING: Final = 65_536
 
 
 class FastPathReader:
-    """Feeds a document to a scanner, and to its assembler what the scanner need not see.
+    """A reader that feeds entries that fit to an assembler, and all else to a scanner.
 
     Args:
-        scanner: Has read the header, and is not past the end.
+        scanner: A scanner that has read the header, and is not past the end.
         assembler: Takes the entries.
-        limits: What the document may cost.
+        limits: Bounds of the document.
     """
 
     def __init__(self, scanner: DocumentScanner, assembler: EntryAssembler, limits: Limits) -> None:
@@ -233,7 +231,7 @@ class FastPathReader:
         self._reached: tuple[int, int] | None = None
 
     def feed(self, block: bytes) -> None:
-        """Take the next bytes.
+        """Feed the next bytes.
 
         Raises:
             DocumentError: They cannot be used.
@@ -270,7 +268,7 @@ class FastPathReader:
         return cut
 
     def _process(self, text: str) -> str:
-        """Take a text to its end, or to where another stencil is needed; return what is left."""
+        """Process a text to its end, or until another stencil is needed; return the rest."""
         start = OPENING.search(text)
         if start is None:
             return self._buffer(text)
@@ -306,7 +304,7 @@ class FastPathReader:
         return text[after:]
 
     def _extract(self, text: str, stencil: Stencil) -> str:
-        """Take out the entries that fit, and pass on what stands between them."""
+        """Extract the entries that fit, and pass on the text between them."""
         pieces = stencil.pattern.split(text)
         width = stencil.groups + 1
         *gaps, rest = pieces[::width]
@@ -331,7 +329,7 @@ class FastPathReader:
         return self._buffer(rest)
 
     def _append_entries(self, stencil: Stencil, values: list[list[str]]) -> int:
-        """Take entries out; return how many characters they were."""
+        """Extract entries; return the number of their characters."""
         if not values[0]:
             return 0
         line, column = self._reached or self._scanner.place()
@@ -354,7 +352,7 @@ class FastPathReader:
             self._scanner.feed(data)
 
     def _catch_up(self) -> None:
-        """Bring the scanner to where the entries end that were taken out."""
+        """Advance the scanner to the end of the extracted entries."""
         if self._reached is not None:
             for filling in _padding(self._scanner.place(), self._reached):
                 self._scanner.feed(filling)

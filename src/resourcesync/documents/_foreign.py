@@ -1,9 +1,7 @@
-"""Elements of other communities: written back as they were read, after one cheap look (§7).
+"""Elements of other communities, as XML that stands alone, to be written back as read (§7).
 
-Elements of other communities become XML that stands alone (§7).
-
-The parser tells namespaces, not prefixes, so prefixes are given anew, always in the same way: each
-element is in the default namespace, and attributes that have a namespace get ``n1``, ``n2``...
+The parser reports namespaces, not prefixes, so prefixes are assigned again, always in the same way:
+each element is in the default namespace, and attributes that have a namespace get ``n1``, ``n2``...
 """
 
 import pyexpat
@@ -24,7 +22,7 @@ _OURS: Final = frozenset(
     for namespace in namespaces
     for local in names
 )
-"""What is written from values, and so cannot come as a fragment."""
+"""Elements that are written from values, and so cannot come as a fragment."""
 _PRIORITY: Final = f'<priority xmlns="{SITEMAP_NS}"'
 _AROUND: Final = (f'<r xmlns="{SITEMAP_NS}">'.encode(), b"</r>")
 
@@ -73,7 +71,7 @@ def _check_fragment(fragment: str) -> None:
 
 
 class _FragmentOutline:
-    """What stands directly around a fragment: names of elements, and whether there is text."""
+    """The level directly around a fragment: names of elements, and whether there is text."""
 
     def __init__(self) -> None:
         self.names: list[str] = []
@@ -114,13 +112,13 @@ def text_element(namespace: str, local: str, text: str) -> str:
 
 
 class ForeignFragment:
-    """One element, written as its parts come.
+    """One element, written as its parts arrive.
 
     Args:
         budget: Most characters of it.
 
     Attributes:
-        is_over: Whether it is longer than its budget; then it is not kept.
+        is_over: True if it is longer than its budget; then it is dropped.
     """
 
     def __init__(self, budget: int) -> None:
@@ -131,7 +129,7 @@ class ForeignFragment:
         self._is_open = False  # whether the last start tag still lacks its end
 
     def start(self, name: str, attributes: list[str]) -> None:
-        """Take the start of an element."""
+        """Add the start of an element."""
         namespace, _, local = name.rpartition(SEPARATOR)
         _, around, prefixes = self._inside[-1] if self._inside else ("", None, {})
         parts = [">" if self._is_open else "", "<", local]
@@ -153,13 +151,13 @@ class ForeignFragment:
         self._add("".join(parts))
 
     def end(self) -> None:
-        """Take the end of the element that was started last."""
+        """Add the end of the element that was started last."""
         local = self._inside.pop()[0]
         self._add("/>" if self._is_open else f"</{local}>")
         self._is_open = False
 
     def text(self, text: str) -> None:
-        """Take some text."""
+        """Add some text."""
         self._add((">" if self._is_open else "") + text.translate(_TEXT))
         self._is_open = False
 

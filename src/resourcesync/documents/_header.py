@@ -1,4 +1,4 @@
-"""The root's own ``rs:md`` and ``rs:ln`` become a header (§7), in the words of 1.1."""
+"""The header of a document: the root's own ``rs:md`` and ``rs:ln`` (§7), in the terms of 1.1."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -25,14 +25,14 @@ _OLD_DESCRIPTION: Final = "resourcesync"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RawRoot:
-    """What stands before the entries, as it was written.
+    """The root of a document before its entries, as written.
 
     Attributes:
-        is_index: Whether the root is ``sitemapindex``.
+        is_index: True if the root is ``sitemapindex``.
         metadata: Names and values of ``rs:md`` in turn; ``None`` without one.
         links: The same for each ``rs:ln``.
         foreign: Elements of other communities, as XML.
-        kind: What the root of a draft says that the document is.
+        kind: The kind of document that the root of a draft names.
         modified: The time of a draft.
     """
 

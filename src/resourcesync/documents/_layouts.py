@@ -1,11 +1,11 @@
-"""The fast road: entries written exactly like one before them are taken apart by position.
+"""The fast path for tokens: entries written exactly like one before them are cut by position.
 
 Programs write lists, so nearly every entry has the same elements, attributes and blanks as its
-neighbour. A `Layout` remembers where in the tokens of an entry the values stand and what all other
+neighbour. A `Layout` records where in the tokens of an entry the values are and what all other
 tokens are. A whole run of entries is then cut into columns by strided slices, with one comparison
 for everything that is no value: C code, for many entries at a time. It is exact, not a guess:
 element names, attribute names and counts must all be equal, and a value is what stands between
-them. Any entry that differs takes the general road (`_assembling`).
+them. Any entry that differs takes the general path (`_assembler`).
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -26,9 +26,9 @@ from resourcesync.documents._expat import (
 
 
 class TextRow(NamedTuple):
-    """One entry of a list as strings: what planning of millions reads instead of values.
+    """One entry of a list as strings: planning of millions reads these instead of values.
 
-    ``None`` means that the entry does not say. Links and foreign attributes are left out.
+    ``None`` means absent. Links and foreign attributes are left out.
 
     Attributes:
         uri: ``loc``, surrounding blanks removed.
@@ -38,7 +38,7 @@ class TextRow(NamedTuple):
         media_type: ``type`` as written.
         encoding: ``encoding`` as written.
         changefreq: ``changefreq`` as written.
-        change: ``change``; in a Change List always one of the words of the specification.
+        change: ``change``; in a Change List always a term of the specification.
         datetime_text: ``datetime`` as written.
         line: 1-based line of the entry.
         column: 1-based column of the entry.
@@ -66,7 +66,7 @@ _make_row: Final[Callable[[tuple[Any, ...]], TextRow]] = partial(tuple.__new__, 
 class EntryColumns(NamedTuple):
     """Entries of one layout, as columns; the fields are those of `Row`, and the priority.
 
-    A column is ``None`` when the entries do not say.
+    A column is ``None`` when the entries lack it.
     """
 
     uris: list[str]
@@ -115,13 +115,13 @@ _FIELDS: Final = (*TextRow._fields, "priority")
 
 
 class EntryLayout(NamedTuple):
-    """How one entry was written.
+    """The form of one entry as written.
 
     Attributes:
         size: Tokens of the entry, with the blanks after it.
         shape: These tokens, with ``None`` in place of the values.
-        free: Where the values stand.
-        places: Where each field of a `Run` stands; -1 for one that is absent.
+        free: Positions of the values.
+        places: Position of each field of a `Run`; -1 for one that is absent.
     """
 
     size: int
@@ -172,7 +172,7 @@ def learn_layout(entry: list[Token], attributes: frozenset[str]) -> EntryLayout 
 
 
 def _is_plain(entry: list[Token], at: int) -> bool:
-    """Whether an element that starts before ``at`` holds one piece of text."""
+    """True if an element that starts before ``at`` holds one piece of text."""
     return not is_end(entry[at]) and is_end(entry[at + 1])
 
 
@@ -185,10 +185,10 @@ def _names(entry: list[Token], at: int) -> tuple[list[str], int]:
 
 
 def is_end(token: Token) -> bool:
-    """Whether the token ends an element."""
+    """True if the token ends an element."""
     return isinstance(token, str) and SEPARATOR in token
 
 
 def is_text(token: Token) -> bool:
-    """Whether the token is text."""
+    """True if the token is text."""
     return isinstance(token, str) and SEPARATOR not in token

@@ -1,7 +1,4 @@
-"""Resources and changes become rows of XML: column by column, in code that is mostly C.
-
-Entries that point to documents or packages become rows of XML (§8-§13, Archives, Framework).
-"""
+"""Rows of XML from resources, changes and references: column by column, mostly in C code."""
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime
@@ -35,7 +32,7 @@ def resource_rows(resources: Sequence[Resource], *, in_package: bool = False) ->
 
     Args:
         resources: The resources.
-        in_package: Whether the document is a manifest.
+        in_package: True if the document is a manifest.
 
     Raises:
         ValueError: One of them cannot be written.
@@ -52,8 +49,8 @@ def change_rows(
 
     Args:
         changes: The changes.
-        in_package: Whether the document is a manifest.
-        dated: Whether to write ``datetime``, which is new in 1.1.
+        in_package: True if the document is a manifest.
+        dated: True if to write ``datetime``, which is new in 1.1.
 
     Raises:
         ValueError: One of them cannot be written.
@@ -98,7 +95,7 @@ class _RowColumns:
     """Columns that become rows, in loops that are C.
 
     Attributes:
-        attributes: Those of ``rs:md``: what stands before, the texts, and what stands after.
+        attributes: Those of ``rs:md``: the text before, the values, and the text after.
     """
 
     def __init__(self) -> None:
@@ -127,9 +124,9 @@ class _RowColumns:
 
 
 _Column = tuple[str, Sequence[str], str]
-"""What stands before, the texts, and what stands after: neither where a text is empty.
+"""Text before, values, and text after; an empty value has neither.
 
-Without texts it is what stands before, in each row.
+Without values it is the text before, in each row.
 """
 
 
@@ -261,8 +258,8 @@ def document_change_row(change: DocumentChange, *, dated: bool = True) -> str:
     """Return the entry of a document in a Framework Notification.
 
     Args:
-        change: What happened to the document.
-        dated: Whether to write ``datetime``, which is new in 1.1.
+        change: The change of the document.
+        dated: True if to write ``datetime``, which is new in 1.1.
 
     Raises:
         ValueError: It cannot be written.

@@ -1,4 +1,4 @@
-"""XML becomes tokens: expat with every door closed that a hostile document could use.
+"""The scanner: XML to tokens by expat, safe against hostile documents.
 
 expat checks well-formedness and resolves namespaces. Texts and ends go from it straight into the
 list of tokens, by C code calling C code; only the start of an element runs Python.
@@ -54,15 +54,15 @@ _META: Final = f"http://www.w3.org/1999/xhtml{SEPARATOR}meta"
 
 
 class DocumentScanner:
-    """Feeds one document through expat into an assembler.
+    """A scanner that feeds one document through expat into an assembler.
 
     Attributes:
-        is_index: Whether the root is ``sitemapindex``; known once the root has started.
-        header_place: Line and column of the root's ``rs:md``; zeros as long as there is none.
-        closed: Whether the end of the document was reached and found good.
+        is_index: True if the root is ``sitemapindex``; known once the root has started.
+        header_place: Line and column of the root's ``rs:md``; zeros until one is read.
+        closed: True if the end of the document was reached and found good.
         context: The document.
-        kind: What the root of a draft says that the document is; empty when it says nothing.
-        modified: The time of a draft; empty when it says none.
+        kind: The kind of document that the root of a draft names; empty for none.
+        modified: The time of a draft; empty for none.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class DocumentScanner:
         self._parser = parser
 
     def feed(self, block: bytes) -> None:
-        """Take the next bytes.
+        """Feed the next bytes.
 
         Raises:
             DocumentError: They cannot be used.
@@ -115,7 +115,7 @@ class DocumentScanner:
             raise self._over(*found)
 
     def close(self) -> None:
-        """Tell that the document ends here.
+        """End the document.
 
         Raises:
             TruncatedDocumentError: It is not complete.
@@ -143,7 +143,7 @@ class DocumentScanner:
 
     @property
     def is_between_entries(self) -> bool:
-        """Whether all bytes so far are read, and the next ones stand right under the root."""
+        """True if all bytes so far are read, and the next ones stand right under the root."""
         parser = self._parser
         return (
             parser.StartElementHandler is self._start_element
@@ -242,7 +242,7 @@ class DocumentScanner:
         return start
 
     def _start_with_attributes(self, mark: int | None, attributes: list[str]) -> None:
-        """Take the attributes of an element that seldom has any that matter."""
+        """Handle the attributes of an element that rarely has any that matter."""
         if mark is None or mark == MISPLACED:
             self._tolerate("entry-attributes")
         elif mark in (LASTMOD, FIXITY):
@@ -265,7 +265,7 @@ class DocumentScanner:
             self._enter_foreign(name, attributes)
 
     def _enter_foreign(self, name: str, attributes: list[str]) -> None:
-        """Keep an element of others with all that is in it; skip one that has no place."""
+        """Store a foreign element with its content; skip one that has no place."""
         self._check_name(name)
         self._inspect_meta(name, attributes)
         place = self.place()

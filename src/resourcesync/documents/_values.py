@@ -1,6 +1,6 @@
-"""Entries become values: every attribute read by its own rule, the rest kept in ``extra``.
+"""Values of one entry: every attribute read by its own rule, unknown ones stored in ``extra``.
 
-``rs:ln`` becomes links: what a link says wrongly spoils nothing else (§7, §14).
+An error in one ``rs:ln`` does not affect the rest of the entry (§7, §14).
 """
 
 import re
@@ -16,7 +16,7 @@ from resourcesync.model.timestamps import parse_loosely, parse_w3c
 from resourcesync.model.vocabulary import Capability, ChangeKind
 
 BLANKS: Final = " \t\r\n"
-"""What XML calls white space; around ``loc`` and attributes it means nothing."""
+"""White space of XML; around ``loc`` and attributes it means nothing."""
 
 CHANGES: Final = {
     "created": ChangeKind.CREATED,
@@ -56,7 +56,7 @@ _MISPLACED: Final = {
 }
 _LENGTH: Final = re.compile("[0-9]{1,19}")
 MOST_BYTES: Final = 2**63 - 1
-"""The largest length there is: no file system and no database knows more."""
+"""The largest length: no file system and no database supports more."""
 # Control characters, and those that are not seen or that turn what follows around.
 ILLEGAL: Final = re.compile(
     "[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]"
@@ -162,7 +162,7 @@ def moment_or_none(text: str, context: ReadingContext) -> datetime | None:
 
 
 def lacks_zone(text: str) -> bool:
-    """Whether a W3C Datetime has a time, but no time zone."""
+    """True if a W3C Datetime has a time, but no time zone."""
     return "T" in text and not text.endswith("Z") and text[-6] not in "+-"
 
 

@@ -1,7 +1,4 @@
-"""Text into XML: what must be escaped, what XML cannot carry, and the names of attributes.
-
-Links, times, digests and foreign attributes as the text of XML attributes.
-"""
+"""XML output: escaping, excluded characters, and links, times and digests as attributes."""
 
 import pyexpat
 import re
@@ -58,7 +55,7 @@ def _character(found: re.Match[bytes]) -> bytes:
 
 @lru_cache(maxsize=256)
 def is_name(text: str) -> bool:
-    """Whether ``text`` can be the local name of an attribute."""
+    """True if ``text`` can be the local name of an attribute."""
     if _ASCII_NAME.fullmatch(text):
         return True
     if not text or _NO_NAME.search(text):
@@ -74,7 +71,7 @@ _XML_NS: Final = "http://www.w3.org/XML/1998/namespace"
 _RESERVED: Final = frozenset({*RS_NAMESPACES, "http://www.w3.org/2000/xmlns/"})
 
 Timed = Header | Part | Package | DocumentChange
-"""What tells of a snapshot or of an interval."""
+"""Attributes of a snapshot or of an interval."""
 
 
 def attribute(name: str, text: str) -> str:

@@ -1,9 +1,7 @@
-"""Read a document in whatever form it is: a sitemap of any dialect, Atom, or the native draft.
+"""Conversion of any document, a sitemap, Atom or the native draft, into another dialect.
 
-Turn an open document into another dialect, and tell what that dialect could not say.
-
-Where `writing` is exact, this bends: documents that are met say less, or more, than the rules of
-the new dialect ask for. What had to be added or left out is counted, so that nobody is surprised.
+`writer` is exact; this is lenient: documents in the wild have less, or more, than the rules of the
+new dialect ask for. What is added or left out is counted and reported.
 """
 
 import io
@@ -41,7 +39,7 @@ _FEED_ROOTS: Final = frozenset({"<feed>", "<resync>"})
 
 
 class AnyDocument(Protocol):
-    """An open document, whatever its form; its entries are read as they are asked for, once."""
+    """An open document of any form; its entries are read lazily, once."""
 
     header: Header
     uri: str
@@ -49,14 +47,14 @@ class AnyDocument(Protocol):
 
     @property
     def dialect(self) -> Dialect:
-        """Which dialect the document is written in; certain once all entries were read."""
+        """The dialect of the document; certain once all entries were read."""
         ...
 
     def entries(self) -> Iterator[Entry]:
         """Yield the entries in the order of the document.
 
         Raises:
-            DocumentError: As `read_any` does.
+            DocumentError: As from `read_any`.
         """
         ...
 
@@ -75,14 +73,14 @@ def read_any(
     Args:
         stream: The document; it stays open, and is read while the entries are.
         uri: Its address, for messages.
-        limits: What it may cost at most.
-        on_refused: Told of each entry that cannot be used, in order.
-        on_tolerated: Told of each kind of fault that is forgiven, once. The forms that were given
-            up have no rules of the standard to break, so nothing is told of them.
-        strict: As `reading.read` has it; in those forms, to raise for an entry that cannot be used.
+        limits: Its bounds.
+        on_refused: Called with each entry that cannot be used, in order.
+        on_tolerated: Called once for each kind of tolerated fault. The abandoned forms have no
+            rules of the standard to break, so it is never called for them.
+        strict: As in `reader.read`; in those forms, True to raise for an entry that cannot be used.
 
     Raises:
-        DocumentError: As `reading.read` and `feeds.read_feed` do.
+        DocumentError: As from `reader.read` and `feeds.read_feed`.
     """
     replay = _ReplayStream(stream)
     try:
@@ -146,23 +144,23 @@ T = TypeVar("T", Header, Part, Package)
 
 
 class Conversion:
-    """One document on its way into another dialect.
+    """The conversion of one document into another dialect.
 
     Args:
         document: The open document; its entries are read while it is converted.
-        dialect: What to write.
+        dialect: The dialect to write.
         now: The time of writing, for dialects that ask for it.
-        lastmod_compat: As `writing.write` has it.
+        lastmod_compat: As in `writer.write`.
 
     Attributes:
-        header: What the document's root says.
+        header: The header of the document.
         entries: Entries written so far.
-        left_out_of_header: What the new dialect does not say of the document.
-        left_out_of_entries: The same of the entries: how many said it.
-        added: What the new dialect asks for and the document did not say, in words.
-        inferred: What the entries are made to say that they did not: how many, by the word of it;
-            ``datetime`` from ``lastmod``, which was the time of a change before 1.1, or
-            ``lastmod`` from the time of the entry. Complete at the end.
+        left_out_of_header: Properties of the document that the new dialect lacks.
+        left_out_of_entries: The same of the entries, with the number of entries that had each.
+        added: Properties that the new dialect requires and the document lacked, in words.
+        inferred: Number of entries that got each property they lacked, by its name: ``datetime``
+            from ``lastmod``, which was the time of a change before 1.1, or ``lastmod`` from the
+            time of the entry. Complete at the end.
     """
 
     def __init__(

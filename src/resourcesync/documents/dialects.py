@@ -1,6 +1,4 @@
-"""What a document says in another dialect: its values, without what the dialect cannot say.
-
-What each dialect can say: one table, by which documents of older versions are written.
+"""Dialects: what each version can express, and values reduced to it.
 
 The versions differ in what their XML carries, not in its grammar (the specification's own change
 logs, and its examples of each version):
@@ -24,9 +22,9 @@ logs, and its examples of each version):
 | notifications | - | - | - | - | yes | yes |
 
 A dash means: left out, or `ValueError` where nothing would be left. Without a Source Description
-its entries are written as a Capability List Index. A plain sitemap says ``loc``, ``lastmod`` and
+its entries are written as a Capability List Index. A plain sitemap has ``loc``, ``lastmod`` and
 ``changefreq`` of the entries of a Resource List. The Atom forms and the native one of the drafts
-say what 0.5 says, for lists and manifests alone, and nothing of other communities.
+have what 0.5 has, for lists and manifests alone, and nothing of other communities.
 """
 
 from dataclasses import dataclass, fields, replace
@@ -52,21 +50,21 @@ _SINCE_0_9_1: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DialectForm:
-    """What one dialect can say; the defaults are those of 1.1.
+    """The form of one dialect; the defaults are those of 1.1.
 
     Attributes:
         dialect: Its name.
-        times: The attribute that tells a list's time: of ``modified`` there is nothing besides.
-        has_entry_times: Whether entries of indexes, archives and dumps tell their own times.
-        is_dated: Whether changes have a ``datetime``; else their ``lastmod`` is that time.
-        links_down: Whether ``resourcesync`` is the word for ``up``, and ``up`` that for ``index``.
-        unsaid: Relations that it does not know.
-        description: Its word for a Source Description; empty when it has none.
-        archives_are_indexes: Whether an archive is an index of what it archives.
-        nests_manifests: Whether manifests may be indexes.
-        has_notifications: Whether there are Change and Framework Notifications.
-        is_plain: Whether it knows nothing of ResourceSync.
-        is_feed: Whether it is no sitemap: one of the forms of the drafts that were given up.
+        times: The attribute of a list's time; ``modified`` comes alone.
+        has_entry_times: True if entries of indexes, archives and dumps have their own times.
+        is_dated: True if changes have a ``datetime``; else their ``lastmod`` is that time.
+        links_down: True if ``resourcesync`` means ``up``, and ``up`` means ``index``.
+        unsaid: Relations that it lacks.
+        description: Its name for a Source Description; empty when it has none.
+        archives_are_indexes: True if an archive is an index of what it archives.
+        nests_manifests: True if manifests may be indexes.
+        has_notifications: True if there are Change and Framework Notifications.
+        is_plain: True if it lacks ResourceSync altogether.
+        is_feed: True if it is no sitemap: one of the abandoned forms of the drafts.
     """
 
     dialect: Dialect

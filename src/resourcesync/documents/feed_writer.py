@@ -1,13 +1,9 @@
-"""Write the two Atom forms that were considered and given up, for Change Lists and Resource Lists.
+"""Writers of the abandoned draft forms: two of Atom and the native one (Klein et al., 2013).
 
-One says where a resource is by a link, the other by the entry's content (figures 9 and 10 of Klein
-et al., D-Lib Magazine 19(1/2), 2013). What Atom demands and the values do not tell is made from
-them: identifiers are the same each time.
-
-Write the form of ResourceSync's own that was considered and given up.
-
-It is that of figure 11 of Klein et al., D-Lib Magazine 19(1/2), 2013. The figure is not
-well-formed; this is its corrected form, with the links of an item in the item.
+They are those of figures 9 to 11 in D-Lib Magazine 19(1/2). In one Atom form a link names the
+resource, in the other the entry's content does. Identifiers that Atom demands are derived from the
+values, so they are the same each time. Figure 11 is not well-formed; this is its corrected form,
+with the links of an item in the item.
 """
 
 import uuid

@@ -1,11 +1,8 @@
-"""Read the forms that were considered and given up: two of Atom, and one of ResourceSync's own.
+"""Readers of the abandoned draft forms: two of Atom and the native one (Klein et al., 2013).
 
-They are those of the appendix of Klein et al., D-Lib Magazine 19(1/2), 2013. Their values are the
-same as those of a Change List or a Resource List.
-
-XML of the drafts that are no sitemaps becomes nodes: a head, then entries with what is in them.
-
-The same doors are closed as for lists (see `_expat`). They are rare, so nothing here is tuned.
+They are those of the appendix in D-Lib Magazine 19(1/2); their values are those of a Change List or
+a Resource List. The XML becomes nodes, a head and then entries, under the protections of `_expat`.
+These forms are rare, so nothing here is tuned.
 """
 
 import pyexpat
@@ -71,18 +68,17 @@ class FeedNode:
 
 
 class FeedScanner:
-    """Feeds one document through expat.
+    """A scanner that feeds one document through expat.
 
     Args:
-        roots: The roots that are taken, as namespace and local name, each with the name of its
-            entries.
-        limits: What it may cost at most.
+        roots: The accepted roots, as namespace and local name, each with the name of its entries.
+        limits: Its bounds.
         uri: Its address, for messages.
 
     Attributes:
         root: The root without its entries: complete once `began` is true.
-        began: Whether the first entry or the end of the root was met.
-        entries: Complete entries that nobody took yet.
+        began: True if the first entry or the end of the root was met.
+        entries: Complete entries that were not read yet.
     """
 
     def __init__(self, roots: Mapping[tuple[str, str], str], *, limits: Limits, uri: str) -> None:
@@ -108,7 +104,7 @@ class FeedScanner:
         self._parser = parser
 
     def feed(self, block: bytes) -> None:
-        """Take the next bytes.
+        """Feed the next bytes.
 
         Raises:
             DocumentError: They cannot be used.
@@ -122,7 +118,7 @@ class FeedScanner:
             raise self._over(*found)
 
     def close(self) -> None:
-        """Tell that the document ends here.
+        """End the document.
 
         Raises:
             TruncatedDocumentError: It is not complete.
@@ -279,7 +275,7 @@ def _known_attributes(attributes: Mapping[str, str], longest: int) -> dict[str, 
 
 ATOM_NS: Final = "http://www.w3.org/2005/Atom"
 DRAFT_NS: Final = "http://www.openarchives.org/rs/"
-"""Also what the values of ``type`` start with; the rest is a capability."""
+"""The namespace, also the beginning of ``type`` values; the rest is a capability."""
 KINDS: Final = frozenset(
     {
         Capability.RESOURCE_LIST,
@@ -288,7 +284,7 @@ KINDS: Final = frozenset(
         Capability.CHANGE_DUMP_MANIFEST,
     }
 )
-"""What can be said in these forms: documents whose entries are resources or changes."""
+"""Capabilities that these forms support: documents whose entries are resources or changes."""
 
 _ROOTS: Final = {(ATOM_NS, "feed"): "entry", (DRAFT_NS, "resync"): "item"}
 _CONTENT: Final = frozenset({"content", "conent"})
@@ -313,8 +309,8 @@ def read_feed(
     Args:
         stream: The document; it stays open, and is read while the entries are.
         uri: Its address, for messages.
-        limits: What it may cost at most.
-        on_refused: Told of each entry that cannot be used, in order.
+        limits: Its bounds.
+        on_refused: Called with each entry that cannot be used, in order.
 
     Raises:
         NotAListError: Neither an Atom feed nor the native form.
@@ -336,13 +332,13 @@ def read_feed(
 
 @final
 class FeedDocument:
-    """An open document in one of these forms; its entries are read as they are asked for, once.
+    """An open document in one of these forms; its entries are read lazily, once.
 
     Attributes:
-        header: What its root says; a change document does not tell from when on it is complete.
+        header: Its header; a change document has no ``from``.
         uri: Its address.
         refused: Entries that could not be used so far.
-        dialect: Which form it is in; certain once the first entry was read.
+        dialect: Its form; certain once the first entry was read.
     """
 
     def __init__(
@@ -372,7 +368,7 @@ class FeedDocument:
         Changes come oldest first, also where the document has the newest first.
 
         Raises:
-            DocumentError: As `read_feed` does; and, where changes are told, an entry whose change
+            DocumentError: As from `read_feed`; and, in a change document, for an entry whose change
                 is missing or unknown.
         """
         if self._is_consumed:

@@ -1,9 +1,9 @@
-"""Resources and changes as lines of JSON: what programs that keep a catalogue read and write.
+"""Resources and changes as lines of JSON, for programs that maintain a catalogue.
 
 One object a line, in UTF-8. Its names are those of the specification: ``uri``, ``lastmod``,
 ``length``, ``hash``, ``type``, ``encoding``, ``changefreq``, ``links``. A change has ``change``
-too, and ``datetime`` and ``number``, which are told and never believed: a catalogue gives each
-change its own.
+too, and ``datetime`` and ``number``, which are written and ignored when read: a catalogue assigns
+its own.
 """
 
 import re
@@ -22,7 +22,7 @@ from resourcesync.model.vocabulary import ChangeKind
 
 MAX_LINE: Final = 1 << 20
 BAD_LINE: Final = "ndjson"
-"""The code of a line that says nothing: it is the operator's, not a Source's."""
+"""The code of an unusable line: it is the operator's, not a Source's."""
 """The most bytes of one line."""
 _HASHES: Final = re.compile(r"(?:[!-9;-~]+:[!-~]+(?: [!-9;-~]+:[!-~]+)*)?")
 _MAX_LENGTH: Final = (1 << 63) - 1
@@ -66,7 +66,7 @@ def read(stream: BinaryIO, *, name: str) -> Iterator[Resource | Change]:
 
     Args:
         stream: The lines; one of them is in memory at a time.
-        name: What the stream is called in messages.
+        name: Name of the stream in messages.
 
     Raises:
         DocumentLimitError: A line has more than ``MAX_LINE`` bytes.
@@ -85,11 +85,11 @@ def read_line(line: bytes, *, name: str, number: int = 0) -> Resource | Change:
 
     Args:
         line: The line, with or without its end.
-        name: What the stream is called in messages.
-        number: Which line it is; 0 when nobody counts.
+        name: Name of the stream in messages.
+        number: Line number; 0 for none.
 
     Raises:
-        DocumentLimitError: As ``read`` says.
+        DocumentLimitError: As in ``read``.
         MalformedDocumentError: The same.
     """
     place = f"{name}, line {number}" if number else name

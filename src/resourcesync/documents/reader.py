@@ -1,12 +1,10 @@
-"""Read a document: bytes in, entries out, one at a time.
+"""The reader of documents: bytes or an open file in, entries out, one at a time.
 
-Reading is liberal: it takes what Sources write in the wild, in every version from the drafts of
-2012 to 1.1 and in plain sitemaps, and gives it in the words of 1.1. It tells what it forgave.
-A value that cannot be read costs that value alone, where an entry can be used without it; any other
-fault of an entry costs that entry. A fault of the document raises, so a list is never
-shorter than its Source wrote it.
-
-Reading for whoever holds a document's bytes, or an open file of them.
+Reading is liberal: it accepts what Sources write in the wild, in every version from the drafts of
+2012 to 1.1 and in plain sitemaps, and returns it in the terms of 1.1, with warnings. A value that
+cannot be read costs that value alone, where an entry can be used without it; any other fault of an
+entry costs that entry. A fault of the document raises, so a list is never shorter than its Source
+wrote it.
 """
 
 import io
@@ -67,7 +65,7 @@ _OFTEN_MISLABELLED: Final = frozenset(
         Capability.RESOURCE_DUMP,
     }
 )
-"""What some Sources call documents of another kind."""
+"""Names that some Sources give to documents of another kind."""
 
 
 def read_stream(
@@ -85,11 +83,11 @@ def read_stream(
 
     Args:
         stream: The document; it stays open, and is read while the entries are.
-        uri: Its address, for messages and for what is relative in it.
-        limits: What it may cost at most.
-        on_refused: Told of each entry that cannot be used, in order.
-        on_tolerated: Told of each kind of fault that is forgiven, once.
-        strict: Whether to raise for what would be forgiven, and for an entry that cannot be used;
+        uri: Its address, for messages and for relative references.
+        limits: Its bounds.
+        on_refused: Called with each entry that cannot be used, in order.
+        on_tolerated: Called once for each kind of tolerated fault.
+        strict: True if to raise for what would be forgiven, and for an entry that cannot be used;
             then the error's evidence names the ``rule``. Only `Document.entries` checks all.
 
     Raises:
@@ -141,10 +139,10 @@ def _actual_header(
 
 @final
 class Document:
-    """An open document; its entries are read as they are asked for, once.
+    """An open document; its entries are read lazily, once.
 
     Attributes:
-        header: What its root says.
+        header: Its header.
         uri: Its address.
         refused: Entries that could not be used so far.
     """
@@ -180,22 +178,22 @@ class Document:
 
     @property
     def dialect(self) -> Dialect:
-        """Which version the document is written in; certain once all entries were read."""
+        """Version of the document; certain once all entries were read."""
         return dialect_of(self.header, self._context.version_marks)
 
     @property
     def version(self) -> str:
-        """What is known of that version in words, as the commands show it: ``0.5 or 0.6``."""
+        """Version in words, as the commands show it: ``0.5 or 0.6``."""
         return self.dialect.phrase_for(self.header.capability)
 
     @property
     def tolerated(self) -> tuple[Tolerated, ...]:
-        """What was forgiven so far, each kind once, in the order it was met."""
+        """Tolerated faults so far, each kind once, in the order it was met."""
         return tuple(self._context.tolerated.values())
 
     @property
     def dropped(self) -> int:
-        """How many values could not be read so far: their entries are used without them."""
+        """Number of values could not be read so far: their entries are used without them."""
         return self._context.dropped
 
     def entries(self) -> Iterator[Entry]:
@@ -209,8 +207,9 @@ class Document:
         In the draft P2 the newest comes first: such a list is read whole and turned round.
 
         Raises:
-            DocumentError: As `read` does; and, where changes are told, an entry whose ``change`` is
-                missing or unknown (§12.1: the order of changes matters, so none may be left out).
+            DocumentError: As from `read`; and, in a change document, for an entry whose ``change``
+                is missing or unknown (§12.1: the order of changes matters, so none may be left
+                out).
         """
         if self._may_be_backwards:
             yield from self._oldest_first(list(self._read_entries()))
@@ -246,7 +245,7 @@ class Document:
         In a list of resources a group may be a `ResourceRun`: many plain entries, as columns.
 
         Raises:
-            DocumentError: As `entries` does, also while a group is taken.
+            DocumentError: As from `entries`, also while a group is read.
         """
         if self._has_changes:
             yield self.entries()
@@ -267,7 +266,7 @@ class Document:
         their entries say what a row cannot hold.
 
         Raises:
-            DocumentError: As `entries` does.
+            DocumentError: As from `entries`.
         """
         if self._may_be_backwards:
             rows = list(self._read_rows())
@@ -390,7 +389,7 @@ class Document:
         """Return what happened, and note what the entry shows of the dialect.
 
         Raises:
-            MalformedDocumentError: It does not say, in a word that is known.
+            MalformedDocumentError: ``change`` is missing or unknown.
         """
         has_datetime = row.datetime_text is not None and "datetime" in (entry.metadata or ())
         self._show(has_lastmod=LASTMOD_ELEMENT in entry.texts, has_datetime=has_datetime)
@@ -451,10 +450,10 @@ def read(
     Args:
         source: The document's bytes, or an open binary file, which stays open.
         uri: The document's address, for messages and for what is relative in it.
-        limits: What it may cost at most.
-        on_refused: Told of each entry that cannot be used, in order; the others are given.
-        on_tolerated: Told of each kind of fault that is forgiven, once.
-        strict: Whether to raise for what would be forgiven or refused.
+        limits: Its bounds.
+        on_refused: Called with each entry that cannot be used, in order; the others are returned.
+        on_tolerated: Called once for each kind of tolerated fault.
+        strict: True if to raise for what would be forgiven or refused.
 
     Raises:
         NotAListError: Neither a ResourceSync document nor a sitemap, such as an HTML error page.

@@ -1,9 +1,9 @@
-"""Change some entries of a list as bytes: all others are neither read nor formatted again.
+"""Replacement of some entries of a list as bytes: all others are neither read nor formatted again.
 
-This is for documents that `writing` wrote, with their entries in URI order. There an entry begins
-with ``<url><loc>``, and these bytes stand nowhere else, since ``<`` is escaped in every text and
-attribute; but elements of other communities are written as they came, so a document that holds
-any cannot be spliced. An entry is found by halving the document, as a word in a dictionary.
+This is for documents that `writer` wrote, with their entries in URI order. There an entry begins
+with ``<url><loc>``, and these bytes are nowhere else, since ``<`` is escaped in every text and
+attribute; but elements of other communities are written as they came, so a document that contains
+any cannot be spliced. An entry is found by binary search.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,11 +19,11 @@ _CHUNK: Final = 1 << 18
 
 
 class EntryEdit(NamedTuple):
-    """What is to become of an entry.
+    """An edit of one entry.
 
     Attributes:
         uri: Its URI.
-        row: The entry as `writing.rows` gives it; empty when it is to go.
+        row: The entry as `writer.rows` returns it; empty to remove it.
     """
 
     uri: str
@@ -40,12 +40,12 @@ class _ByteSlice(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntrySlices:
-    """Entries as they stand in a document, one after the other.
+    """Entries as they are in a document, one after the other.
 
     Attributes:
-        count: How many.
+        count: Their number.
         size: Their bytes.
-        slices: Where these bytes are.
+        slices: The places of these bytes.
     """
 
     count: int
@@ -95,7 +95,7 @@ def entries_of(document: bytes, count: int) -> EntrySlices:
 
     Args:
         document: A document that can be spliced.
-        count: How many entries it has.
+        count: Number of entries it has.
     """
     start, end = document.find(_START), len(document) - len(_CLOSING)
     return _entries(count, (_ByteSlice(document, start, end),) if count else ())
@@ -106,8 +106,8 @@ def splice(entries: EntrySlices, edits: Iterable[EntryEdit]) -> EntrySlices:
 
     Args:
         entries: The entries of one document, as `entries_of` returns them.
-        edits: What changes, in URI order, each URI once. An entry that is not there yet is put in
-            its place, and one that is to go may be gone already.
+        edits: The edits, in URI order, each URI once. A new entry is inserted at its place; an
+            entry to remove may be absent already.
     """
     if not entries.slices:
         return _gathered([edit.row for edit in edits if edit.row])

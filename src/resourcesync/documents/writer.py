@@ -1,11 +1,8 @@
-"""What must hold before a document is written: which times, which entries, which places (§7).
+"""The writer of documents: entries in, bytes out, in the order and form of the specification (§7).
 
-Write a document: entries in, bytes out, in the order and form that the specification gives.
-
-Documents are written in 1.1, or in an older version that the caller names.
-
-Writing is exact where reading is liberal: what would not be a valid document raises `ValueError`,
-for it is a fault of the program, not of any input. The same input gives the same bytes.
+Documents are written in 1.1, or in an older version that the caller names. Writing is exact where
+reading is liberal: what would not be a valid document raises `ValueError`, for it is a fault of the
+program, not of any input. The same input gives the same bytes.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -125,7 +122,7 @@ def check_entries(entries: Sequence[Entry], header: Header) -> None:
 
 
 def _are_placed(resources: Sequence[Resource], header: Header) -> bool:
-    """Whether there is no path, or in a manifest each is as it must be and nothing has links."""
+    """True if there is no path, or in a manifest each is as it must be and nothing has links."""
     paths = [resource.path for resource in resources]
     if not _is_manifest(header.capability):
         return not any(paths)
@@ -202,11 +199,11 @@ def write(
     """Yield a whole document in chunks of about 64 KiB, in memory that does not grow with it.
 
     Args:
-        header: What the root says.
+        header: The header.
         entries: The entries, all of the kind that the header asks for.
         dialect: The version to write. What it cannot say is left out; `dialects.narrow_header` and
             `dialects.narrow_entry` tell what is kept.
-        lastmod_compat: Whether a change without ``lastmod`` gets its time there too, in 1.1, for
+        lastmod_compat: True if a change without ``lastmod`` gets its time there too, in 1.1, for
             readers of 1.0.
 
     Raises:

@@ -1,1 +1,1 @@
-"""What exists: frozen values of the ResourceSync specification. Standard library only, no I/O."""
+"""Frozen values of the ResourceSync specification. Standard library only, no I/O."""

@@ -14,17 +14,17 @@ _GROWING: Final = frozenset({Capability.CHANGE_LIST, Capability.CHANGE_DUMP})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Header(Linked):
-    """What the root of a document says: its ``rs:md`` and ``rs:ln`` (§7).
+    """The header of a document: ``rs:md`` and ``rs:ln`` of its root (§7).
 
     Attributes:
-        capability: What the document offers; ``None`` for a plain sitemap.
-        is_index: Whether the root is ``sitemapindex``: an index over documents of one capability.
+        capability: Its capability; ``None`` for a plain sitemap.
+        is_index: True if the root is ``sitemapindex``: an index over documents of one capability.
         at: Snapshot start, UTC: every entry includes all changes up to here (resource side).
         completed: Snapshot end, UTC (resource side).
         from_: All changes since here are listed, UTC (change side).
         until: All changes up to here are listed, UTC; its presence closes the document
             (change side).
-        modified: Last update of the document, UTC; only dialects before 0.9 say it.
+        modified: Last update of the document, UTC; only in dialects before 0.9.
         links: ``rs:ln`` under the root.
         extra: Attributes of other communities on the root's ``rs:md``.
         foreign: Elements of other communities under the root, before the first entry.
@@ -48,12 +48,12 @@ class Header(Linked):
 
     @property
     def is_open(self) -> bool:
-        """Whether further changes will be added to this very document (§12.1)."""
+        """True if further changes will be added to this very document (§12.1)."""
         return self.capability in _GROWING and self.until is None
 
     @property
     def phrase(self) -> str:
-        """What people call such a document, such as ``Change List Index``."""
+        """Name of such a document for people, such as ``Change List Index``."""
         name = "sitemap" if self.capability is None else self.capability.phrase
         return f"{name} Index" if self.is_index else name
 
@@ -134,9 +134,9 @@ class CapabilityEntry(Linked):
 
     Attributes:
         uri: The document's URI.
-        capability: What that document offers; ``None`` where the entry does not say.
+        capability: Capability of that document; ``None`` where the entry has none.
         label: The capability exactly as written; differs from ``capability`` for values that this
-            version does not know, which are kept and skipped.
+            version does not know, which are stored and skipped.
         lastmod: Last-Modified of the document, UTC.
         links: ``rs:ln`` of this entry, such as ``describedby``.
         extra: Attributes of other communities on ``rs:md``.
@@ -158,10 +158,10 @@ class DocumentChange(Linked):
 
     Attributes:
         uri: The document's URI.
-        kind: What happened.
-        time: When it happened, UTC.
-        capability: What that document offers; ``None`` where the entry does not say, or says what
-            this version does not know.
+        kind: The kind of change.
+        time: Time of the change, UTC.
+        capability: Capability of that document; ``None`` where the entry has none, or one that this
+            version does not know.
         label: The capability exactly as written.
         lastmod: Last-Modified of the document, UTC.
         at, completed: The document's own snapshot times, UTC.
@@ -195,7 +195,7 @@ class RefusedEntry:
 
     Attributes:
         line: 1-based line of the entry in its document; 0 when it has none.
-        code: A stable word for the reason.
+        code: A stable code of the reason.
         reason: The reason in a sentence.
         uri: The entry's ``loc`` as written, cut to 2,048 characters; empty when it has none.
     """

@@ -41,7 +41,7 @@ class Digest(NamedTuple):
 
     @property
     def is_usable(self) -> bool:
-        """Whether we can compute this algorithm and the value has its form.
+        """True if we can compute this algorithm and the value has its form.
 
         Anything else is unverifiable, never a mismatch.
         """
@@ -96,7 +96,7 @@ def _rank(digest: Digest) -> int:
 
 
 def disagree(iterable: Iterable[Digest], other: Iterable[Digest]) -> bool:
-    """Whether the two accounts give different values for an algorithm that both can check."""
+    """True if the two accounts give different values for an algorithm that both can check."""
     known = {digest.algorithm: digest.value for digest in iterable if digest.is_usable}
     return any(
         digest.is_usable and known.get(digest.algorithm, digest.value) != digest.value
@@ -105,7 +105,7 @@ def disagree(iterable: Iterable[Digest], other: Iterable[Digest]) -> bool:
 
 
 def agree(iterable: Iterable[Digest], other: Iterable[Digest]) -> bool:
-    """Whether the two accounts share an algorithm and agree on every one they share."""
+    """True if the two accounts share an algorithm and agree on every one they share."""
     left, right = tuple(iterable), tuple(other)
     shared = {d.algorithm for d in left if d.is_usable} & {
         d.algorithm for d in right if d.is_usable

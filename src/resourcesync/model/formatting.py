@@ -1,4 +1,4 @@
-"""Numbers, times and names as people read them. Everything here is pure."""
+"""Numbers, times and names formatted for people. All functions are pure."""
 
 from datetime import UTC, datetime
 from typing import Final

@@ -46,7 +46,7 @@ class Link:
     extra: Extra = ()
 
     def has_relation(self, name: str) -> bool:
-        """Whether ``name`` is among the relation types; registered names ignore case (RFC 8288)."""
+        """True if ``name`` is among the relation types; registered names ignore case (RFC 8288)."""
         wanted = name.lower()
         return any(token.lower() == wanted for token in self.rel.split())
 
@@ -57,7 +57,7 @@ def find_link(links: tuple[Link, ...], relation: str) -> Link | None:
 
 
 class Linked:
-    """What the links of a document or an entry lead to (§14).
+    """Targets of the links of a document or an entry, by relation (§14).
 
     A link that cannot be understood is no fault: then the entry's own URI is to be used (§14.1).
     """
@@ -82,7 +82,7 @@ class Linked:
 
     @property
     def patches(self) -> tuple[Link, ...]:
-        """What leads from the version before to this one (§14.4)."""
+        """Links to patches from the version before to this one (§14.4)."""
         return self.links_to(Relation.PATCH)
 
     @property
@@ -102,7 +102,7 @@ class Linked:
 
     @property
     def describes(self) -> tuple[Link, ...]:
-        """What it is metadata about (§14.5)."""
+        """Links to the resources it is metadata about (§14.5)."""
         return self.links_to(Relation.DESCRIBES)
 
     @property
@@ -117,7 +117,7 @@ class Linked:
 
     @property
     def timegate(self) -> Link | None:
-        """Where a version of a given time can be asked for (§14.6)."""
+        """Links to the TimeGate, for the version of a given time (§14.6)."""
         return self.link_to(Relation.TIMEGATE)
 
     @property
@@ -127,12 +127,12 @@ class Linked:
 
     @property
     def collections(self) -> tuple[Link, ...]:
-        """What it is a member of (§14.7)."""
+        """Links to the collections it is a member of (§14.7)."""
         return self.links_to(Relation.COLLECTION)
 
     @property
     def via(self) -> tuple[Link, ...]:
-        """Where a copy came from; since 1.0 the original Source only (§14.8)."""
+        """Links to the origin of a copy; since 1.0 the original Source only (§14.8)."""
         return self.links_to(Relation.VIA)
 
     @property
@@ -157,7 +157,7 @@ class Linked:
 
     @property
     def hubs(self) -> tuple[Link, ...]:
-        """Where a channel can be subscribed to (Notification, WebSub §4)."""
+        """Links to the hubs of a channel (Notification, WebSub §4)."""
         return self.links_to(Relation.HUB)
 
     @property

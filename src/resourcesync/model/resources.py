@@ -14,7 +14,7 @@ from resourcesync.model.vocabulary import ChangeKind, Relation
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resource(Linked):
-    """A URI and what the Source says of its representation (§7, §10.1).
+    """A URI with the metadata of its representation (§7, §10.1).
 
     Attributes:
         uri: ``loc``, exactly as the Source wrote it (surrounding blanks removed).
@@ -48,8 +48,8 @@ class Change:
     """One change of one resource (§12.1).
 
     Attributes:
-        kind: What happened.
-        time: When it happened, UTC: ``datetime`` (1.1), else ``lastmod`` (1.0), else ``None``,
+        kind: The kind of change.
+        time: Time of the change, UTC: ``datetime`` (1.1), else ``lastmod`` (1.0), else ``None``,
             and then only the position in the list orders it.
         resource: The resource after the change; for a deletion usually the URI alone.
     """
@@ -79,7 +79,7 @@ def many_resources(count: int, columns: Mapping[str, Iterable[Any]]) -> list[Res
     the slots directly, in loops that are C.
 
     Args:
-        count: How many.
+        count: Their number.
         columns: Values by the name of their field, one for each resource and of the field's type;
             ``uri`` is among them, and what is not has its default.
     """
@@ -106,9 +106,9 @@ def plain_resource(
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ResourceRun(Sequence[Resource]):
-    """Many resources as columns, which become values only when somebody asks for them.
+    """Many resources as columns, which become values only on request.
 
-    For those that say no more than most do. What writes lists of millions reads the columns.
+    It suits resources with the usual metadata. Writers of lists of millions read the columns.
 
     Attributes:
         uris: ``loc`` of each.

@@ -1,4 +1,4 @@
-"""The words of the specification: capabilities, changes, relations, namespaces, limits."""
+"""Terms of the specification: capabilities, changes, relations, namespaces, limits."""
 
 from enum import StrEnum
 from typing import Final
@@ -6,7 +6,7 @@ from typing import Final
 SITEMAP_NS: Final = "http://www.sitemaps.org/schemas/sitemap/0.9"
 RS_NS: Final = "http://www.openarchives.org/rs/terms/"
 WELL_KNOWN_PATH: Final = "/.well-known/resourcesync"
-"""Where a Source Description should be found (§6.3.2)."""
+"""Well-known place of a Source Description (§6.3.2)."""
 
 MAX_ENTRIES: Final = 50_000
 """Entries in one document (§7, after the Sitemap protocol)."""
@@ -39,32 +39,32 @@ class Capability(StrEnum):
 
     @property
     def is_snapshot(self) -> bool:
-        """Whether its documents carry ``at`` and ``completed`` (Appendix A)."""
+        """True if its documents carry ``at`` and ``completed`` (Appendix A)."""
         return self in _SNAPSHOTS
 
     @property
     def is_log(self) -> bool:
-        """Whether its documents carry ``from`` and ``until`` (Appendix A)."""
+        """True if its documents carry ``from`` and ``until`` (Appendix A)."""
         return self in _LOGS
 
     @property
     def is_dump(self) -> bool:
-        """Whether its entries are packages (§11.1, §13.1)."""
+        """True if its entries are packages (§11.1, §13.1)."""
         return self in (Capability.RESOURCE_DUMP, Capability.CHANGE_DUMP)
 
     @property
     def is_manifest(self) -> bool:
-        """Whether it lists what a package holds (§11.2, §13.2)."""
+        """True if it lists what a package holds (§11.2, §13.2)."""
         return self in (Capability.RESOURCE_DUMP_MANIFEST, Capability.CHANGE_DUMP_MANIFEST)
 
     @property
     def is_archive(self) -> bool:
-        """Whether it lists documents of the past (Archives)."""
+        """True if it lists documents of the past (Archives)."""
         return self.value.endswith("-archive")
 
     @property
     def archived(self) -> "Capability | None":
-        """What the documents in an archive offer; ``None`` for what is no archive."""
+        """Capability of the documents in an archive; ``None`` if it is no archive."""
         return Capability(self.value.removesuffix("-archive")) if self.is_archive else None
 
     @property
@@ -141,7 +141,7 @@ class Relation(StrEnum):
 
 
 class Dialect(StrEnum):
-    """Which version of the format a document is written in.
+    """The version of the format of a document.
 
     1.0 and 1.1 are told apart only by ``datetime`` on changes (spec 1.1 §12.1), so a document
     that shows nothing of either kind is read as 1.1. What shows nothing of 0.9.1 against 1.0 is

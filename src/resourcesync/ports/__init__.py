@@ -1,7 +1,7 @@
-"""What the package needs from the world: small protocols, each with adapters behind it.
+"""Ports: small protocols for what the package needs from outside, each with adapters behind it.
 
-``Originals`` and ``Copies`` are the two words the specification lacks: the resources as a Source
-has them, and the resources as a Destination holds them.
+``Originals`` and ``Copies`` are the two terms that the specification lacks: the resources as a
+Source has them, and the resources as a Destination stores them.
 """
 
 from collections.abc import Callable, Mapping
@@ -72,7 +72,7 @@ __all__ = [
 
 
 class Clock(Protocol):
-    """Time, so that nobody else asks the machine for it."""
+    """The clock: the only source of time."""
 
     def now(self) -> datetime:
         """Return the present moment, aware, in UTC."""
@@ -88,4 +88,4 @@ class Clock(Protocol):
 
 
 Reporter = Callable[[str, Mapping[str, object]], None]
-"""Takes ``(event, fields)`` while a run goes on; what an embedder or the command line shows."""
+"""Receives ``(event, fields)`` during a run; an embedder or the command line shows them."""

@@ -1,7 +1,7 @@
-"""What another system says of its resources, where a Source publishes them (ADR 0057).
+"""Accounts: other systems that list their resources for a Source to publish (ADR 0057).
 
-A repository, an index, a database or a feed knows its resources; it is asked, never changed. What
-it says is recorded in our own catalogue, and only that is published.
+A repository, an index, a database or a feed knows its resources; it is queried, never changed. Its
+answers are recorded in our own catalogue, and only that is published.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,21 +16,21 @@ from resourcesync.ports.catalogue import Omission, Posted
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccountOptions:
-    """What an account is opened with.
+    """Options to open an account with.
 
     Attributes:
-        address: Where the other system is, as the operator wrote it: ``SCHEME:`` and more, without
-            any secret.
+        address: Address of the other system, as the operator wrote it: ``SCHEME:`` and more,
+            without any secret.
         base_uri: The address of the Source, ``publish --url``, with a slash at its end.
-        values: What was given by ``--with KEY=VALUE``; ``env:NAME`` and ``file:PATH`` are replaced
-            already by what they point to, so a secret may be among them.
-        memory: A folder for what the account remembers between runs; not made yet, and not public.
+        values: Values of ``--with KEY=VALUE``; ``env:NAME`` and ``file:PATH`` are already replaced
+            by their targets, so a secret may be among them.
+        memory: A folder for the state of the account between runs; not made yet, and not public.
         out: The folder of the published documents, for an account that makes resources itself.
-        clock: Time. It may end a run by raising, wherever it is asked.
-        fetcher: Opens what fetches over http for an origin, given by any URL of it, as politely
-            and with the secrets that the operator asked for.
-        allow_empty: Whether the operator said that most of what was known, or all, may be gone.
-            Who refuses that by himself believes it then.
+        clock: The clock. It may end a run by raising, at any call.
+        fetcher: Opens a fetcher over http for an origin, given by any URL of it, with the limits
+            and secrets that the operator configured.
+        allow_empty: True if the operator confirmed that most or all known resources may be gone, so
+            that an account that checks this accepts it.
     """
 
     address: str
@@ -47,14 +47,14 @@ class ChangeBatch(NamedTuple):
     """Some changes, and where the log of changes stands after them.
 
     Attributes:
-        position: What ``Account.changes`` goes on from, once these are recorded.
-        changes: Oldest first, 10,000 at most; none, where only the position moved, or where the
-            caller is to have a chance to stop. ``Change.time`` is kept where it is later than all
-            that was recorded before, and not in the future.
-        omissions: What was told and says nothing that could be a change: a line that is no JSON.
-        is_last: Whether nothing will ever follow: the other system closed the feed.
-        warnings: What the operator is to know of the log itself: a stable word and a sentence for
-            each. Those of the last one count.
+        position: The position for the next ``ResourceAccount.changes``, once these are recorded.
+        changes: Oldest first, 10,000 at most; empty if only the position moved, or to give the
+            caller a chance to stop. ``Change.time`` is recorded if it is later than all recorded
+            before, and not in the future.
+        omissions: Input that is no change, such as a line that is no JSON.
+        is_last: True if no batch will follow: the other system closed the feed.
+        warnings: Warnings for the operator on the log itself: a stable code and a sentence for
+            each. Those of the last batch count.
     """
 
     position: str
@@ -65,15 +65,15 @@ class ChangeBatch(NamedTuple):
 
 
 class ResourceAccount(Protocol):
-    """What another system says of its resources. One run uses it, from one thread.
+    """The resources of another system. One run uses it, from one thread.
 
-    Any method may raise a ``ResourceSyncError``: then nothing of what it was asked for is
-    recorded. What is cut short must raise; a shorter answer means deletions.
+    Any method may raise a ``ResourceSyncError``: then nothing of that call is recorded. A truncated
+    answer must raise; a shorter answer means deletions.
     """
 
     @property
     def can_list_resources(self) -> bool:
-        """Whether ``resources`` can be asked: a mere feed of changes has only ``changes``."""
+        """True if ``resources`` can be asked: a mere feed of changes has only ``changes``."""
         ...
 
     def position(self) -> str:
@@ -107,7 +107,7 @@ class ResourceAccount(Protocol):
                 meanwhile is yielded at once, or about a second later.
 
         Raises:
-            DiscontinuityError: What changed after that position is not known any more.
+            DiscontinuityError: The changes after that position are no longer known.
             SourceError: The other system does not answer, or refuses.
         """
         ...
@@ -115,7 +115,7 @@ class ResourceAccount(Protocol):
 
 @runtime_checkable
 class WritableAccount(Protocol):
-    """An account that also takes what became of resources (``resourcesync catalogue post``)."""
+    """An account that also accepts changes of resources (``resourcesync catalogue post``)."""
 
     def post(self, changes: Sequence[Change]) -> Posted:
         """Write changes into the other system, in order; some of them, when it raises.
@@ -128,16 +128,16 @@ class WritableAccount(Protocol):
 
 @runtime_checkable
 class PublishedAccount(Protocol):
-    """An account that is told when what it told is public: it can tidy up then."""
+    """An account that is notified when its changes are public, to clean up."""
 
     def published(self) -> None:
-        """Take note that all that was recorded is published.
+        """Handle the publication of all recorded changes.
 
         Raises:
-            StorageError: What is not needed any more cannot be removed.
+            StorageError: Obsolete data cannot be removed.
         """
         ...
 
 
 AccountFactory = Callable[[AccountOptions], AbstractContextManager[ResourceAccount]]
-"""Opens an account; what it holds is given back when the ``with`` block ends."""
+"""Opens an account; the ``with`` block closes it."""

@@ -1,4 +1,4 @@
-"""What a Source needs: the originals, the catalogue that remembers them, a place for documents."""
+"""Ports of a Source: the originals, the catalogue of them, and a place for documents."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -13,7 +13,7 @@ BAD_ROW: Final = "catalogue-row"
 
 
 class Original(NamedTuple):
-    """What a look from outside tells of one original: nothing of it was read.
+    """The metadata of one original, without its bytes.
 
     A named tuple, since every scan makes one for every original.
 
@@ -35,7 +35,7 @@ class Original(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Omission:
-    """Something in the tree that is not published, and why (a symlink out of it, a socket)."""
+    """A name in the tree that is not published, and the reason (a symlink out of it, a socket)."""
 
     name: str
     reason: str
@@ -66,9 +66,9 @@ class Originals(Protocol):
 
 
 class CatalogueEntry(Protocol):
-    """A resource in the catalogue: what was last recorded of it.
+    """A resource in the catalogue as last recorded.
 
-    The resource itself is made when it is asked for: most scans need very few.
+    The resource itself is made on request: most scans need very few.
     """
 
     @property
@@ -153,7 +153,7 @@ class CatalogueSnapshot(Protocol):
 
 
 class CatalogueStore(Protocol):
-    """The Source's memory: a snapshot of the resources and the log of their changes."""
+    """The Source's catalogue: a snapshot of the resources and the log of their changes."""
 
     def entries(self) -> Iterator[CatalogueEntry]:
         """Yield what is recorded, in rising URI order."""
@@ -200,13 +200,13 @@ class CatalogueStore(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Posted:
-    """What a program told of its resources was recorded.
+    """The effect of resources posted by a program.
 
     Attributes:
         created: Resources that were not known.
         updated: Known ones with other bytes.
         deleted: Known ones that are gone.
-        touched: Known ones of which something else is told now, such as their type.
+        touched: Known ones with other metadata, such as their type.
     """
 
     created: int = 0
@@ -216,11 +216,11 @@ class Posted:
 
 
 TOP_LEVEL_PREFIX: Final = "resourcesync-"
-"""What the names of documents begin with that are in no folder: others' files are there, too."""
+"""Prefix of documents that are in no folder, where foreign files are, too."""
 
 
 class DocumentStore(Protocol):
-    """Where a Source's documents are put for the world to read.
+    """The public store of a Source's documents.
 
     Names are relative, with ``/``: in the folders ``resourcesync`` and ``.well-known``, and beside
     these some that begin with ``TOP``.
@@ -236,7 +236,7 @@ class DocumentStore(Protocol):
         the bytes as they were stored, before they are put in place.
 
         Raises:
-            StorageError: It could not be written; what was there is still there.
+            StorageError: It could not be written; the old document is unchanged.
         """
         ...
 

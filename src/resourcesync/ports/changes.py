@@ -1,4 +1,4 @@
-"""What changed in a mirror, for the next program (``MirrorChangeLog``).
+"""Changes of a mirror, for the next program (``MirrorChangeLog``).
 
 Times are whole microseconds since 1970-01-01T00:00:00Z, as they are stored.
 """
@@ -8,18 +8,17 @@ from enum import StrEnum
 from typing import Final, NamedTuple, Protocol
 
 PROVEN_ALL: Final = "proven-all"
-"""The note of when all copies were proven by one audit, microseconds."""
+"""Name of the note with the time of the last audit that proved all copies, microseconds."""
 
 
 class MirrorChangeKind(StrEnum):
-    """What became of a copy."""
+    """The kind of change of a copy."""
 
     CREATED = "created"
     UPDATED = "updated"
     DELETED = "deleted"
     TOUCHED = "touched"
-    """It was fetched or confirmed anew, or its entry links to other things; its bytes are the same
-    as before."""
+    """Fetched or confirmed again, or its entry has other links; the bytes are the same."""
 
 
 class LoggedChange(NamedTuple):
@@ -27,13 +26,13 @@ class LoggedChange(NamedTuple):
 
     Attributes:
         seq: Its number; a later change has a greater one. Numbers may be left out.
-        time: When it was done here.
+        time: Time of the change in the mirror.
         kind: A ``MirrorChangeKind``.
         uri: The resource's URI, normalised.
         path: Its place in the mirror.
         length: Bytes; of what was deleted, if it was.
         digests: Digests of the bytes now; empty when they were deleted.
-        previous: Digests of the bytes before; empty when there were none, or nobody knows.
+        previous: Digests of the bytes before; empty when there were none, or they are unknown.
     """
 
     seq: int
@@ -47,15 +46,15 @@ class LoggedChange(NamedTuple):
 
 
 class Arrival(NamedTuple):
-    """When a change came here, and when the Source dates it.
+    """The arrival of a change in the mirror, with the Source's date of it.
 
     Attributes:
-        time: When it was done here.
+        time: Time of the change in the mirror.
         kind: A ``MirrorChangeKind``.
         uri: The resource's URI, normalised.
         length: Bytes; of what was deleted, if it was.
-        dated: The ``lastmod`` that the Source listed; ``None`` when it listed none, of deletions,
-            and of what came before this was remembered.
+        dated: The ``lastmod`` that the Source listed; ``None`` when it listed none, for deletions,
+            and for arrivals before this was recorded.
     """
 
     time: int
@@ -66,9 +65,9 @@ class Arrival(NamedTuple):
 
 
 class MirrorChangeLog(Protocol):
-    """The changes of a mirror, oldest first; each was stored together with the copies it tells of.
+    """The changes of a mirror, oldest first; each was stored together with its copies.
 
-    The log is bounded: what is too old or too much is forgotten, from its beginning.
+    The log is bounded: old changes are removed, oldest first.
     """
 
     def changes(self, after: int) -> Iterator[LoggedChange]:
@@ -96,7 +95,7 @@ class MirrorChangeLog(Protocol):
 
 
 class ProofLog(Protocol):
-    """When each copy was last proven by an audit."""
+    """The log of the last audit that proved each copy."""
 
     def oldest_proofs(self) -> Iterator[tuple[str, int]]:
         """Yield URIs and when each was proven, longest ago first; what was never: installed."""

@@ -1,4 +1,4 @@
-"""What a Destination needs of its files: staged, installed, removed, looked at."""
+"""Copies: the files of a Destination, to be staged, installed, removed and inspected."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -15,7 +15,7 @@ _NO_NAMES: Final = frozenset({"", ".", ".."})
 
 
 def is_copy_path(path: str) -> bool:
-    """Whether a path leads to a place for a copy: below the root, by names, and not to our own.
+    """True if a path leads to a place for a copy: below the root, by names, and not to our own.
 
     The places that lists lead to are judged long before (``destination.scope``); who puts, moves
     or reads copies asks again, so that a mistake there can never lead a write out of the mirror.
@@ -25,19 +25,19 @@ def is_copy_path(path: str) -> bool:
 
 
 class StagedCopy(Protocol):
-    """A copy on its way: bytes beside the mirror, hashed as they come. It is also a ``Sink``."""
+    """A staged copy: bytes beside the mirror, hashed as they arrive. It is also a ``Sink``."""
 
     @property
     def part(self) -> PartialBody | None:
-        """What an earlier run left of it, from the first byte on; ``None`` once restarted."""
+        """The part that an earlier run left, from the first byte on; ``None`` once restarted."""
         ...
 
     def record_validator(self, validator: str) -> None:
-        """Take note of what will tell that the rest of these bytes is still theirs."""
+        """Record the validator that later proves that the rest belongs to these bytes."""
         ...
 
     def write(self, chunk: bytes) -> None:
-        """Take the next bytes."""
+        """Write the next bytes."""
         ...
 
     def restart(self) -> None:
@@ -63,14 +63,14 @@ class StagedCopy(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopyInstallation:
-    """One staged copy and where it goes.
+    """One staged copy and its path.
 
     Attributes:
         staged: The sealed bytes.
         path: The copy's path in the mirror, relative, with ``/``.
         lastmod: Modification time to give the copy, UTC; ``None`` leaves it.
-        replaces: What the mirror's state says is there now (its stat signature), or ``None``
-            when it says nothing is. A file that is neither is moved to quarantine, not lost.
+        replaces: Stat signature of the present file in the mirror's state, or ``None`` for no file.
+            A file that is neither is moved to quarantine, not lost.
     """
 
     staged: StagedCopy
@@ -81,13 +81,13 @@ class CopyInstallation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopyRemoval:
-    """One copy to take away.
+    """One copy to remove.
 
     Attributes:
         path: The copy's path in the mirror.
-        signature: What the mirror's state says is there (its stat signature).
-        is_altered: Whether what is there is known not to be ours: whatever it is, it goes to the
-            quarantine, not to the trash.
+        signature: Stat signature of the file in the mirror's state.
+        is_altered: True if the file is known to be altered: it goes to the quarantine, not to the
+            trash.
     """
 
     path: str
@@ -100,10 +100,10 @@ class CopyMove:
     """One copy that gets another path.
 
     Attributes:
-        path: Where it is.
-        to: Where it is to be.
-        signature: What the mirror's state says is there (its stat signature).
-        digests: Of its bytes, as the state says: they tell whether what was moved before is ours.
+        path: Its present path.
+        to: Its new path.
+        signature: Stat signature of the file in the mirror's state.
+        digests: Digests of its bytes in the state: they identify a copy that was moved before.
     """
 
     path: str
@@ -113,7 +113,7 @@ class CopyMove:
 
 
 class CopyInspector(Protocol):
-    """A look at the copies; nothing is changed."""
+    """A read-only view of the copies."""
 
     def signature(self, path: str) -> str | None:
         """Return the stat signature of the copy at ``path``, or ``None`` when there is none."""
@@ -125,15 +125,15 @@ class CopyInspector(Protocol):
 
 
 class Copies(CopyInspector, Protocol):
-    """The resources as the Destination holds them: bytes at paths, nothing outside one root."""
+    """The resources as the Destination stores them: bytes at paths, nothing outside one root."""
 
     def stage(self, algorithms: Sequence[str], of: str = "") -> StagedCopy:
         """Start a copy beside the mirror; digests are computed while the bytes pass.
 
         Args:
             algorithms: Digests to compute.
-            of: What it is going to be the bytes of. When it is given, the part that an earlier
-                run left of it is taken up, and one that is left now is kept for a later run.
+            of: Identity of the bytes. With it, the part that an earlier run left is continued, and
+                an unfinished part is stored for a later run.
         """
         ...
 
@@ -175,7 +175,7 @@ class Copies(CopyInspector, Protocol):
         ...
 
     def inspect(self) -> AbstractContextManager[CopyInspector]:
-        """Look at many copies at once, which is quicker; what is there may be held meanwhile."""
+        """Inspect many copies at once, which is quicker; results may be buffered."""
         ...
 
     def stage_trashed(self, place: str, algorithms: Sequence[str]) -> StagedCopy | None:

@@ -1,10 +1,9 @@
-"""Where units of work are done: processes here, or a cluster that exists already (ADR 0066).
+"""Engines: processes on this machine, or an existing cluster, that do units of work (ADR 0066).
 
 A unit is one list document, or a slice of what is to be fetched. Its work is a function of a
-module, called with the unit and its share of what may be asked of a host. It is idempotent and
-ends by writing one object: present means done. So an engine may lose a unit and do it again.
-
-What a coordinator and its workers hand each other: files that are written once, by name.
+module, called with the unit and its share of the requests to a host. It is idempotent and ends by
+writing one object: present means done. So an engine may lose a unit and do it again. Coordinator
+and workers exchange files that are written once, by name.
 """
 
 from collections.abc import Callable, Iterator
@@ -16,7 +15,7 @@ class WorkUnit(Protocol):
 
     @property
     def name(self) -> str:
-        """What its object is named by; no other unit of a run has it."""
+        """Name of its object; unique among the units of a run."""
         ...
 
     @property
@@ -26,11 +25,11 @@ class WorkUnit(Protocol):
 
 
 class HostShare(NamedTuple):
-    """What one unit may ask of its host.
+    """One unit's share of the requests to its host.
 
     Attributes:
         rate: Requests per second; ``None`` sets no limit.
-        jobs: Requests at a time; ``None`` takes what the fetcher finds out.
+        jobs: Requests at a time; ``None`` lets the fetcher decide.
     """
 
     rate: float | None = None
@@ -38,15 +37,15 @@ class HostShare(NamedTuple):
 
 
 class UnitOutcome(NamedTuple):
-    """What became of a unit. It can be pickled, and is small: the rows are in the unit's object.
+    """The outcome of a unit. It can be pickled, and is small: the rows are in the unit's object.
 
     Attributes:
         name: The unit's.
-        rows: How many rows its object has.
-        wait: Seconds for which the host wants to be left alone (429, 503, ``Retry-After``);
-            ``None`` when it said nothing of the kind.
-        failed: Why it was not done: a stable word and a sentence; ``None`` when it was.
-        told: What else the unit tells, such as counts.
+        rows: Number of rows of its object.
+        wait: Seconds without requests that the host asked for (429, 503, ``Retry-After``); ``None``
+            if it did not.
+        failed: Reason why it was not done: a stable code and a sentence; ``None`` when it was.
+        told: Further facts from the unit, such as counts.
     """
 
     name: str
@@ -57,7 +56,7 @@ class UnitOutcome(NamedTuple):
 
 
 UnitFunction = Callable[[Any, HostShare], UnitOutcome]
-"""Does a unit; a function of a module, since workers import it by its name."""
+"""The work of a unit; a function of a module, since workers import it by its name."""
 
 
 class UnitFuture(Protocol):
@@ -77,11 +76,11 @@ class UnitFuture(Protocol):
 
 
 class ExecutionEngine(Protocol):
-    """Where units are done."""
+    """An engine that does units."""
 
     @property
     def slots(self) -> int:
-        """How many units are done at a time, as far as known now; at least 1."""
+        """Number of units are done at a time, as far as known now; at least 1."""
         ...
 
     def submit(self, work: UnitFunction, unit: WorkUnit, share: HostShare) -> UnitFuture:
@@ -105,7 +104,7 @@ class ExecutionEngine(Protocol):
 
 
 class FileExchange(Protocol):
-    """Files that all of them reach. A name stands for one content: who writes it again, may."""
+    """Files that coordinator and workers share; a name has one content and may be rewritten."""
 
     def send(self, name: str, file: str) -> None:
         """Make a file of this machine durable for all, under a name.

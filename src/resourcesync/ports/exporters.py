@@ -1,7 +1,7 @@
-"""What an exporter is given, and what it gives back (plug-ins of ``resourcesync.exporters``).
+"""Exporters: plug-ins of ``resourcesync.exporters``, with their input and output.
 
 An exporter is a function from `MirrorSnapshot` and `ExportOptions` to `ExportFile` values.
-It opens no file and writes none: it only says which bytes go where. So a test needs no disk.
+It opens no file and writes none: it only returns which bytes go where. So a test needs no disk.
 """
 
 from collections.abc import Iterable, Iterator
@@ -13,7 +13,7 @@ from resourcesync.ports.mirror import Copy
 
 
 class MirrorSnapshot(Protocol):
-    """The copies of a mirror as they were at one moment, whatever a pull does meanwhile."""
+    """The copies of a mirror at one moment, isolated from any pull."""
 
     @property
     def source(self) -> str:
@@ -32,7 +32,7 @@ class MirrorSnapshot(Protocol):
 
     @property
     def now(self) -> datetime:
-        """When the export began, UTC."""
+        """Start of the export, UTC."""
         ...
 
     def copies(self) -> Iterator[Copy]:
@@ -53,13 +53,13 @@ class MirrorSnapshot(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportOptions:
-    """What the operator wants of an export.
+    """The options of an export.
 
     Attributes:
         name: The last part of ``--out``; its ending tells an exporter whether one file is wanted.
         max_package: The most bytes of content in one package.
-        url: Where the folder is going to be served; empty when it is not.
-        organization: Who gives the copies away; empty when nobody said.
+        url: Future address of the folder; empty when it is not served.
+        organization: Organization that publishes the copies; empty for none.
         since: Only copies that came since, UTC; the holdings have no others then. ``None``: all.
     """
 
@@ -84,7 +84,7 @@ class ExportFile(NamedTuple):
 
 
 class Exporter(Protocol):
-    """Says of which files an export consists."""
+    """A function that yields the files of an export."""
 
     def __call__(self, holdings: MirrorSnapshot, options: ExportOptions) -> Iterator[ExportFile]:
         """Yield the files in the order they are written; each is taken before the next.

@@ -1,4 +1,4 @@
-"""What a Destination needs of the network: requests, and how each ends."""
+"""The network as a Destination needs it: requests, and how each ends."""
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -14,22 +14,22 @@ _STABLE_AFTER: Final = 1.0
 
 
 class Purpose(StrEnum):
-    """Why something is fetched: it decides limits and secrets."""
+    """The purpose of a fetch: it decides limits and secrets."""
 
     DISCOVERY = "discovery"
     DOCUMENT = "document"
     RESOURCE = "resource"
     MESSAGE = "message"
-    """WebSub: whatever is answered ends it; no redirect is followed and no robots.txt is asked."""
+    """WebSub: any answer ends it; no redirect is followed and no robots.txt is checked."""
     STREAM = "stream"
-    """A body without an end: any rate and any size will do, and the caller tries again himself."""
+    """An endless body: any rate and any size is fine, and the caller retries."""
 
 
 class Sink(Protocol):
-    """Takes the bytes of one response as they come."""
+    """A sink of the bytes of one response as they arrive."""
 
     def write(self, chunk: bytes) -> None:
-        """Take the next bytes.
+        """Feed the next bytes.
 
         Raises:
             StorageError: They cannot be kept; this fetch ends, the others go on.
@@ -43,11 +43,11 @@ class Sink(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartialBody:
-    """The beginning of a body, kept in a sink, that a later request may go on from.
+    """The beginning of a body in a sink, which a later request may continue.
 
     Attributes:
-        length: Bytes that are there.
-        validator: What tells that the rest is of the same body: a strong ``ETag``, or a
+        length: Bytes of the part.
+        validator: Proof that the rest is of the same body: a strong ``ETag``, or a
             ``Last-Modified`` that was old when it was served (RFC 9110 §13.1.5).
     """
 
@@ -57,7 +57,7 @@ class PartialBody:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """What a POST says.
+    """The message of a POST.
 
     Attributes:
         body: The bytes.
@@ -74,22 +74,22 @@ class FetchRequest:
 
     Attributes:
         uri: Absolute http or https URI, sent as written.
-        sink: Takes the body of a 200 answer (of any 2xx for ``Purpose.MESSAGE``). It never sees
-            the body of any other status, nor of the answer to a POST.
-        purpose: Why; decides limits, compression (documents only) and secrets.
+        sink: Receives the body of a 200 answer (of any 2xx for ``Purpose.MESSAGE``), never that of
+            another status, nor of the answer to a POST.
+        purpose: Its purpose; decides limits, compression (documents only) and secrets.
         etag: Send ``If-None-Match`` with this value when not empty.
         last_modified: Send ``If-Modified-Since`` with this value when not empty.
         limit: Most bytes of the body to accept (decoded); ``None`` takes the purpose's default.
-        uncached: Ask caches on the way for a fresh copy.
-        part: What the sink holds already; the server is asked for the rest, and the sink is
-            restarted when it sends something else.
-        on_start: Told the validator of a body that begins at its first byte, before that byte;
-            empty when nothing could tell later that it is still the same body.
-        message: What to send with POST; only for ``Purpose.MESSAGE``.
+        uncached: True to request a fresh copy from caches.
+        part: The part in the sink; the rest is requested, and the sink is restarted when the server
+            sends something else.
+        on_start: Called with the validator of a body that begins at its first byte, before that
+            byte; empty when the body could not be recognized later.
+        message: Message to send with POST; only for ``Purpose.MESSAGE``.
         fields: Further header fields of a GET.
-        is_named: Whether the operator named this very thing, which is for programs: no
-            ``robots.txt`` is asked, which is for those who find their way by themselves.
-        is_head: Whether to ask with HEAD: the sink stays empty, and the answer has the fields.
+        is_named: True if the operator named this very address: ``robots.txt``, which is for
+            crawlers, is not checked.
+        is_head: True to use HEAD: the sink stays empty, and the answer has the fields.
     """
 
     uri: str
@@ -112,9 +112,9 @@ class FetchResponse:
     """The end of a fetch: 200 with the whole body in the sink (in one or more parts), or 304.
 
     Attributes:
-        request: What was asked.
+        request: The request.
         status: 200 or 304; any status for ``Purpose.MESSAGE``.
-        uri: Where the answer came from, after redirects.
+        uri: Address of the answer, after redirects.
         headers: The final answer's fields, names in lower case; the first value counts, but
             ``link`` joins all of them with commas.
         received: Bytes of the body in the sink, those of ``Request.part`` included.
@@ -130,7 +130,7 @@ class FetchResponse:
 
 
 class CacheValidators(NamedTuple):
-    """What a later request for the same thing may be conditional on; empty for nothing.
+    """Validators for a later conditional request; empty for none.
 
     Attributes:
         etag: For ``Request.etag``.
@@ -187,7 +187,7 @@ def _parse_http_date(text: str) -> datetime | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FetchFailure:
-    """The end of a fetch that did not work out, after all the tries it deserved."""
+    """The end of a fetch that failed, after all retries."""
 
     request: FetchRequest
     error: SourceError | StorageError
@@ -195,7 +195,7 @@ class FetchFailure:
 
 
 class Fetcher(Protocol):
-    """Fetches many things at a time, politely, within limits."""
+    """A fetcher of many resources at a time, within limits of load."""
 
     def fetch(self, requests: Iterable[FetchRequest]) -> Iterator[FetchResponse | FetchFailure]:
         """Carry out the requests; yield each outcome as it comes, in no order.
@@ -209,7 +209,7 @@ class Fetcher(Protocol):
 
 @runtime_checkable
 class Streamer(Protocol):
-    """Reads bodies that do not end, such as streams of events."""
+    """A reader of endless bodies, such as streams of events."""
 
     def stream(
         self, uri: str, fields: tuple[tuple[str, str], ...]

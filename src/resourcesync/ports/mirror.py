@@ -1,10 +1,8 @@
-"""The mirror's memory: what a Destination must remember between runs (``MirrorStateStore``).
+"""The state of a mirror: what a Destination stores between runs (``MirrorStateStore``).
 
-Times are whole microseconds since 1970-01-01T00:00:00Z, as they are stored.
-
-Paths of copies beside each other: which of them a new one would meet.
-
-What links did to a mirror (``LinkLog``), and the links that entries have (``EntryLog``).
+It includes the paths of copies that a new one would clash with, the links of entries (``EntryLog``)
+and what they did to the mirror (``LinkLog``). Times are whole microseconds since
+1970-01-01T00:00:00Z, as they are stored.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -15,7 +13,7 @@ from typing import Final, NamedTuple, Protocol
 from resourcesync.ports.changes import MirrorChangeLog, ProofLog
 
 PathKey = Callable[[str], str]
-"""Returns what a file system takes a path for: equal for those that it takes for one."""
+"""Returns the key of a path: equal for paths that a file system treats as one."""
 
 
 def folders_of(path: str) -> Iterator[str]:
@@ -34,11 +32,12 @@ def conflicting_paths(
     Args:
         named: URI and path of all that is here.
         paths: The new ones.
-        key: What the file system takes a path for; ``None`` where each is its own.
+        key: Returns the same key for paths that the file system treats as one; ``None`` if each
+            differs.
 
     Returns:
-        What has one of the paths, or is one of their folders; and of what is below a path at least
-        one.
+        The copies at these paths or at one of their folders; and at least one of those below a
+        path.
     """
     wanted = {path if key is None else key(path) for path in paths}
     above = {folder for path in wanted for folder in folders_of(path)}
@@ -54,12 +53,12 @@ def conflicting_paths(
 
 
 class LinkRow(NamedTuple):
-    """One entry that links to one thing that is not listed itself.
+    """One link of an entry to a resource that is not listed itself.
 
     Attributes:
-        uri: The thing, normalised.
+        uri: The linked resource, normalised.
         via: The entry, normalised.
-        generation: The reading of the Source that told of it last.
+        generation: The last reading of the Source that listed it.
     """
 
     uri: str
@@ -68,12 +67,12 @@ class LinkRow(NamedTuple):
 
 
 class PatchRow(NamedTuple):
-    """What became of the last patch of a copy.
+    """The outcome of the last patch of a copy.
 
     Attributes:
         uri: The resource, normalised.
-        time: When, microseconds.
-        reason: Why it was of no use; empty when the copy was made by it.
+        time: Time, microseconds.
+        reason: Reason why it could not be used; empty when the copy was made by it.
     """
 
     uri: str
@@ -82,7 +81,7 @@ class PatchRow(NamedTuple):
 
 
 class EntryLink(NamedTuple):
-    """A link of an entry that matters to whoever publishes the copy again.
+    """A link of an entry that matters when the copy is published again.
 
     Attributes:
         rel: The relation, in lower case.
@@ -90,7 +89,7 @@ class EntryLink(NamedTuple):
         media_type: ``type``.
         hash: ``hash`` of the target, in our form.
         length: Bytes of the target, or ``None``.
-        modified: When the target was modified, microseconds, or ``None``.
+        modified: Last modification of the target, microseconds, or ``None``.
     """
 
     rel: str
@@ -102,12 +101,12 @@ class EntryLink(NamedTuple):
 
 
 class EntryRow(NamedTuple):
-    """What a listed entry links to, as the Source told it last.
+    """The links of a listed entry, as last listed by the Source.
 
     Attributes:
         uri: The entry, normalised.
         links: A JSON array of ``EntryLink`` s, each an array; empty for none.
-        generation: The reading of the Source that told of it last.
+        generation: The last reading of the Source that listed it.
     """
 
     uri: str
@@ -116,10 +115,10 @@ class EntryRow(NamedTuple):
 
 
 class EntryLog(Protocol):
-    """The links that entries have, whether or not they are followed."""
+    """The links of entries, followed or not."""
 
     def has_entries(self) -> bool:
-        """Whether any entry has, or had, links that are remembered."""
+        """True if any entry has, or had, links that are remembered."""
         ...
 
     def entry_links(self, uri: str) -> str:
@@ -136,10 +135,10 @@ class EntryLog(Protocol):
 
 
 class LinkLog(Protocol):
-    """What is here by links, which entries lead to it, and what became of patches."""
+    """The copies fetched by links, the entries that link to them, and the outcomes of patches."""
 
     def is_linked(self, uri: str) -> bool:
-        """Whether something is here, or wanted, only because entries link to it, or did so."""
+        """True if something is here, or wanted, only because entries link to it, or did so."""
         ...
 
     def referrers(self, uri: str, limit: int) -> list[str]:
@@ -160,21 +159,21 @@ class LinkLog(Protocol):
 
 
 LARGE: Final = 16 * 1024
-"""Bytes from which on copies can be found by their digest; smaller ones are as quickly fetched."""
+"""Least bytes of copies that are found by their digest; smaller ones are as quickly fetched."""
 
 
 class Fixity(StrEnum):
-    """How well the bytes of a copy are proven to be what the Source lists."""
+    """The degree of proof that the bytes of a copy are those the Source lists."""
 
     VERIFIED = "verified"
     WEAK = "weak"
     UNVERIFIED = "unverified"
     RESTORED = "restored"
-    """Brought back from the trash by hand: kept until the Source lists it again."""
+    """Restored from the trash by hand: retained until the Source lists it again."""
 
 
 class Copy(NamedTuple):
-    """One resource that the mirror holds. A named tuple, since millions are read in a row.
+    """One resource in the mirror. A named tuple, since millions are read in a row.
 
     Attributes:
         uri: Its URI, normalised (RFC 3986 §6.2.2).
@@ -188,7 +187,7 @@ class Copy(NamedTuple):
         last_modified: The answer's ``Last-Modified``, for conditional requests.
         signature: The file's stat signature when it was installed.
         fixity: A ``Fixity``.
-        installed: When it was installed.
+        installed: Time of its installation.
     """
 
     uri: str
@@ -205,16 +204,16 @@ class Copy(NamedTuple):
 
 
 class PendingTask(StrEnum):
-    """What is still to be done for a URI."""
+    """The task that is pending for a URI."""
 
     FETCH = "fetch"
     DELETE = "delete"
     RETAIN = "keep"
-    """Nothing: the copy is kept though the Source does not list it, or not as it is selected."""
+    """Nothing: the copy is retained though the Source does not list it, or not as selected."""
 
 
 class Pending(NamedTuple):
-    """A listed resource that is not here as listed, or a deletion that is not done yet.
+    """A listed resource that the mirror lacks or has differently, or a deletion not done yet.
 
     Attributes:
         uri: Its URI, normalised.
@@ -224,13 +223,13 @@ class Pending(NamedTuple):
         listed: The ``hash`` that the Source lists now.
         length: The ``length`` that the Source lists now, or ``None``.
         lastmod: The ``lastmod`` that the Source lists now, or ``None``.
-        code: A stable word for why it is not done; empty when it was not tried yet.
+        code: A stable code of why it is not done; empty when it was not tried yet.
         reason: The same in a sentence.
-        tries: How often it was tried, over all runs.
-        due: Not before this moment.
-        first: When it was first met (kept when the row is written again).
-        first_at: The Source's time then (kept likewise): the second of two lists must be later.
-        generation: The reading of the Source that told of it last.
+        tries: Number of tries, over all runs.
+        due: Earliest time of the next try.
+        first: Time when it was first read (retained when the row is written again).
+        first_at: The Source's time then (retained too): the second of two lists must be later.
+        generation: The last reading of the Source that listed it.
         elsewhere: Its memento (or nothing) and its mirrors, one on each line; empty for neither.
     """
 
@@ -252,14 +251,14 @@ class Pending(NamedTuple):
 
 
 class ProcessedDocument(NamedTuple):
-    """A document that was read: what must be known to read only what is new.
+    """A document that was read, with the state needed to read only its new part.
 
     Attributes:
-        uri: Where it is.
+        uri: Its address.
         from_: The Change List's ``from``; a list at the same URI with another ``from`` is another
             list. 0 when it has none.
         until: Its ``until``, or ``None`` when it is open.
-        entries: How many of its changes have been processed.
+        entries: Number of its changes that have been processed.
         prefix: SHA-256 over those changes.
         etag: For conditional requests.
         last_modified: For conditional requests.
@@ -283,15 +282,15 @@ class RefusedRow(NamedTuple):
 
 
 class TrashRow(NamedTuple):
-    """A copy that was taken away and waits in the trash.
+    """A copy that was removed and is in the trash.
 
     Attributes:
         place: Its name in the trash.
-        uri: Its URI; empty where that is not known.
-        path: Where it was in the mirror; empty where that is not known.
-        removed: When it was taken away.
-        reason: Why.
-        digests: Digests of its bytes, as in a ``hash`` attribute; empty where none is known.
+        uri: Its URI; empty if unknown.
+        path: Its former path in the mirror; empty if unknown.
+        removed: Time of its removal.
+        reason: The reason.
+        digests: Digests of its bytes, as in a ``hash`` attribute; empty if unknown.
     """
 
     place: str
@@ -304,7 +303,7 @@ class TrashRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateTransaction:
-    """One transaction of the mirror's memory: all of it is stored, or none.
+    """One transaction of the mirror's state: all of it is stored, or none.
 
     Attributes:
         doubted: Copies whose files are about to change; what is pending for them stays pending.
@@ -316,15 +315,15 @@ class StateTransaction:
         settled: URIs with nothing left to do.
         documents: Documents that were read.
         only_documents: Forget all other documents.
-        notes: Values to remember; the cursor is among them.
-        trashed: Copies that went to the trash.
+        notes: Values to store; the cursor is among them.
+        trashed: Copies moved to the trash.
         purged: Places in the trash that are empty now.
-        unlinked: Entries whose links are forgotten; that something was linked to is not.
-        listed: What is listed itself now: links no longer count for it.
-        linked: Links to remember; written after the others were forgotten.
-        patched: What became of patches.
-        entries: What entries link to now. Where that changed, the copy is logged as touched.
-        now: When it is done; needed when something is removed, and with ``entries``.
+        unlinked: Entries whose links are removed; that a resource was linked to is not.
+        listed: URIs that are listed themselves now: links no longer count for them.
+        linked: Links to store; written after the others were removed.
+        patched: Outcomes of patches.
+        entries: Present links of entries. If they changed, the copy is logged as touched.
+        now: Time of the transaction; needed for removals, and with ``entries``.
     """
 
     suspect: Sequence[Copy] = ()
@@ -359,7 +358,7 @@ class RunRow:
 
 
 class MirrorStateStore(MirrorChangeLog, ProofLog, LinkLog, EntryLog, Protocol):
-    """What a mirror remembers. All writes go through ``commit``; one process writes at a time."""
+    """The state of a mirror. All writes go through ``commit``; one process writes at a time."""
 
     def note(self, key: str) -> str | None:
         """Return a remembered value, or ``None``."""
@@ -394,10 +393,11 @@ class MirrorStateStore(MirrorChangeLog, ProofLog, LinkLog, EntryLog, Protocol):
         Args:
             base: The URI that the mirror's root stands for.
             paths: A few thousand at most.
-            key: What the file system takes a path for; ``None`` where each is its own.
+            key: Returns the same key for paths that the file system treats as one; ``None`` if each
+                differs.
 
         Returns:
-            As ``ports.mirror.near``; one may come several times.
+            As from ``conflicting_paths``; one may be yielded several times.
         """
         ...
 
@@ -418,7 +418,7 @@ class MirrorStateStore(MirrorChangeLog, ProofLog, LinkLog, EntryLog, Protocol):
 
         Args:
             task: The task.
-            codes: Only rows that are not done for one of these reasons; empty for all.
+            codes: Only rows pending for one of these reasons; empty for all.
         """
         ...
 

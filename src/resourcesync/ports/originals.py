@@ -1,9 +1,4 @@
-"""Originals that are not files of a folder: what a plug-in for them is given, and gives.
-
-The bytes of a Source's resources, for packages.
-
-What tells that originals may have changed, before anybody looks.
-"""
+"""Originals that are not files of a folder: plug-ins, their bytes, and their events."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -37,10 +32,10 @@ class OriginalReader(Protocol):
 
 
 class ResourceContents(Protocol):
-    """The bytes of the resources, as far as they can still be had."""
+    """The bytes of the resources, as far as they are still available."""
 
     def contains(self, resource: Resource) -> bool:
-        """Whether the bytes of a former version are kept."""
+        """True if the bytes of a former version are kept."""
         ...
 
     def open(self, resource: Resource) -> BinaryIO | None:
@@ -73,14 +68,14 @@ class ResourceContents(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OriginalsOptions:
-    """What originals are opened with.
+    """Options to open originals with.
 
     Attributes:
-        address: Where they are, as the operator wrote it: ``SCHEME:`` and more, no secret in it.
+        address: Their address, as the operator wrote it: ``SCHEME:`` and more, no secret in it.
         base_uri: The address of the Source, ``publish --url``, with a slash at its end. What is
             at the address has this URI; the rest follows below it.
         algorithms: Digests to compute of each, the strongest first, such as ``sha-256``.
-        values: What was given by ``--with KEY=VALUE``.
+        values: Values of ``--with KEY=VALUE``.
     """
 
     address: str
@@ -99,7 +94,7 @@ class OpenOriginals(Originals, OriginalReader, Protocol):
 
 @runtime_checkable
 class PrefetchingOriginals(Originals, Protocol):
-    """Originals that are read sooner when it is known which are next; a plug-in need not."""
+    """Originals that can be read ahead; optional for a plug-in."""
 
     def prefetch(self, originals: Sequence[Original]) -> None:
         """Begin to read these, at most 64: each is measured next, in this order."""
@@ -107,17 +102,17 @@ class PrefetchingOriginals(Originals, Protocol):
 
 
 OriginalsFactory = Callable[[OriginalsOptions], AbstractContextManager[OpenOriginals]]
-"""Opens originals; what it holds is given back when the ``with`` block ends."""
+"""Opens originals; the ``with`` block closes them."""
 
 
 class Watcher(Protocol):
-    """Gives hints, never the truth: it may say too much, and it may miss something."""
+    """A watcher that gives hints, never facts: it may report too much, and it may miss changes."""
 
     def wait(self, seconds: float) -> bool:
         """Wait for a hint that something changed, no longer than ``seconds``.
 
         Returns:
-            Whether there was one since the last call; at once if it was there already.
+            True if there was one since the last call; at once if it was there already.
 
         Raises:
             StorageError: Nothing can be watched any more.

@@ -1,11 +1,11 @@
-"""Patches: what makes a version out of the one before, and what computes them (§14.4)."""
+"""Patches: their application and their computation (§14.4)."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import BinaryIO
 
 Patcher = Callable[[BinaryIO, BinaryIO, BinaryIO, int], None]
-"""Called with the version before, the patch, what takes the result, and the most bytes of it.
+"""Called with the version before, the patch, the sink of the result, and its most bytes.
 
 The version before and the patch can be read and sought. It raises when the patch does not fit; it
 need not prove that the result is right, which the caller does by digest.
@@ -17,7 +17,8 @@ class PatchFormat:
     """A format of patches.
 
     Attributes:
-        load: Returns what applies them; it may be costly, and it may raise a ConfigurationError.
+        load: Returns the function that applies them; it may be slow, and may raise a
+            ConfigurationError.
         largest: Bytes of the largest version that can be patched; ``None`` for no such bound.
     """
 
@@ -26,7 +27,7 @@ class PatchFormat:
 
 
 PatchComputer = Callable[[BinaryIO, BinaryIO, BinaryIO, int], None]
-"""Called with the version before, the new version, what takes the patch, and its most bytes.
+"""Called with the version before, the new version, the sink of the patch, and its most bytes.
 
 It raises when there is no patch that small. It need not prove that the patch is right, which the
 caller does by applying it.
@@ -35,12 +36,13 @@ caller does by applying it.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatchMaker:
-    """What computes patches of one format.
+    """A maker of patches of one format.
 
     Attributes:
         media_type: The format of the patches.
-        load: Returns what computes them; it may be costly, and it may raise a ConfigurationError.
-        suits: Whether it is for resources of a media type.
+        load: Returns the function that computes them; it may be slow, and may raise a
+            ConfigurationError.
+        suits: True if it is for resources of a media type.
         largest: Bytes of the largest version that can be compared; ``None`` for no such bound.
     """
 

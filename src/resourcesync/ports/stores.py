@@ -1,7 +1,8 @@
-"""What a store must promise, where copies are kept in something that is no folder (ADR 0046).
+"""Stores of copies that are not folders (ADR 0046).
 
-It is less than ``Copies``: bytes by keys, each replaced as a whole and only by who knows what is
-there. Bytes on their way, the mirror's memory and its lock stay in a folder of this machine.
+A store promises less than ``Copies``: bytes by keys, each replaced as a whole and only by a caller
+that knows the present version. Staged bytes, the state of the mirror and its lock stay in a folder
+of this machine.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -13,10 +14,10 @@ from resourcesync.model.digests import Digest
 
 
 class StoredObject(NamedTuple):
-    """What is at a key.
+    """The object at a key.
 
     Attributes:
-        version: Tells these bytes from any others that were or will be at the key, such as an
+        version: Identifies these bytes among all that were or will be at the key, such as an
             ``ETag`` or a version's name; never empty.
         length: Bytes.
     """
@@ -30,11 +31,11 @@ class ObjectContent(NamedTuple):
 
     Attributes:
         stream: Reads them, from the first one on.
-        length: How many they are.
-        digests: Of them; a store that checks what it takes has its checksum here.
-        lastmod: When the Source says that they changed, UTC; ``None`` when it says nothing.
-        headers: Fields that they are to be served with, such as ``Content-Type``, for a store that
-            serves; others may leave them out.
+        length: Number of they are.
+        digests: Their digests; a store that verifies uploads has its checksum here.
+        lastmod: The Source's time of their last change, UTC; ``None`` if it gives none.
+        headers: Fields to serve them with, such as ``Content-Type``, for a store that serves;
+            others may ignore them.
     """
 
     stream: BinaryIO
@@ -47,8 +48,8 @@ class ObjectContent(NamedTuple):
 class Store(Protocol):
     """Bytes by keys: relative paths with ``/``, in NFC, of at most 1,000 bytes of UTF-8.
 
-    Any method may raise anything: then what it was asked for counts as not done, and is looked at
-    again before it is asked for again.
+    Any method may raise anything: then the call counts as not done, and its effect is checked
+    before it is repeated.
     """
 
     def put(self, key: str, content: ObjectContent, replaces: str | None) -> str | None:
@@ -59,7 +60,7 @@ class Store(Protocol):
         writes there.
 
         Args:
-            key: Where.
+            key: The key.
             content: The bytes.
             replaces: The version that is there; ``None`` when nothing is.
 
@@ -92,7 +93,7 @@ class Store(Protocol):
         ...
 
     def lock(self, who: str) -> AbstractContextManager[object]:
-        """Keep every other holder out while the block runs, also on other machines.
+        """Exclude every other holder while the block runs, also on other machines.
 
         What a dead holder left must come to an end by itself, as a lease does.
 
@@ -107,20 +108,20 @@ class Store(Protocol):
 
 @runtime_checkable
 class ParallelStore(Store, Protocol):
-    """A store that takes several calls at a time; a store need not."""
+    """A store that accepts several calls at a time; optional."""
 
     @property
     def max_in_flight(self) -> int:
-        """How many calls it takes at a time, from as many threads; at most 64 are made."""
+        """Number of calls it takes at a time, from as many threads; at most 64 are made."""
         ...
 
 
 @runtime_checkable
 class ReclaimableStore(Store, Protocol):
-    """A store that knows its holder again; a store need not."""
+    """A store whose lock a restarted holder can reclaim; optional."""
 
     def lock_as(self, who: str, holder: str) -> AbstractContextManager[object]:
-        """Hold it as ``hold`` does; what a run of the same holder left is taken over at once.
+        """Lock as ``lock`` does; a lock that the same holder left is reclaimed at once.
 
         Args:
             who: Says who holds it.

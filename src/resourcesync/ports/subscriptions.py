@@ -1,4 +1,4 @@
-"""What push needs to remember, and who carries what it says.
+"""Push: the state that it stores, and the sender of its messages.
 
 Times are whole microseconds since 1970-01-01T00:00:00Z, as they are stored.
 """
@@ -12,7 +12,7 @@ from resourcesync.ports.fetcher import FetchFailure, FetchRequest, FetchResponse
 
 
 class Messenger(Protocol):
-    """Sends many messages at a time; one that is slow holds up no other."""
+    """A sender of many messages at a time; a slow one delays no other."""
 
     def fetch(
         self, requests: Iterable[FetchRequest | None]
@@ -27,19 +27,19 @@ class Messenger(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubscriptionIntent:
-    """A wish that a receiver has yet to confirm.
+    """A request that the receiver has yet to confirm.
 
     Attributes:
         number: Its number in the store.
         mode: ``subscribe`` or ``unsubscribe``.
-        topic, callback: For what, and for whom.
+        topic, callback: The topic, and the receiver's address.
         secret: Signs deliveries; empty for none.
         lease: Seconds.
-        echo: What the receiver wants to see again.
-        asked: When it was asked.
-        attempts: How often the receiver was asked in vain.
-        since: The number of the topic's newest payload when this was read. The receiver is told
-            what comes after it: what is published while it answers is not missed.
+        echo: The value that the receiver expects back.
+        asked: Time of the request.
+        attempts: Number of verifications that failed.
+        since: The number of the topic's newest payload when this was read. The receiver gets all
+            later ones: none published while it answers is missed.
     """
 
     number: int = 0
@@ -56,14 +56,14 @@ class SubscriptionIntent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subscription:
-    """A receiver that is to be told of a topic.
+    """A receiver that is subscribed to a topic.
 
     Attributes:
         number: Its number in the store.
-        topic, callback: Of what, and where.
+        topic, callback: The topic, and the receiver's address.
         origin: The callback's scheme, host and port.
         secret: Signs deliveries; empty for none.
-        expires: When its lease ends.
+        expires: End of its lease.
         delivered: The number of the last payload that it has.
         attempts: Deliveries that failed since the last good one.
     """
@@ -80,7 +80,7 @@ class Subscription:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Payload:
-    """Something that was told of a topic.
+    """A payload that was published for a topic.
 
     Attributes:
         number: Its number in the store; later ones have greater numbers.
@@ -95,14 +95,14 @@ class Payload:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveryOutcome:
-    """How a delivery ended.
+    """The outcome of a delivery.
 
     Attributes:
         number: The subscription's.
         delivered: The number of the last payload it has now; 0 when it got none.
         attempts: Deliveries that failed since the last good one.
-        due: When to try again, if there is more for it.
-        is_over: Whether the receiver wants no more.
+        due: Time of the next try, if there is more to deliver.
+        is_over: True if the receiver refuses further deliveries.
     """
 
     number: int
@@ -113,7 +113,7 @@ class DeliveryOutcome:
 
 
 class HubStore(Protocol):
-    """What a hub remembers, durably; for several threads at a time."""
+    """The durable state of a hub; for several threads at a time."""
 
     def latest(self) -> int:
         """Return the latest moment that was stored, 0 at first."""
@@ -136,7 +136,7 @@ class HubStore(Protocol):
         ...
 
     def has_intent(self, topic: str, callback: str) -> bool:
-        """Whether a wish of that receiver waits to be confirmed."""
+        """True if a wish of that receiver waits to be confirmed."""
         ...
 
     def due_intents(self, now: int, most: int, busy: Collection[int]) -> list[SubscriptionIntent]:
@@ -148,7 +148,7 @@ class HubStore(Protocol):
         ...
 
     def postpone(self, intent: SubscriptionIntent, due: int) -> None:
-        """Ask the receiver again later."""
+        """Verify the receiver's intent again later."""
         ...
 
     def forget(self, intent: SubscriptionIntent) -> None:
@@ -166,10 +166,10 @@ class HubStore(Protocol):
 
         Args:
             now: The moment.
-            most: How many at most.
+            most: Number of at most.
             busy: The numbers of those that are being told.
             full: The origins that are being told enough at a time.
-            late: Whether to give those whose last delivery failed, or the others.
+            late: True if to give those whose last delivery failed, or the others.
         """
         ...
 
@@ -192,13 +192,13 @@ class HubStore(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicSubscriber:
-    """Who is told of a topic, as far as others may know: a callback is a secret of its receiver.
+    """A subscriber as far as it may be shown: a callback is a secret of its receiver.
 
     Attributes:
         topic: The topic.
         origin: Scheme, host and port of the callback.
-        expires: When the lease ends, in microseconds.
-        is_owed: Whether something is still to be delivered.
+        expires: End of the lease, in microseconds.
+        is_owed: True if a delivery is pending.
         attempts: Deliveries that failed since the last good one.
     """
 
@@ -210,7 +210,7 @@ class TopicSubscriber:
 
 
 class FollowerState(StrEnum):
-    """How far a subscription of ours is."""
+    """The state of a subscription of ours."""
 
     PENDING = "wanted"
     REQUESTED = "asked"
@@ -225,16 +225,16 @@ class ChannelSubscription:
     Attributes:
         name: The mirror.
         topic: The channel.
-        hub: Where it is subscribed.
-        state: How far it is.
+        hub: The hub of the subscription.
+        state: Its state.
         token: The last part of the callback that is in use; empty before the first.
-        secret: What signs its deliveries.
-        next_token, next_secret: Those that are asked for now.
+        secret: The secret that signs its deliveries.
+        next_token, next_secret: Those that are requested now.
         former_token: The one before, whose deliveries are no longer wanted.
-        lease_until: When the hub will end it; 0 before it was confirmed.
-        attempts: Requests in a row that led to nothing.
-        due: When the next thing is to be done.
-        base: The address below which the callback in use lies; empty where it is not known.
+        lease_until: End of the lease; 0 before it was confirmed.
+        attempts: Requests in a row that failed.
+        due: Time of the next step.
+        base: The address above the callback in use; empty if unknown.
     """
 
     name: str
@@ -253,7 +253,7 @@ class ChannelSubscription:
 
 
 class SubscriberStore(Protocol):
-    """What a subscriber remembers, durably; for several threads at a time."""
+    """The durable state of a subscriber; for several threads at a time."""
 
     def subscriptions(self) -> list[ChannelSubscription]:
         """Return all subscriptions."""
@@ -273,7 +273,7 @@ class SubscriberStore(Protocol):
             before: As it must still be; ``None`` stores it in any case.
 
         Returns:
-            Whether it was stored.
+            True if it was stored.
         """
         ...
 

@@ -1,8 +1,8 @@
-"""The memory of a large mirror as tables: Parquet files that any engine reads (ADR 0066).
+"""The state of a large mirror as tables: Parquet files that any engine reads (ADR 0066).
 
 A file is written once, under a name of its own, and never changed. A table of copies is the list
 of its parts: ranges of URIs that do not overlap, in rising order (by code points). All paths are of
-this machine; times are microseconds since 1970 (UTC), as everywhere in a mirror's memory.
+this machine; times are microseconds since 1970 (UTC), as everywhere in a mirror's state.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,10 +12,10 @@ from resourcesync.ports.mirror import Copy, Pending
 
 
 class ListedRow(NamedTuple):
-    """What the Source says of one resource: the columns of a file of listed rows.
+    """One listed resource: the columns of a file of listed rows.
 
     Attributes:
-        uri: Its URI, normalised: what tables are ordered and joined by.
+        uri: Its URI, normalised: the key by which tables are ordered and joined.
         loc: Its URI as the Source wrote it.
         path: Its place in the mirror.
         hash: The ``hash`` as the Source wrote it, in our form; empty for none.
@@ -24,9 +24,8 @@ class ListedRow(NamedTuple):
         change: Empty in a Resource List; else ``created``, ``updated``, ``deleted``, or
             ``filtered`` for what is listed and not wanted, or cannot be used, or ``disputed``
             where lists may contradict each other.
-        elsewhere: Its memento (or nothing), its mirrors, how lists contradict each other
-            (``lists …``), and what it links to as it is remembered (``[…]``), one on each line;
-            empty for none of them.
+        elsewhere: Its memento (or nothing), its mirrors, contradictions of lists (``lists …``), and
+            its links as stored (``[…]``), one on each line; empty for none of them.
     """
 
     uri: str
@@ -40,19 +39,19 @@ class ListedRow(NamedTuple):
 
 
 class WorkRow(NamedTuple):
-    """One thing to look at: what is listed, and the copy that is here."""
+    """One resource to check: its listed row, and its present copy."""
 
     listed: ListedRow
     copy: Copy | None
 
 
 class DoneRow(NamedTuple):
-    """What became of one URI.
+    """The outcome of one URI.
 
     Attributes:
-        uri: It.
-        copy: The copy that is here now; ``None`` when there is none.
-        pending: What is still to be done; ``None`` for nothing.
+        uri: The URI.
+        copy: The present copy; ``None`` for none.
+        pending: The pending task; ``None`` for none.
     """
 
     uri: str
@@ -65,7 +64,7 @@ class TablePart(NamedTuple):
 
     Attributes:
         name: Its file's name; it is never used again.
-        rows: How many copies it has; at least one.
+        rows: Number of its copies; at least one.
         first, last: The least and the greatest URI.
         size: Bytes of the file.
     """
@@ -87,27 +86,27 @@ class WorkSlice(NamedTuple):
 
 
 class JoinResult(NamedTuple):
-    """What a comparison of what is listed with what is here gave.
+    """The result of comparing the listed resources with the copies.
 
     Attributes:
-        same: How many copies are surely what is listed; they are in no slice.
-        create: How many listed resources have no copy here (those to fetch).
-        update: How many have a copy that may have to be fetched again.
+        same: Number of copies that surely are as listed; they are in no slice.
+        create: Number of listed resources without a copy (those to fetch).
+        update: Number of listed resources whose copy may have to be fetched again.
         size: Bytes to fetch as far as known.
-        unsized: How many of them do not tell their length.
-        unsure: Whether one of them tells neither hash nor ``lastmod``.
-        slices: The files of what is to be looked at.
+        unsized: Number of them without a listed length.
+        unsure: True if one of them has neither hash nor ``lastmod``.
+        slices: The files of resources to check.
         unlisted: A file of the copies that nothing lists, in URI order.
-        unlisted_rows: How many these are.
+        unlisted_rows: Their number.
         filtered: A file of the copies that are listed and not wanted, or whose row cannot be used,
             in URI order; they stay as they are.
-        filtered_rows: How many these are.
-        resting: A file of the listed rows that are left out because they rest.
-        resting_rows: How many these are.
+        filtered_rows: Their number.
+        resting: A file of the listed rows that are left out until they are due.
+        resting_rows: Their number.
         conflicts: A file of the rows of URIs that one Resource List gives twice, differently, and
             of which no change tells; their copies stay as they are. Of each URI there are two rows
             one after the other: the first, and the first that differs from it.
-        conflict_rows: How many these are: twice the number of such URIs.
+        conflict_rows: Their number: twice the number of such URIs.
     """
 
     same: int
@@ -128,7 +127,7 @@ class JoinResult(NamedTuple):
 
 
 class Tables(Protocol):
-    """Reads, writes and joins files of rows; out of core, within a limit of memory."""
+    """An engine that reads, writes and joins files of rows, within a limit of memory."""
 
     def write_listed(self, file: str, rows: Iterable[ListedRow]) -> int:
         """Write a file of listed rows, as they come; return how many."""
@@ -230,8 +229,8 @@ class Tables(Protocol):
         Args:
             parts: The last table, with where its files are.
             done: Files of ``DoneRow``, those done later last.
-            into: Where new parts are written.
-            stem: What the names of new parts begin with; never used before.
+            into: Folder of new parts.
+            stem: Prefix of the names of new parts; never used before.
             rows: About how many rows a part has.
 
         Returns:

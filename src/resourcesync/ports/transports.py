@@ -1,4 +1,4 @@
-"""What a plug-in promises that fetches what is under other schemes than http and https."""
+"""Transports: plug-ins that fetch from schemes other than http and https."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,14 +8,14 @@ from resourcesync.ports import Clock, Fetcher
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransportOptions:
-    """How the operator wants things fetched.
+    """The operator's options for a transport.
 
     Attributes:
-        scheme: The scheme of all URIs that will be asked for.
+        scheme: The scheme of all URIs to fetch.
         jobs: Most requests at a time.
         timeout: Seconds without an answer after which a request has failed.
         retries: Further tries after a failure that may pass.
-        clock: Time. It may end a run by raising, wherever it is asked.
+        clock: The clock. It may end a run by raising, at any call.
     """
 
     scheme: str

@@ -1,4 +1,4 @@
-"""Former versions of a Source's resources: which there were, and their bytes (§14.6, RFC 7089)."""
+"""Former versions of a Source's resources: their list and their bytes (§14.6, RFC 7089)."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import BinaryIO, Protocol
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VersionPatch:
-    """What leads from the version before to a version (§14.4).
+    """A patch from the version before to a version (§14.4).
 
     Attributes:
         sha256: Its digest, which is also its name in the store.
@@ -22,18 +22,18 @@ class VersionPatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceVersion:
-    """One version of a resource, whose bytes are kept.
+    """One stored version of a resource.
 
     Attributes:
         uri: The resource.
-        moment: When it was kept, in microseconds; no two versions of a resource share it.
-        since: Since when the resource is known to have been so, in microseconds: what RFC 7089
-            calls its Memento-Datetime.
+        moment: Time when it was stored, in microseconds; unique among the versions of a resource.
+        since: Time since when the resource is known to have been so, in microseconds: the
+            Memento-Datetime of RFC 7089.
         length: Its bytes.
         sha256: Its digest, which is also its name in the store.
         media_type: Its media type; may be empty.
-        patch: What leads to it from the version before, if that is kept too.
-        is_former: Whether another version, or a deletion, followed.
+        patch: The patch from the version before, if that is stored too.
+        is_former: True if another version, or a deletion, followed.
     """
 
     uri: str
@@ -47,11 +47,11 @@ class ResourceVersion:
 
 
 ContentKey = tuple[str, int]
-"""The sha-256 and the length of what is kept once, however many versions it belongs to."""
+"""The sha-256 and the length of bytes that are stored once for all their versions."""
 
 
 class VersionIndex(Protocol):
-    """Which versions each resource had. What is written joins the catalogue's open recording."""
+    """The index of versions. Writes join the catalogue's open recording."""
 
     def newest(self, uri: str) -> ResourceVersion | None:
         """Return the newest version of a resource that is kept."""
@@ -98,7 +98,7 @@ class VersionIndex(Protocol):
         ...
 
     def is_needed(self, sha256: str) -> bool:
-        """Whether a content belongs to a version, or is a patch."""
+        """True if a content belongs to a version, or is a patch."""
         ...
 
 
@@ -106,7 +106,7 @@ class VersionStore(Protocol):
     """The bytes of versions and of patches, by their sha-256."""
 
     def store(self, stream: BinaryIO, sha256: str, length: int) -> bool:
-        """Keep the bytes of a stream, unless they are kept; return whether they are these bytes.
+        """Store the bytes of a stream, unless they are stored; return whether they match.
 
         Raises:
             StorageError: They cannot be read or written. Nothing was kept.
@@ -114,7 +114,7 @@ class VersionStore(Protocol):
         ...
 
     def contains(self, sha256: str, length: int) -> bool:
-        """Whether a content is there, by its name and length."""
+        """True if a content is there, by its name and length."""
         ...
 
     def open(self, sha256: str) -> BinaryIO | None:
@@ -133,13 +133,13 @@ class VersionStore(Protocol):
         """Remove what nothing needs and has been there since before a moment, in microseconds.
 
         Returns:
-            How many were removed.
+            Number of were removed.
         """
         ...
 
 
 class VersionReader(Protocol):
-    """The versions of resources, for those who only look."""
+    """The versions of resources, read-only."""
 
     def find(self, uri: str, moment: int) -> ResourceVersion | None:
         """Return one version of a resource."""

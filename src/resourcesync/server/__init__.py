@@ -1,7 +1,7 @@
 """The ASGI application that serves a Source: its resources and its documents. Read-only.
 
-The names below are public; the modules are not. Each is fetched from its home when it is first
-used; what type checkers see stands in ``__init__.pyi``.
+The names below are public; the modules are not. Each is imported when it is first used;
+``__init__.pyi`` declares them for type checkers.
 """
 
 from resourcesync.lazy_exports import export_lazily as _lazily

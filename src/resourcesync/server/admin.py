@@ -1,8 +1,6 @@
-"""What operators of mirrors see: health, figures, the state of each mirror as JSON.
+"""Operators' endpoints: health, metrics, and the state of each mirror as JSON.
 
-What those who run a server ask it: whether it lives, whether it can serve, its figures.
-
-It belongs on an address of its own, which the public does not reach.
+They belong on an address of their own, which the public does not reach.
 """
 
 import asyncio
@@ -37,8 +35,8 @@ class AdminApplication:
     """The ASGI application of an operator's address; the public does not reach it.
 
     Args:
-        status: Gives the state of the mirrors as JSON; called in a thread.
-        others: Answers all other paths: health, figures, pages.
+        status: Returns the state of the mirrors as JSON; called in a thread.
+        others: The application for all other paths: health, metrics, pages.
     """
 
     def __init__(self, status: Callable[[], bytes], others: ASGIApp) -> None:
@@ -46,7 +44,7 @@ class AdminApplication:
         self._fallback = others
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer as ASGI 3 asks."""
+        """Answer a request as ASGI 3 requires."""
         if scope["type"] != "http" or path_within(scope) != STATUS_PATH:
             await self._fallback(scope, receive, send)
             return
@@ -67,9 +65,9 @@ _METRICS_TYPE: Final = (b"content-type", b"text/plain; version=0.0.4; charset=ut
 _NO_STORE: Final = (b"cache-control", b"no-store")
 
 ReadinessCheck = Callable[[], None]
-"""Raises a ``ResourceSyncError`` when the Source cannot be served; called in a thread."""
+"""Function that raises a ``ResourceSyncError`` when the Source is not ready; called in a thread."""
 MetricsSource = Callable[[], Iterable[Metric]]
-"""Gives figures; called in a thread."""
+"""Function that returns metrics; called in a thread."""
 
 
 @final
@@ -77,11 +75,11 @@ class OperationsApplication:
     """The ASGI application with ``/livez``, ``/readyz`` and ``/metrics``.
 
     ``/livez`` answers as long as the server does anything at all; ``/readyz`` is 503 while the
-    Source cannot be served, and says why; ``/metrics`` has the figures for Prometheus.
+    Source cannot be served, with the reason; ``/metrics`` has the metrics for Prometheus.
 
     Args:
-        look: Tells whether the Source can be served.
-        counts: Give the figures, each its own.
+        look: The readiness check of the Source.
+        counts: The sources of metrics.
     """
 
     def __init__(self, *, look: ReadinessCheck, counts: Sequence[MetricsSource] = ()) -> None:
@@ -90,7 +88,7 @@ class OperationsApplication:
         self._busy: asyncio.Lock | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer as ASGI 3 asks; it knows no lifespan."""
+        """Answer a request as ASGI 3 requires; lifespans are not supported."""
         if scope["type"] != "http":
             return
         path = path_within(scope)
@@ -102,7 +100,7 @@ class OperationsApplication:
             return _text_reply(b"live\n")
         if path not in {b"/readyz", b"/metrics"}:
             return refuse(404, "Not found.")
-        # One at a time: who asks too often waits, and takes no threads from the readers.
+        # One check at a time: frequent requests wait, and take no threads from readers.
         self._busy = self._busy or asyncio.Lock()
         try:
             async with asyncio.timeout(_PATIENCE), self._busy:

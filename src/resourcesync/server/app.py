@@ -1,6 +1,6 @@
-"""The ASGI application that serves a tree and its ResourceSync documents. It writes nothing.
+"""ASGI application that serves a tree of resources and its ResourceSync documents. Read-only.
 
-What it answers, and what not:
+Its answers:
 
 - ``GET`` and ``HEAD`` only; 405 for all else, 400 for a request with a body.
 - ``/.well-known/resourcesync`` is the Source Description (§6.3.2). Below the folder of documents,
@@ -12,12 +12,11 @@ What it answers, and what not:
 - Files that are not published, hidden files (a name that begins with ``.`` or ends with ``~``),
   links that lead out of the tree and everything that is no regular file are absent: 404. A file
   that cannot be read is not absent: 403, or 503 when the fault may pass, because a Destination may
-  take 404 for a deletion. So it is with a copy that a mirror knows, and that is not at its place.
-- Validators are promised only for a state that can be told from the next one, and a body is never
-  a mixture of two states: if a file changes while it is sent, the connection is cut.
+  take 404 for a deletion. The same holds for a copy that is in the state of a mirror and not on its
+  disk.
+- Validators are sent only for a state that can be distinguished from the next one, and a body is
+  never a mixture of two states: if a file changes while it is sent, the connection is cut.
 - Other applications may be mounted below it: they get every method, and their own lifespan.
-
-What one application serves: a tree, its documents, and what is said of them.
 """
 
 import contextlib
@@ -54,23 +53,24 @@ def _is_anything(path: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServedSource:
-    """What one application serves.
+    """The tree that one application serves, its documents, and their metadata.
 
     Attributes:
         root: The tree of the resources.
         documents: The folder of the ResourceSync documents, its own; ``None`` means
             ``resourcesync`` in ``root``. Outside ``root`` it is served under its own name.
         well_known: The Source Description; ``None`` means ``.well-known/resourcesync`` in ``root``.
-        is_published: Tells of a path in the tree, as ``media_type`` gets it, whether the file there
-            is published; what is not is absent.
-        capability_list_uri: Absolute URI for the ``Link`` field and the page (§6.3.3): what the
-            operator says, never what a request says.
-        file_at: Gives the path in the tree of what is asked for, where resources are not under the
-            paths of their files: of a request's path and query, as they came, without the first
-            slash. ``None`` when nothing is there.
-        media_type: Gives the media type for a path in the tree (with ``/``, undecodable bytes as
+        is_published: Returns true for a path in the tree, in the form that ``media_type`` gets,
+            whose file is published; others are absent.
+        capability_list_uri: Absolute URI for the ``Link`` field and the page (§6.3.3): from the
+            operator's settings, never from a request.
+        file_at: Returns the path in the tree for a request's path and query, as they came, without
+            the first slash, where resources are not under the paths of their files. ``None`` when
+            there is no such file.
+        media_type: Returns the media type for a path in the tree (with ``/``, undecodable bytes as
             surrogates); empty when it has none.
-        overview: Gives what the page at the top tells; called in a thread. ``None``: nothing.
+        overview: Returns the content of the page at the top; called in a thread. ``None``: no
+            content.
 
     Raises:
         ConfigurationError: The URI cannot stand in a header, or ``documents`` is ``root`` itself.
@@ -96,12 +96,12 @@ class ServedSource:
 
     @property
     def documents_folder(self) -> Path:
-        """The folder of the documents."""
+        """Return the folder of the documents."""
         return self.documents or self.root / "resourcesync"
 
     @property
     def documents_names(self) -> Names:
-        """The path of the documents' folder in the application, as names."""
+        """Return the path of the documents' folder in the application, as names."""
         folder, root = self.documents_folder.absolute(), self.root.absolute()
         inside = folder.relative_to(root) if folder.is_relative_to(root) else Path(folder.name)
         names = tuple(os.fsencode(part) for part in inside.parts)
@@ -109,13 +109,13 @@ class ServedSource:
 
     @property
     def has_documents_inside(self) -> bool:
-        """Whether the folder of documents would be served as a part of the tree, too."""
+        """True if the folder of documents would be served as a part of the tree, too."""
         inside = Path(os.fsdecode(b"/".join(self.documents_names)))
         return self.root.absolute() / inside == self.documents_folder.absolute()
 
     @property
     def description(self) -> Path:
-        """The file of the Source Description."""
+        """Return the file of the Source Description."""
         return self.well_known or self.root / ".well-known" / "resourcesync"
 
 
@@ -123,7 +123,7 @@ __all__ = ["Application", "LinksOf", "ServedSource", "create_app", "no_links"]
 
 _MOST_LOCATIONS: Final = 4096
 _REMEMBERED: Final = 256
-"""Bytes of a path up to which its place is kept: 4096 of them take a few megabytes."""
+"""Longest path in bytes whose location is cached: 4096 of them take a few megabytes."""
 _WELL_KNOWN: Final = tuple(os.fsencode(WELL_KNOWN_PATH).strip(b"/").split(b"/"))
 _ROBOTS: Final = (b"robots.txt",)
 _NOSNIFF: Final = (b"x-content-type-options", b"nosniff")
@@ -131,7 +131,7 @@ _KINDS: Final = {
     b".xml": (b"content-type", b"application/xml"),
     b".zip": (b"content-type", b"application/zip"),
 }
-"""What the folder of documents holds, by the last four letters of the name."""
+"""The media types in the folder of documents, by the last four letters of the name."""
 _VARY: Final = (b"vary", b"accept-encoding")
 _NO_CACHE: Final = (b"cache-control", b"no-cache")
 _FOREVER: Final = (b"cache-control", b"max-age=31536000, immutable")
@@ -146,16 +146,16 @@ _SITEMAP: Final = re.compile(rb"resourcesync-sitemap(?:-[0-9]{4,})?\.xml")
 _LINK: Final = re.compile(r"<[!#-;=?-Z_a-z~%\[\]@]*>[ -~]*")
 
 LinksOf = Callable[[str], Sequence[str]]
-"""Gives the values of further ``Link`` fields for what is at a path of the application.
+"""Function that returns the values of further ``Link`` fields for a path of the application.
 
 The path is without its first slash, with undecodable bytes as surrogates, such as
-``resourcesync/changelist.xml``; a value is such as ``<https://hub.example/>; rel="hub"``. What it
-gives for a path is kept: it must give the same each time.
+``resourcesync/changelist.xml``; a value is such as ``<https://hub.example/>; rel="hub"``. The
+result for a path is cached: it must not change.
 """
 
 
 def no_links(path: str) -> Sequence[str]:
-    """Give no further ``Link`` fields."""
+    """Return no further ``Link`` fields."""
     del path
     return ()
 
@@ -167,25 +167,25 @@ def create_app(
     mounts: Mapping[str, ASGIApp] = MappingProxyType({}),
     links: LinksOf = no_links,
 ) -> "Application":
-    """Return the ASGI application for ``served``. It holds nothing open between requests.
+    """Return the ASGI application for ``served``. No file is open between requests.
 
     Args:
-        served: What is served.
-        clock: The time.
-        mounts: Further applications by the path below which they answer, such as ``/hub``. They
-            get all methods, and ``root_path`` as ASGI has it; they are started and ended with this
-            one. A path of theirs hides what the tree has there.
+        served: The tree and its documents.
+        clock: The clock.
+        mounts: Further applications by the path below which they answer, such as ``/hub``. They get
+            all methods, and ``root_path`` as ASGI has it; they are started and ended with this one.
+            Their paths hide those of the tree.
         links: Further ``Link`` fields of documents and resources.
 
     Raises:
-        ConfigurationError: A path is none to mount at.
+        ConfigurationError: A path cannot be mounted at.
     """
     return Application(served, clock, MountedApplications(mounts), links)
 
 
 @final
 class Application:
-    """Finds the place that a path names, and sends the file that is there."""
+    """ASGI application that locates the file of a path and sends it."""
 
     def __init__(
         self, served: ServedSource, clock: Clock, mounts: MountedApplications, links: LinksOf
@@ -212,7 +212,7 @@ class Application:
         return self._is_published(_path_of(names))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer as ASGI 3 asks."""
+        """Answer a request as ASGI 3 requires."""
         if scope["type"] == "lifespan":
             await self._run_lifespan(receive, send)
             return
@@ -231,19 +231,19 @@ class Application:
             await send({"type": "websocket.close"})
 
     def metrics(self) -> Iterable[Metric]:
-        """Return how many requests were answered since the start, and with how many bytes."""
+        """Return the number of answers since the start, and the bytes of their bodies."""
         return self._tally.metrics()
 
     @contextlib.asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
-        """Start what is mounted, and end it with the block.
+        """Start the mounted applications, and end them with the block.
 
         A server does this by itself. Frameworks that mount this application do not: hand it to
         theirs, as in ``Starlette(lifespan=lambda _: application.lifespan(), …)``.
 
         Raises:
             ConfigurationError: A mounted application cannot start.
-            ResourceSyncError: The same, as it says itself.
+            ResourceSyncError: The same, raised by the application itself.
         """
         async with self._mounts.lifespan():
             yield
@@ -258,7 +258,7 @@ class Application:
                 await receive()
         except ResourceSyncError as error:
             if not is_started:
-                # A server may take an error alone for an application that knows no lifespan.
+                # A server may take a mere error for an application without a lifespan.
                 await send({"type": "lifespan.startup.failed", "message": error.message})
             raise
         await send({"type": "lifespan.shutdown.complete"})
@@ -281,16 +281,16 @@ class Application:
         await exchange.send(reply)
 
     async def _make_page(self, path: bytes) -> InMemoryRepresentation | None:
-        """Return what is at a path where the tree has nothing."""
+        """Return the generated page of a path that the tree does not have."""
         if path == b"/":
             return await self._pages.front()
         return await self._pages.robots() if path == b"/robots.txt" else None
 
     def _locate_request(self, request: HttpRequest) -> ServedLocation | None:
-        """Return where the answer to a request lies.
+        """Return the location of the answer to a request.
 
         Raises:
-            StorageError: It cannot be known now.
+            StorageError: It cannot be determined now.
         """
         path = request.raw_path
         if self._file_at is not None:
@@ -300,15 +300,15 @@ class Application:
     def _locate_known_file(
         self, file_at: Callable[[str], str | None], request: HttpRequest
     ) -> ServedLocation | None:
-        """Return the place of a document, or of the file that is said to be what is asked for."""
+        """Return the location of a document, or of the file that ``file_at`` names."""
         names = read_path(request.raw_path)
         if names is not None and self._is_document(names):
             return self._locate_published(names)
         path = without_authority(request.raw_path).removeprefix(b"/").decode("latin-1")
         query = request.query.decode("latin-1")
-        # Pages add a query to files that have none, so that caches take each version for another.
-        asked = (f"{path}?{query}" if query else path, path, path or "index.html")
-        found = next(filter(None, map(file_at, asked)), None)
+        # Pages add a query to files that have none, so that caches see different versions.
+        candidates = (f"{path}?{query}" if query else path, path, path or "index.html")
+        found = next(filter(None, map(file_at, candidates)), None)
         if found is None:
             return None
         return replace(self._locate_resource(_names_of(found)), is_known=True)
@@ -358,7 +358,7 @@ class Application:
     def _locate_resource(self, names: Names) -> ServedLocation:
         media_type = self._media_type(_path_of(names))
         kind = ((b"content-type", media_type.encode("ascii")),) if media_type else ()
-        # robots.txt may be of the publisher, which lists it nowhere: nothing covers it then.
+        # robots.txt may be the publisher's, which lists it nowhere: no list covers it then.
         covered = () if names == _ROBOTS else (self._link,)
         headers = (*kind, *self._link_field(names, *covered), _NOSNIFF)
         return ServedLocation(folder=self._tree, names=names, headers=headers)

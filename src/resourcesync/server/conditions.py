@@ -1,4 +1,4 @@
-"""Conditional requests: what a representation is, and whether a request still wants it.
+"""Conditional requests: the validators of a representation, and a request's preconditions.
 
 RFC 9110 §8.8 (validators) and §13 (preconditions, in the order of §13.2.2).
 """
@@ -52,12 +52,12 @@ PreconditionOutcome = Literal["send", "not modified", "failed"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResponseValidators:
-    """What tells one state of a resource from another.
+    """Validators that distinguish states of a resource.
 
     Attributes:
-        etag: A strong entity tag with its quotes; empty when none can be promised.
-        modified: Last-Modified in seconds since 1970; ``None`` when there is none to tell.
-        is_dated_well: Whether ``modified`` is old enough to tell states apart (§8.8.2.2).
+        etag: A strong entity tag with its quotes; empty when none can be guaranteed.
+        modified: Last-Modified in seconds since 1970; ``None`` when there is none.
+        is_strong_date: True if ``modified`` is old enough to distinguish states (§8.8.2.2).
     """
 
     etag: str = ""
@@ -68,11 +68,11 @@ class ResponseValidators:
 def evaluate_preconditions(
     fields: Mapping[str, str], validators: ResponseValidators
 ) -> PreconditionOutcome:
-    """Return what the preconditions of a GET or HEAD ask for (§13.2.2).
+    """Return the outcome of the preconditions of a GET or HEAD (§13.2.2).
 
     Args:
         fields: The request's fields by lower-case name, repeated ones joined by commas.
-        validators: Those of the representation that there is now.
+        validators: Those of the present representation.
 
     Returns:
         ``send`` for 200 or 206, ``not modified`` for 304, ``failed`` for 412.
@@ -97,7 +97,7 @@ def _is_expected(fields: Mapping[str, str], validators: ResponseValidators) -> b
 
 
 def allows_range(fields: Mapping[str, str], validators: ResponseValidators) -> bool:
-    """Whether ``If-Range`` lets a ``Range`` apply: the client holds a part of this very state."""
+    """True if ``If-Range`` lets a ``Range`` apply: the client has a part of this very state."""
     field = fields.get("if-range")
     if field is None:
         return True
@@ -107,12 +107,12 @@ def allows_range(fields: Mapping[str, str], validators: ResponseValidators) -> b
 
 
 def has_tag(field: str, etag: str, *, weak: bool) -> bool:
-    """Whether a list of entity tags holds ``etag``; ``*`` holds any. One pass over the field.
+    """True if a list of entity tags contains ``etag``; ``*`` contains any. One pass over the field.
 
     Args:
-        field: The value of ``If-Match`` or ``If-None-Match``; what follows a fault is not read.
+        field: The value of ``If-Match`` or ``If-None-Match``; the rest after a fault is not read.
         etag: A strong tag; the empty one is in no list.
-        weak: Whether a weak tag in the list may match (§8.8.3.2).
+        weak: True if a weak tag in the list may match (§8.8.3.2).
     """
     if field.strip(" \t") == "*":
         return True
@@ -152,7 +152,7 @@ def _to_seconds(match: re.Match[str]) -> int | None:
             int(match["day"]),
             int(match["hour"]),
             int(match["minute"]),
-            # A leap second is the last second of its minute to everybody else.
+            # A leap second is the last second of its minute on POSIX clocks.
             min(int(match["second"]), 59),
             tzinfo=UTC,
         )

@@ -1,8 +1,6 @@
-"""Sends the head and the body of an answer in one piece.
+"""Limits for client connections, enforced before uvicorn's protocol, and joined writes.
 
-Stands before uvicorn's protocol: what clients may take of the server, connection by connection.
-
-uvicorn alone waits for ever for the first request of a connection, and for a client that takes no
+uvicorn alone waits for ever for the first request of a connection, and for a client that reads no
 bytes.
 """
 
@@ -14,20 +12,20 @@ from typing import Any, Final, Protocol, cast, final
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 _SHORT: Final = 4 * 1024
-"""Bytes of what may be a head."""
+"""Largest size in bytes of a piece that may be a head."""
 _LONG: Final = 64 * 1024
-"""Bytes from which on copying costs more than a second call of the system."""
+"""Size in bytes from which on copying costs more than a second system call."""
 
 
 @final
 class JoiningTransport:
-    """A transport that holds a short piece back until the next one, or until the loop turns.
+    """Transport that delays a short piece until the next one, or the next turn of the loop.
 
     uvicorn writes head and body one after the other, and asyncio sends each at once: two calls of
     the system and two packets for each small answer, where one does.
 
     Args:
-        transport: What sends.
+        transport: The transport that sends.
     """
 
     __slots__ = ("_buffered", "_loop", "_transport")
@@ -41,7 +39,7 @@ class JoiningTransport:
         return getattr(self._transport, name)
 
     def write(self, data: bytes) -> None:
-        """Send a piece, soon."""
+        """Send a piece, possibly with the next one."""
         if self._buffered:
             held, self._buffered = self._buffered, b""
             if len(data) <= _LONG:
@@ -56,12 +54,12 @@ class JoiningTransport:
             self._transport.write(data)
 
     def close(self) -> None:
-        """Send what is held, then close."""
+        """Send the delayed piece, then close."""
         self._flush()
         self._transport.close()
 
     def get_write_buffer_size(self) -> int:
-        """Return how many bytes were not sent yet."""
+        """Return the number of bytes that were not sent yet."""
         return self._transport.get_write_buffer_size() + len(self._buffered)
 
     def _flush(self) -> None:
@@ -71,26 +69,26 @@ class JoiningTransport:
 
 
 EXTRA_CONNECTIONS: Final = 50
-"""Connections that are still answered, with 503, beyond those that may be."""
+"""Number of connections above the limit that are still answered, with 503."""
 
 DROP: Final = "resourcesync.drop"
-"""The key in ASGI's state of what drops the connection of a request, unanswered.
+"""Key in ASGI's state of a function that drops a request's connection unanswered.
 
-For servers that are to fail on purpose.
+It is for servers that fail on purpose.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionLimits:
-    """What clients may take of the server.
+    """Limits for clients.
 
     Attributes:
         connections: From this many on, requests are answered 503; 50 more and connections are
             dropped unanswered. Each takes up to two file descriptors.
-        patience: Seconds until a client is dropped that sends no whole request, or takes no bytes.
-            It may take up to twice that.
-        keep_alive: Seconds an idle connection is kept for the next request.
-        grace: Seconds that answers on their way are given at the end.
+        client_timeout: Seconds until a client is dropped that sends no whole request or reads no
+            bytes. It may take up to twice that.
+        keep_alive: Seconds until an idle connection is closed.
+        grace: Seconds for unfinished answers when the server stops.
         header_bytes: Most bytes of a request's header.
     """
 
@@ -102,11 +100,11 @@ class ConnectionLimits:
 
 
 class GuardConfig(Protocol):
-    """What is asked of uvicorn's settings, beside what uvicorn asks.
+    """Settings of the connection guard, besides uvicorn's own.
 
     Attributes:
-        limits: What clients may take.
-        spared: The port whose connections are not counted.
+        limits: The limits for clients.
+        exempt_port: The port whose connections are not counted.
     """
 
     limits: ConnectionLimits
@@ -115,12 +113,12 @@ class GuardConfig(Protocol):
 
 @final
 class ConnectionGuard(asyncio.Protocol):
-    """Stands before uvicorn's protocol and drops connections that get nowhere."""
+    """Protocol before uvicorn's that drops connections without progress."""
 
     def __init__(
         self,
         config: GuardConfig,
-        server_state: Any,  # uvicorn's own, handed through
+        server_state: Any,  # uvicorn's own, passed on
         app_state: dict[str, Any],
         _loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
@@ -138,7 +136,7 @@ class ConnectionGuard(asyncio.Protocol):
         self._mark: tuple[str, object] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Take a connection, unless there are far too many."""
+        """Accept a connection, unless there are far too many."""
         # Not asserted: the transports of other loops (uvloop) are of no such class.
         transport = cast("asyncio.Transport", transport)
         is_spared = transport.get_extra_info("sockname")[1] == self._exempt_port
@@ -152,7 +150,7 @@ class ConnectionGuard(asyncio.Protocol):
         self._schedule_check()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Let a connection go."""
+        """Release a connection."""
         if self._timer is not None:
             self._timer.cancel()
             self._inner.connection_lost(exc)
@@ -177,16 +175,16 @@ class ConnectionGuard(asyncio.Protocol):
             self._transport.abort()
 
     def eof_received(self) -> None:
-        """Pass the end of the client's sending on."""
+        """Pass on that the client finished sending."""
         if self._transport is not None:
             self._inner.eof_received()
 
     def pause_writing(self) -> None:
-        """Pass on that the client takes bytes too slowly."""
+        """Pass on that the client reads too slowly."""
         self._inner.pause_writing()
 
     def resume_writing(self) -> None:
-        """Pass on that the client took bytes."""
+        """Pass on that the client reads again."""
         self._drains += 1
         self._inner.resume_writing()
 
@@ -204,7 +202,7 @@ class ConnectionGuard(asyncio.Protocol):
         self._schedule_check()
 
     def _find_blocker(self) -> tuple[str, object] | None:
-        """Return what the connection waits for; the same twice is no progress."""
+        """Return what the connection waits for; the same result twice means no progress."""
         assert self._transport is not None
         if self._transport.is_closing():
             return "end", self._transport.get_write_buffer_size()

@@ -1,7 +1,7 @@
-"""Content codings of documents: gzip, and zstd where a library is there (RFC 9110 §8.4, §12.5.3).
+"""Content codings of documents: gzip, and zstd if a library is installed (RFC 9110 §8.4, §12.5.3).
 
-A document is compressed once for each of its states, and kept: a list is asked for far more often
-than it changes. What is kept is bounded, and so is how much is compressed at a time.
+A document is compressed once for each of its states, and cached: a list is requested far more often
+than it changes. The cache is bounded, and so is the number of concurrent compressions.
 """
 
 import asyncio
@@ -21,9 +21,9 @@ from resourcesync.server.exchange import Headers
 from resourcesync.server.files import FileState, OpenFile
 
 _SMALLEST: Final = 512
-"""Bytes of a document below which a coding saves nothing: it goes into one packet either way."""
+"""Size of a document below which a coding saves nothing: it fits into one packet either way."""
 _LARGEST: Final = 64 * 1024 * 1024
-"""More than any document may have: 50 MB (sitemaps.org)."""
+"""Size above that of any document: 50 MB (sitemaps.org)."""
 _LARGEST_PLAIN: Final = 1024 * 1024
 _CACHE_BYTES: Final = 32 * 1024 * 1024
 _CONCURRENT: Final = 2
@@ -46,12 +46,12 @@ class _Compressor(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coding:
-    """One way to compress.
+    """A content coding.
 
     Attributes:
-        name: As ``Content-Encoding`` has it; empty for the plain bytes.
-        mark: What sets its entity tags apart from those of the plain bytes; another release of
-            the library may give other bytes, so it is named.
+        name: Its name in ``Content-Encoding``; empty for the plain bytes.
+        mark: Suffix of its entity tags; another release of the library may give other bytes, so the
+            release is part of it.
         start: Makes a compressor.
     """
 
@@ -61,7 +61,7 @@ class Coding:
 
     @property
     def headers(self) -> Headers:
-        """The fields that tell of the coding."""
+        """Return the header fields of the coding."""
         return ((b"content-encoding", self.name.encode("ascii")),) if self.name else ()
 
     def validators_for(self, validators: ResponseValidators) -> ResponseValidators:
@@ -83,12 +83,12 @@ class _IdentityCompressor:
 
 
 _PLAIN: Final = Coding(name="", mark="", start=_IdentityCompressor)
-"""The plain bytes, kept like the others: no disk is asked for a list that does not change."""
+"""The plain bytes, cached like the others: an unchanged list needs no disk access."""
 
 
 @lru_cache(maxsize=1)
 def codings() -> tuple[Coding, ...]:
-    """Return the codings that can be made here, the best first."""
+    """Return the available codings, the best first."""
     gzip = Coding(
         name="gzip",
         mark=f"gzip{zlib.ZLIB_RUNTIME_VERSION}",
@@ -117,9 +117,9 @@ def _find_zstd() -> Any:
 
 @lru_cache(maxsize=64)
 def choose(field: str) -> Coding | None:
-    """Return the coding that ``Accept-Encoding`` prefers of ours; ``None`` for the plain bytes.
+    """Return our coding that ``Accept-Encoding`` prefers; ``None`` for the plain bytes.
 
-    Where it likes several as much, the best of ours. What is no coding ends the reading of it.
+    Of several with the same weight, the best of ours. Reading ends at the first malformed coding.
     """
     weights = _weigh(field)
     best = max(codings(), key=lambda coding: _weight(weights, coding.name))
@@ -143,10 +143,10 @@ def _weight(weights: dict[str, float], name: str) -> float:
 
 @final
 class Encoder:
-    """Compresses documents, each state once, and keeps what was used last.
+    """Compressor of documents with a cache of the most recently used.
 
     Args:
-        kept: The most bytes that are kept.
+        kept: Size of the cache in bytes.
     """
 
     def __init__(self, *, kept: int = _CACHE_BYTES) -> None:
@@ -159,7 +159,8 @@ class Encoder:
     def choose(self, field: str, size: int, validators: ResponseValidators) -> Coding | None:
         """Return the coding for a document of ``size`` bytes; ``None`` to send it from the disk.
 
-        A state that has no entity tag is not kept: it could not be told from the next one.
+        A state without an entity tag is not cached: the next one could not be distinguished from
+        it.
         """
         if not validators.etag:
             return None
@@ -175,7 +176,7 @@ class Encoder:
             opened: The document.
             condition: Its state.
             coding: The coding.
-            where: What tells its place from all others.
+            where: Identifies its place.
 
         Raises:
             StorageError: It cannot be read.
@@ -187,7 +188,7 @@ class Encoder:
             return body
         task = self._running.get(key)
         if task is None:
-            # A task and a file of its own: whoever asked first may leave before it is done.
+            # A task and a file of its own: the first client may leave before it is done.
             task = asyncio.create_task(self._compress(key, opened.duplicate(), coding))
             self._running[key] = task
             task.add_done_callback(lambda done: self._end(key, done))
@@ -209,7 +210,7 @@ class Encoder:
     def _end(self, key: "_Key", task: asyncio.Task[bytes | None]) -> None:
         del self._running[key]
         if not task.cancelled():
-            task.exception()  # whoever waits is told; nobody may be left who does
+            task.exception()  # waiting clients get it; there may be none left
 
     def _cache_body(self, key: "_Key", body: bytes) -> None:
         if len(body) > self._most // 4:

@@ -1,10 +1,10 @@
-"""A Resource Dump that is made while it is sent, for a Source that keeps none (§11.1, §11.2).
+"""Resource Dump made on demand, for a Source that stores none (§11.1, §11.2).
 
-``resourcedump.xml`` lists packages of the catalogue as it is now; each name says the moment, so a
-package is of that very moment or is gone: 404, and the list has others. A package is written by the
-code that writes those on the disk, with its manifest in it, and the same bytes each time. Nothing
-is kept. Where a file is no longer as the catalogue says, the connection is cut: a package without
-its end is none.
+``resourcedump.xml`` lists packages of the catalogue as it is now; each name contains the moment, so
+a package is of that very moment or is gone: 404, and the list has others. A package is written by
+the code that writes those on the disk, with its manifest in it, and the same bytes each time.
+Nothing is stored. Where a file is no longer as the catalogue says, the connection is cut: a package
+without its end is invalid.
 """
 
 import asyncio
@@ -79,11 +79,11 @@ class DumpApplication:
     """The ASGI application that makes a Resource Dump on demand.
 
     Args:
-        look: Opens a view of the catalogue.
+        look: Opens a snapshot of the catalogue.
         contents: The bytes of the resources.
         uri: The address of the application, with a slash at its end.
         capability_list: The address of the Capability List.
-        most: The most packages that are made at a time.
+        most: Most packages that are made at a time.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class DumpApplication:
         self._limiter: CapacityLimiter | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer as ASGI 3 asks; it knows no lifespan."""
+        """Answer a request as ASGI 3 requires; lifespans are not supported."""
         if scope["type"] != "http":
             return
         path = path_within(scope)
@@ -122,7 +122,7 @@ class DumpApplication:
             await exchange.send(refusal)
 
     async def _answer(self, exchange: HttpExchange, path: bytes) -> HttpReply | None:
-        """Send what is at a path; return why not."""
+        """Send the document at a path, or return the refusal."""
         found = _PACKAGE.fullmatch(path)
         if path != b"/resourcedump.xml" and found is None:
             return refuse(404, "Not found.")
@@ -135,7 +135,7 @@ class DumpApplication:
         return await self._package(exchange, plan, number)
 
     async def _current_plan(self) -> _PackagePlan:
-        """Return the packages of the catalogue as it is; they are counted once for each moment."""
+        """Return the packages of the present catalogue; computed once for each moment."""
         self._busy = self._busy or asyncio.Lock()
         async with self._busy:
             self._plan = await to_thread.run_sync(self._plan_packages, self._plan)
@@ -204,8 +204,8 @@ class DumpApplication:
         """Send a package while it is made.
 
         Raises:
-            OriginalChangedError: Something is no longer as the catalogue says.
-            StorageError: Something cannot be read.
+            OriginalChangedError: A resource is no longer as the catalogue says.
+            StorageError: A resource cannot be read.
         """
         entries = await to_thread.run_sync(self._entries, plan, number)
         pieces = _coalesce(write_package(self._header(plan.at), entries, self._bytes_of))
@@ -239,14 +239,14 @@ class DumpApplication:
 
 
 def _coalesce(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield fewer and longer pieces: each costs a change of threads."""
-    held: list[bytes] = []
+    """Yield fewer and longer pieces: each costs a thread switch."""
+    buffered: list[bytes] = []
     size = 0
     for piece in pieces:
-        held.append(piece)
+        buffered.append(piece)
         size += len(piece)
         if size >= _PIECE:
-            yield b"".join(held)
-            held, size = [], 0
-    if held:
-        yield b"".join(held)
+            yield b"".join(buffered)
+            buffered, size = [], 0
+    if buffered:
+        yield b"".join(buffered)

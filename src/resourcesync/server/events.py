@@ -1,14 +1,14 @@
-"""A stream of changes for those whom no notification reaches: Server-Sent Events (HTML §9.2).
+"""Stream of changes as Server-Sent Events (HTML §9.2), for clients that no notification reaches.
 
 This is ours and no part of the specification. An event's ``id`` is the change's number in the log
-of the catalogue and its time in microseconds, so a client that comes back with ``Last-Event-ID``
-misses nothing, and a log that was begun anew is not taken for the old one. Its data is one line of
-JSON as ``resourcesync catalogue`` writes it. ``reset`` tells that changes are missing: the client
-is to pull, and goes on from there.
+of the catalogue and its time in microseconds, so a client that reconnects with ``Last-Event-ID``
+misses nothing, and a log that was started over is not mistaken for the old one. Its data is one
+line of JSON as ``resourcesync catalogue`` writes it. ``reset`` means that changes are missing: the
+client must pull, and continues from that point.
 
-One task looks into the log for all clients and makes each event's bytes once. A client that takes
-them too slowly is not waited for: what the others have had is kept for a while, and then its stream
-ends; it comes back and reads the rest from the log.
+One task polls the log for all clients and encodes each event once. A client that reads too slowly
+is not waited for: recent events are buffered, and then its stream ends; it reconnects and reads the
+rest from the log.
 """
 
 import asyncio
@@ -48,7 +48,7 @@ _SLICE: Final = 100
 _HEADERS: Final = (
     (b"content-type", b"text/event-stream"),
     (b"cache-control", b"no-store"),
-    (b"x-accel-buffering", b"no"),  # nginx hands each event on at once
+    (b"x-accel-buffering", b"no"),  # nginx passes each event on at once
     (b"x-content-type-options", b"nosniff"),
 )
 _ID: Final = re.compile(r"([0-9]{1,18})-([0-9]{1,18})")
@@ -57,14 +57,14 @@ _HEARTBEAT: Final = b":\n\n"
 
 
 class SourceChangeLog(Protocol):
-    """Where the changes are read: the log of a catalogue. Asked in threads."""
+    """The change log of a catalogue. Read in threads."""
 
     def last(self) -> tuple[int, int]:
         """Return number and time of the newest change, in microseconds; 0 when there is none."""
         ...
 
     def has(self, number: int, moment: int) -> bool:
-        """Whether the change of this number is the one of this time."""
+        """True if the change of this number is the one of this time."""
         ...
 
     def after(self, number: int, most: int) -> Sequence[tuple[int, Change]] | None:
@@ -74,12 +74,12 @@ class SourceChangeLog(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamTiming:
-    """How often the stream does what.
+    """Intervals of the stream.
 
     Attributes:
-        look: Seconds between two looks into the log.
+        poll: Seconds between two polls of the log.
         heartbeat: Seconds of silence after which a client is sent a comment.
-        retry: Seconds after which a client that lost the stream is asked to come back.
+        retry: Seconds after which a client reconnects.
     """
 
     poll: float = 0.5
@@ -88,15 +88,15 @@ class StreamTiming:
 
 
 _LogPosition = tuple[int, int]
-"""A place in the log: number and time of the change before it."""
+"""Position in the log: number and time of the change before it."""
 
 
 _RequestedPosition = _LogPosition | None
-"""The place after which a client asks; ``None`` for what is yet to come."""
+"""The position that a client requests; ``None`` for new changes only."""
 
 
 class _Batch(NamedTuple):
-    """Changes that were found in one look: the bytes for all clients, and where they end."""
+    """Changes of one poll: the bytes for all clients, and their end in the log."""
 
     last: _LogPosition
     data: bytes
@@ -107,9 +107,9 @@ class EventApplication:
     """The ASGI application that streams the changes of one Source.
 
     Args:
-        log: Where the changes are.
-        most: The most clients at a time; further ones are told to come back later.
-        pace: How often it does what.
+        log: The log of changes.
+        most: The most clients at a time; further ones get 503.
+        pace: The intervals.
     """
 
     def __init__(
@@ -130,11 +130,11 @@ class EventApplication:
 
     @property
     def clients(self) -> int:
-        """How many follow the stream now."""
+        """Return the number of clients that follow the stream now."""
         return len(self._clients)
 
     def metrics(self) -> Iterator[Metric]:
-        """Yield how many follow now, and how many changes were told since the start."""
+        """Yield the number of followers now, and of the changes sent since the start."""
         yield Metric(
             name="resourcesync_event_clients",
             kind="gauge",
@@ -149,7 +149,7 @@ class EventApplication:
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer as ASGI 3 asks; it knows no lifespan, for it starts with its first client."""
+        """Answer a request as ASGI 3 requires; lifespans are not supported."""
         if scope["type"] != "http":
             return
         path = path_within(scope)
@@ -193,7 +193,7 @@ class EventApplication:
     ) -> None:
         position = self._last if asked is None else asked
         retry = b"retry: %d\n" % int(self._timing.retry * 1000)
-        # An id alone is no event, but is where a client goes on that loses the stream early.
+        # An id alone is no event, but lets a client that loses the stream early resume.
         await exchange.send_chunk(retry + b"id: %d-%d\n\n" % position, more=True)
         has_caught_up = asked is None
         while not gone.done() and not self._has_ended():
@@ -205,7 +205,7 @@ class EventApplication:
                 continue
             batch = self._batches.get(position)
             if batch is None and has_caught_up:
-                break  # too slow: what it misses is in the log
+                break  # too slow: it reads the rest from the log
             if batch is None:
                 batch = await self._catch_up(position)
             await exchange.send_chunk(batch.data, more=True)
@@ -213,16 +213,16 @@ class EventApplication:
         await exchange.send_chunk(b"", more=False)
 
     async def _wait(self, wake: asyncio.Event) -> bool:
-        """Wait until there may be something to do; say whether there was, before a heartbeat."""
+        """Wait for work; return false for a heartbeat."""
         with suppress(TimeoutError):
             async with asyncio.timeout(self._timing.heartbeat):
                 await wake.wait()
         return wake.is_set()
 
     async def _find_position(self, request: HttpRequest) -> _RequestedPosition:
-        """Return the place that a client comes back to; ``None`` when it is new.
+        """Return the position that a client resumes from; ``None`` when it is new.
 
-        One that the log does not have is nowhere: it is told of the reset.
+        A position that the log does not have leads to a reset.
         """
         field = request.fields.get("last-event-id", "")
         if not field:
@@ -235,7 +235,7 @@ class EventApplication:
         )
 
     async def _catch_up(self, position: _LogPosition) -> _Batch:
-        """Return what follows ``position``, up to where all the others are."""
+        """Return the changes after ``position``, up to where all the others are."""
         last = self._last
         found = await self._read_log(self._log.after, position[0], _MOST_EVENTS)
         known = [entry for entry in found or () if entry[0] <= last[0]]
@@ -244,19 +244,19 @@ class EventApplication:
         return _batch(known)
 
     async def _read_log(self, question: Callable[..., _T], *about: int) -> _T:
-        """Read the log for one client, when not too many do."""
+        """Read the log for one client, within the limit of concurrent reads."""
         assert self._limiter is not None
         return await to_thread.run_sync(question, *about, limiter=self._limiter)
 
     def _has_ended(self) -> bool:
-        """Whether nobody looks any more: the server stops, or something went wrong."""
+        """True if polling has ended: the server stops, or an error occurred."""
         return self._is_stopping() or self._poll_task is None or self._poll_task.done()
 
     def _is_stopping(self) -> bool:
         return self._stopping is not None and self._stopping.is_set()
 
     async def _start_polling(self, stopping: asyncio.Event | None) -> None:
-        """Begin to look into the log, unless somebody does."""
+        """Start the polling task, unless it runs."""
         if self._opening is None:
             self._opening = asyncio.Lock()
         async with self._opening:
@@ -269,7 +269,7 @@ class EventApplication:
             self._poll_task = asyncio.create_task(self._poll_log())
 
     async def _poll_log(self) -> None:
-        """Look for changes as long as anybody follows; the streams end with it."""
+        """Poll for changes as long as there are clients; the streams end with it."""
         try:
             while self._clients and not self._is_stopping():
                 await self._pause()
@@ -283,10 +283,10 @@ class EventApplication:
                 wake.set()
 
     async def _poll_once(self) -> bool:
-        """Tell of the changes that are new; say whether there may be more."""
+        """Send the new changes; return whether there may be more."""
         found = await to_thread.run_sync(self._find_new, self._last)
         if found is None:
-            # Begun anew: who comes back is told so.
+            # The log was started over: returning clients get a reset.
             self._clear_batches()
             self._last = await to_thread.run_sync(self._log.last)
         elif found:
@@ -297,11 +297,11 @@ class EventApplication:
         for number, wake in enumerate(tuple(self._clients)):
             wake.set()
             if number % _SLICE == _SLICE - 1:
-                await asyncio.sleep(0)  # requests for documents have their turn
+                await asyncio.sleep(0)  # let requests for documents run
         return found is not None and len(found) == _MOST_EVENTS
 
     def _find_new(self, last: _LogPosition) -> Sequence[tuple[int, Change]] | None:
-        """Return what is new after ``last``; ``None`` when it is no longer in the log."""
+        """Return the changes after ``last``; ``None`` when it is no longer in the log."""
         if self._log.last() == last:
             return ()
         return self._log.after(last[0], _MOST_EVENTS) if self._log.has(*last) else None

@@ -1,7 +1,4 @@
-"""One request and its answer, in the words of ASGI.
-
-What a client sends: read whole, within limits.
-"""
+"""HTTP request and answer over ASGI; request bodies are read within limits."""
 
 import asyncio
 import contextlib
@@ -19,7 +16,7 @@ _LOG: Final = logging.getLogger(__name__)
 Headers = tuple[tuple[bytes, bytes], ...]
 
 CHUNK: Final = 256 * 1024
-"""Bytes of a body that are handed to the server at a time."""
+"""Bytes of a body that are passed to the server at a time."""
 _TEXT: Final = (b"content-type", b"text/plain; charset=utf-8")
 _SAFE: Final = (b"x-content-type-options", b"nosniff")
 _NO_CACHE: Final = (b"cache-control", b"no-cache")
@@ -43,15 +40,15 @@ _READ_FIELDS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpRequest:
-    """What a request asks for.
+    """Request line and relevant header fields.
 
     Attributes:
         method: As written; methods are case-sensitive.
         raw_path: The path before any decoding, below the place where the application is mounted,
             without the query.
         query: The query, as it came; empty when there is none.
-        fields: Those header fields that decide anything here, by lower-case name; repeated ones
-            are joined by commas.
+        fields: The header fields that matter to this package, by lower-case name; repeated ones are
+            joined by commas.
     """
 
     method: str
@@ -82,20 +79,20 @@ class HttpRequest:
 
     @property
     def has_body(self) -> bool:
-        """Whether bytes follow the header: nothing here takes any."""
+        """True if bytes follow the header: no request to this application has any."""
         length = self.fields.get("content-length", "0")
         return length.strip("0") != "" or "transfer-encoding" in self.fields
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpReply:
-    """An answer whose bytes are known, or are a span of a file that follows.
+    """An answer with its bytes, or with spans of a file that follow.
 
     Attributes:
         status: The HTTP status.
         headers: All the fields but ``Date``.
         body: The bytes; empty when they come from the file.
-        pieces: What is sent then, one after the other: spans of the file, and bytes between them.
+        pieces: The rest of the body: spans of the file, and bytes between them.
     """
 
     status: int
@@ -105,14 +102,14 @@ class HttpReply:
 
 
 def refuse(status: int, reason: str, *extra: tuple[bytes, bytes]) -> HttpReply:
-    """Return a short answer in plain text that says why there is nothing else."""
+    """Return a short answer in plain text with the reason of a refusal."""
     body = reason.encode() + b"\n"
     length = (b"content-length", str(len(body)).encode())
     return HttpReply(status=status, headers=(_TEXT, length, _NO_CACHE, _SAFE, *extra), body=body)
 
 
 def refuse_request(request: HttpRequest) -> HttpReply | None:
-    """Return the refusal of a request that only reads nothing, or ``None`` when it may go on."""
+    """Return the refusal of a request that does not only read, or ``None``."""
     closing = (_CLOSE,) if request.has_body else ()
     if request.method not in {"GET", "HEAD"}:
         return refuse(405, "Only GET and HEAD.", (b"allow", b"GET, HEAD"), *closing)
@@ -123,13 +120,13 @@ def refuse_request(request: HttpRequest) -> HttpReply | None:
 
 @final
 class HttpExchange:
-    """Sends the answer to one request, once.
+    """Sender of the answer to one request.
 
     Attributes:
-        request: What is answered.
-        has_started: Whether the client was told a status, so that no other can follow.
+        request: The request.
+        has_started: True if a status was sent, so that no other can follow.
         status: That status; 0 before.
-        sent: Bytes of the body that were sent.
+        sent: Number of bytes of the body that were sent.
     """
 
     __slots__ = ("_receive", "_send", "has_started", "request", "sent", "status")
@@ -146,7 +143,7 @@ class HttpExchange:
         body = b"" if self.request.method == "HEAD" else reply.body
         await self.start(reply)
         start = 0
-        # In pieces: what a client does not take is kept for it, and there may be many such.
+        # In chunks: unread bytes stay in memory, for possibly many clients.
         while len(body) - start > CHUNK:
             await self.send_chunk(body[start : start + CHUNK], more=True)
             start += CHUNK
@@ -154,7 +151,7 @@ class HttpExchange:
 
     async def start(self, reply: HttpReply) -> None:
         """Send status and fields; ``go_on`` sends the bytes."""
-        # %r of bytes escapes what could forge a line or steer a terminal.
+        # %r of bytes escapes characters that could forge a line or control a terminal.
         _LOG.debug("%r %r: %d", self.request.method, self.request.raw_path, reply.status)
         self.has_started = True
         self.status = reply.status
@@ -163,13 +160,13 @@ class HttpExchange:
         )
 
     async def send_chunk(self, chunk: bytes, *, more: bool) -> None:
-        """Send the next bytes; returns once the client has taken most of the earlier ones."""
+        """Send the next bytes; return once the client has read most of the earlier ones."""
         self.sent += len(chunk)
         await self._send({"type": "http.response.body", "body": chunk, "more_body": more})
 
     @contextlib.asynccontextmanager
     async def watch_disconnect(self) -> AsyncIterator[asyncio.Task[None]]:
-        """Give a task that is done as soon as the client has gone."""
+        """Yield a task that is done as soon as the client disconnects."""
         gone = asyncio.create_task(self._wait_for_disconnect())
         try:
             yield gone
@@ -185,9 +182,9 @@ async def read_body(receive: Receive, *, most: int, seconds: float) -> bytes | H
     """Return the body of a request, or the refusal of one that is too long or too slow.
 
     Args:
-        receive: Where it comes from.
+        receive: The receiver of ASGI.
         most: Most bytes.
-        seconds: How long all of it may take.
+        seconds: The time limit for all of it.
     """
     try:
         async with asyncio.timeout(seconds):
@@ -210,7 +207,7 @@ async def _read(receive: Receive, most: int) -> bytes | HttpReply:
 
 
 def announces_too_long(scope: Scope, most: int) -> bool:
-    """Whether a request says by itself that its body is longer than that."""
+    """True if a request's Content-Length is above the limit."""
     return any(
         not value.isdigit() or int(value[:19]) > most
         for value in header_values(scope, b"content-length")

@@ -1,4 +1,4 @@
-"""Sends files: whole states only, and validators only for states that have settled."""
+"""Sender of files: whole states only, and validators only for stable states."""
 
 import asyncio
 import logging
@@ -33,7 +33,7 @@ from resourcesync.server.representations import (
 _LOG: Final = logging.getLogger(__name__)
 
 _INLINE_BYTES: Final = 64 * 1024
-"""Up to this size a file is read at once, in the loop: a thread would cost more than the read."""
+"""Size up to which a file is read at once, in the loop: a thread would cost more than the read."""
 _TRIES: Final = 3
 _STABLE_AFTER_NS: Final = 20_000_000
 """Two writes within one tick of the system's clock leave the same times; no tick is longer."""
@@ -41,14 +41,14 @@ _STABLE_AFTER_NS: Final = 20_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServedLocation:
-    """Where the answer to a path lies, and the fields that belong to it.
+    """Location of an answer, and the fields that belong to it.
 
     Attributes:
-        folder: Where it lies.
-        names: Its path there.
+        folder: The folder.
+        names: Its path in the folder.
         headers: Fields of an answer that has it, such as the media type.
-        is_encodable: Whether it may be sent in a coding that the client takes.
-        is_known: Whether it is known to be there: where it is not, that is a fault.
+        is_encodable: True if a content coding may be applied.
+        is_known: True if it must exist: its absence is a fault.
     """
 
     folder: ServedFolder
@@ -60,7 +60,7 @@ class ServedLocation:
 
 @final
 class FileSender:
-    """Sends what is at a place."""
+    """Sender of the files of locations."""
 
     __slots__ = ("_clock", "_encoder")
 
@@ -69,7 +69,7 @@ class FileSender:
         self._encoder = Encoder()
 
     async def send(self, exchange: HttpExchange, place: ServedLocation) -> bool:
-        """Send what is at ``place``, or why that cannot be; say whether anything is there.
+        """Send the file at ``place``, or a refusal; return whether the file exists.
 
         Raises:
             OriginalChangedError: It changed while it was sent; the server cuts the connection.
@@ -123,7 +123,7 @@ class FileSender:
         seen: "_StableFile",
         coding: Coding,
     ) -> bool:
-        """Send a document in a coding; say whether it stayed as it was meanwhile."""
+        """Send a document in a coding; return whether it remained unchanged meanwhile."""
         validators = coding.validators_for(seen.validators)
         headers = (*place.headers, *coding.headers)
         if evaluate_preconditions(exchange.request.fields, validators) != "send":
@@ -138,7 +138,7 @@ class FileSender:
         return True
 
     async def _wait_until_stable(self, opened: OpenFile) -> tuple[FileState, ResponseValidators]:
-        """Look at a file, a few milliseconds later when it was only just written."""
+        """Inspect a file, a few milliseconds later when it was only just written."""
         condition = opened.found
         for _ in range(_TRIES):
             now = to_microseconds(self._clock.now()) * 1000
@@ -162,7 +162,7 @@ class _StableFile(NamedTuple):
 async def _send_plain(
     exchange: HttpExchange, reply: HttpReply, opened: OpenFile, condition: FileState
 ) -> bool:
-    """Send a file as it is; say whether it stayed as it was meanwhile."""
+    """Send a file as it is; return whether it remained unchanged meanwhile."""
     pieces = reply.pieces
     if not pieces or exchange.request.method == "HEAD":
         await exchange.send(reply)
@@ -170,13 +170,13 @@ async def _send_plain(
     if sum([piece.length for piece in pieces if isinstance(piece, ByteRange)]) > _INLINE_BYTES:
         await _stream(exchange, reply, opened, condition)
         return True
-    taken = [
+    chunks = [
         piece if isinstance(piece, bytes) else opened.read(piece.start, piece.length)
         for piece in pieces
     ]
-    if not all(map(is_complete, pieces, taken)) or not _is_same(opened.stat(), condition):
+    if not all(map(is_complete, pieces, chunks)) or not _is_same(opened.stat(), condition):
         return False
-    await exchange.send(with_body(reply, taken[0] if len(taken) == 1 else b"".join(taken)))
+    await exchange.send(with_body(reply, chunks[0] if len(chunks) == 1 else b"".join(chunks)))
     return True
 
 
@@ -186,7 +186,7 @@ async def _stream(
     """Send long pieces in chunks.
 
     Raises:
-        OriginalChangedError: The file is not what it was; the last bytes were not sent.
+        OriginalChangedError: The file changed; the last bytes were not sent.
     """
     steps = chunk_ranges(reply.pieces, CHUNK)
     async with exchange.watch_disconnect() as gone:
@@ -210,18 +210,18 @@ async def _read_chunk(opened: OpenFile, step: ByteRange | bytes) -> bytes:
 
 
 async def _read(opened: OpenFile, start: int, length: int) -> bytes:
-    """Read at once what is in memory; let a thread wait for the disk."""
+    """Read at once from the cache of the system; use a thread for the disk."""
     chunk = opened.read_now(start, length)
     return await to_thread.run_sync(opened.read, start, length) if chunk is None else chunk
 
 
 def _is_same(now: FileState, before: FileState) -> bool:
-    # Not changed_ns: new rights or a new name are no new bytes.
+    # Not changed_ns: new permissions or a new name leave the bytes unchanged.
     return (now.size, now.modified_ns) == (before.size, before.modified_ns)
 
 
 def storage_error_reply(error: StorageError) -> HttpReply:
-    """Return the answer where something is there, or may be, and cannot be had now."""
+    """Return the answer for a file that exists, or may exist, and cannot be read now."""
     _LOG.warning("%s", error)
     if error.code == FORBIDDEN:
         return refuse(403, "This server may not read it.")

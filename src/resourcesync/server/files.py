@@ -18,7 +18,7 @@ _MAX_HOPS: Final = 8
 _CLOSE: Final = getattr(os, "O_CLOEXEC", 0)
 _ROOT: Final = os.O_RDONLY | os.O_DIRECTORY | _CLOSE
 _FOLDER: Final = _ROOT | os.O_NOFOLLOW
-# A pipe that nobody writes to must not hold up the open; it is refused right after.
+# Opening a pipe without a writer must not block; it is refused right after.
 _FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | _CLOSE
 
 _NO_WAIT: Final = getattr(os, "RWF_NOWAIT", 0)
@@ -37,15 +37,15 @@ _IS_ABSENT: Final = _IS_LINK | {
 
 
 class FileState(NamedTuple):
-    """What ``stat`` tells of a file: equal conditions mean equal bytes, once they have settled.
+    """Metadata of a file from ``stat``: equal states mean equal bytes, once they are stable.
 
     A named tuple, since every request makes two.
 
     Attributes:
-        size: Bytes.
-        modified_ns: When the bytes were last written, nanoseconds since 1970; anybody may set it.
-        changed_ns: When anything of the file last changed; only the system sets it.
-        inode: Which file it is.
+        size: Size in bytes.
+        modified_ns: The time of the last write, nanoseconds since 1970; anybody may set it.
+        changed_ns: The time of the last change of anything; only the system sets it.
+        inode: The number of the file.
     """
 
     size: int
@@ -55,7 +55,7 @@ class FileState(NamedTuple):
 
     @classmethod
     def from_stat(cls, status: os.stat_result) -> Self:
-        """Return the condition that ``status`` describes."""
+        """Return the state that ``status`` describes."""
         return cls(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
 
 
@@ -64,7 +64,7 @@ class OpenFile:
     """One regular file, open for reading; a context manager that closes it.
 
     Attributes:
-        found: Its condition when it was opened.
+        found: Its state when it was opened.
     """
 
     __slots__ = ("_descriptor", "found")
@@ -85,7 +85,7 @@ class OpenFile:
         os.close(self._descriptor)
 
     def duplicate(self) -> "OpenFile":
-        """Return the same file, opened once more: it lives longer than this one.
+        """Return a second handle of the same file, which lives longer than this one.
 
         Raises:
             StorageError: No more files can be opened.
@@ -96,14 +96,14 @@ class OpenFile:
             raise _unreadable(error) from error
 
     def stat(self) -> FileState:
-        """Return the file's present condition."""
+        """Return the file's present state."""
         return FileState.from_stat(os.fstat(self._descriptor))
 
     def read(self, start: int, length: int) -> bytes:
         """Return up to ``length`` bytes from ``start``; fewer only where the file ends.
 
         Raises:
-            StorageError: The disk does not give them.
+            StorageError: The disk cannot read them.
         """
         parts = []
         try:
@@ -116,9 +116,9 @@ class OpenFile:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def read_now(self, start: int, length: int) -> bytes | None:
-        """Return what ``read`` does where no disk has to be waited for, else ``None``.
+        """Return the result of ``read`` if it is in the system's cache, else ``None``.
 
-        Where the system cannot tell, it is never so.
+        Where the system cannot tell, the result is ``None``.
         """
         if not _NO_WAIT:
             return None
@@ -134,17 +134,17 @@ class OpenFile:
 class ServedFolder:
     """A folder whose files may be served: regular files below it, and nothing else.
 
-    The folder itself is opened anew for each file, so it may be swapped for a newer one, and may
-    be reached by a link: the operator named it. Below it, folders that are links are not entered;
-    a file that is a link is served when it leads, through at most 8 links, to a file below the
-    same folder that is not hidden.
+    The folder itself is opened again for each file, so it may be swapped for a newer one, and may
+    be reached by a link: the operator named it. Below it, folders that are links are not entered; a
+    file that is a link is served when it leads, through at most 8 links, to a file below the same
+    folder that is not hidden.
 
     Args:
         path: The folder.
-        closed: Names of a folder below it that is not part of it; empty when there is none.
-        required: Whether it is a fault that the folder itself is absent (not mounted, perhaps),
-            and not just the absence of all its files.
-        is_open: Whether the file that a link leads to may be served.
+        closed: The names of an excluded folder below it; empty for none.
+        required: True if it is a fault that the folder itself is absent (not mounted, perhaps), and
+            not just the absence of all its files.
+        is_open: Returns true if the target of a link may be served.
     """
 
     __slots__ = ("_closed", "_is_open", "_path", "_required")
@@ -199,7 +199,7 @@ class ServedFolder:
         return None
 
     def _is_closed(self, names: Names) -> bool:
-        # Without regard to case, for file systems that find names so.
+        # Without regard to case, for case-insensitive file systems.
         closed = self._closed
         if not closed or len(names) < len(closed):
             return False
@@ -207,7 +207,7 @@ class ServedFolder:
 
 
 def _open_real(root: int, names: Names) -> OpenFile | bytes | None:
-    """Open a regular file without following links; return the target when it is a link itself."""
+    """Open a regular file without following links; return the target of a link instead."""
     folder = root
     try:
         for name in names[:-1]:

@@ -1,16 +1,16 @@
-"""Serves former versions of resources: Mementos, TimeGates, TimeMaps and patches (RFC 7089).
+"""Server of former versions of resources: Mementos, TimeGates, TimeMaps and patches (RFC 7089).
 
-An application of its own, to be mounted where ``source.versions`` says that versions are:
+An application of its own, to be mounted at the address of ``source.versions``:
 
 - ``/20260101120000000000/a.html`` is one version of ``a.html``. It never changes.
 - ``/timegate/a.html`` leads to the version of a moment that ``Accept-Datetime`` names: 302.
 - ``/timemap/a.html`` lists all versions.
-- Both also answer with the whole address of a resource of ours behind them, as aggregators ask:
+- Both also accept the whole address of a resource of ours, as aggregators send it:
   ``/timegate/https://museum.example/a.html``.
 - ``/patch/20260101120000000000/a.html`` leads to that version from the one before.
 
-What is not kept is absent: 404. A moment that cannot be understood is refused: 400. There is no
-406: before the first version the first one is the answer, and after the last one the last.
+A version that is not stored is absent: 404. A malformed moment is refused: 400. There is no 406:
+before the first version the first one is the answer, and after the last one the last.
 """
 
 import hashlib
@@ -61,14 +61,14 @@ _IMF: Final = len("Thu, 01 Jan 2026 00:00:00 GMT")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServedVersions:
-    """What is served of the past.
+    """The versions to serve.
 
     Attributes:
-        past: Which versions there are.
+        index: The index of versions.
         contents: The folder with the bytes of each, by its sha-256.
-        names: Where versions are found.
-        uri_of: Gives the URI of a path in the tree, as ``Served.media_type`` gets it.
-        is_published: Tells of such a path whether what is there is published.
+        names: The addresses of versions.
+        uri_of: Returns the URI of a path in the tree, in the form of ``ServedSource.media_type``.
+        is_published: Returns true for such a path whose file is published.
     """
 
     index: VersionReader
@@ -80,10 +80,10 @@ class ServedVersions:
 
 @final
 class MementoApplication:
-    """The application.
+    """ASGI application that serves versions.
 
     Args:
-        versioned: What is served.
+        versioned: The versions to serve.
     """
 
     def __init__(self, versioned: ServedVersions) -> None:
@@ -94,9 +94,9 @@ class MementoApplication:
         self._is_published = versioned.is_published
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer as ASGI 3 asks."""
+        """Answer a request as ASGI 3 requires."""
         if scope["type"] != "http":
-            return  # it has no life to start, and no sockets
+            return  # no lifespan, and no websockets
         exchange = HttpExchange(HttpRequest.read(scope, path_within(scope)), receive, send)
         refusal = refuse_request(exchange.request)
         if refusal is not None:
@@ -127,10 +127,10 @@ class MementoApplication:
                 await exchange.send(_absent())
 
     def _own_path(self, path: bytes, query: bytes) -> bytes:
-        """Return a path in which the whole address of a resource of ours is cut to its path.
+        """Return a path with the whole address of a resource of ours reduced to its path.
 
-        Scheme and usual port do not count: aggregators change them. Some proxies make one slash
-        of two.
+        Scheme and usual port do not count: aggregators change them. Some proxies make one slash of
+        two.
         """
         found = _FULL_ADDRESS.fullmatch(path)
         if found is None:
@@ -142,7 +142,7 @@ class MementoApplication:
         return found[1] + below.removeprefix(ours)
 
     def _uri(self, names: Names) -> str | None:
-        """Return the resource that a path means; ``None`` for what is not published."""
+        """Return the URI of the resource of a path; ``None`` for one that is not published."""
         if not names or is_hidden(names):
             return None
         path = os.fsdecode(b"/".join(names))
@@ -165,7 +165,7 @@ class MementoApplication:
         )
 
     def _common_links(self, uri: str) -> tuple[str, ...]:
-        """Return the links that every version has."""
+        """Return the links of every version."""
         return (
             f'<{uri}>; rel="original"',
             f'<{self._names.timegate(uri)}>; rel="timegate"',
@@ -179,7 +179,7 @@ class MementoApplication:
     # --- the four kinds ------------------------------------------------------------------------
 
     async def _timegate(self, uri: str, wanted: str | None) -> HttpReply:
-        """Return where the version of a moment is (RFC 7089 §4.1)."""
+        """Return the redirect to the version of a moment (RFC 7089 §4.1)."""
         moment: int | None = None
         if wanted is not None:
             seconds = parse_http_date(wanted) if len(wanted) == _IMF else None
@@ -233,7 +233,7 @@ class MementoApplication:
                 page, lines = more, []
 
     async def _patch(self, exchange: HttpExchange, names: Names) -> None:
-        """Send what leads to a version from the one before."""
+        """Send the patch to a version from the one before."""
         version = await self._find(names[0], names[1:])
         patch = None if version is None else version.patch
         if patch is None:
@@ -246,10 +246,10 @@ class MementoApplication:
     # --- bytes ---------------------------------------------------------------------------------
 
     async def _send(self, exchange: HttpExchange, sha256: str, headers: Headers) -> bool:
-        """Send a content; say whether it is there.
+        """Send a content; return whether it exists.
 
         Raises:
-            OriginalChangedError: It is not what was kept; the server cuts the connection.
+            OriginalChangedError: It differs from the stored one; the server cuts the connection.
             StorageError: It cannot be read.
         """
         opened = self._contents.open((sha256[:2].encode(), sha256.encode()))
@@ -266,7 +266,7 @@ class MementoApplication:
 
 
 async def _stream(exchange: HttpExchange, reply: HttpReply, opened: OpenFile, sha256: str) -> None:
-    """Send a content; of the whole of it the last bytes only if it is what was kept."""
+    """Send a content; the last bytes of the whole only if its digest is right."""
     is_all = reply.pieces == (ByteRange(start=0, stop=opened.found.size),)
     running = hashlib.sha256()
     steps = chunk_ranges(reply.pieces, _CHUNK)
@@ -311,7 +311,7 @@ def _absent(*extra: tuple[bytes, bytes]) -> HttpReply:
 
 
 def _accept_datetime(scope: Scope) -> str | None:
-    """Return what ``Accept-Datetime`` says; repeated fields are joined, and so no date."""
+    """Return the value of ``Accept-Datetime``; repeated fields are joined, and thus invalid."""
     found = [value.decode("latin-1") for name, value in scope["headers"] if name == _FIELD]
     return ", ".join(found).strip(" \t") if found else None
 

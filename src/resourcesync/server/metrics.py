@@ -1,4 +1,4 @@
-"""Figures of a Source in the text format of Prometheus."""
+"""Metrics of a Source in the text format of Prometheus."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -9,13 +9,13 @@ from resourcesync.server.exchange import HttpExchange
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
-    """One figure, with its values.
+    """One metric, with its values.
 
     Attributes:
         name: Its name, base units included.
-        kind: Whether it only rises.
-        what: What it tells, for people.
-        values: Each with the labels that it has: their names and values.
+        kind: Its type: counter or gauge.
+        help_text: Its meaning, for people.
+        values: Each value with its labels: their names and values.
     """
 
     name: str
@@ -25,7 +25,7 @@ class Metric:
 
 
 def write_metrics(figures: Iterable[Metric]) -> bytes:
-    """Return the figures as Prometheus reads them, version 0.0.4 of the format."""
+    """Return the metrics in version 0.0.4 of Prometheus' text format."""
     return "".join(line + "\n" for figure in figures for line in _lines(figure)).encode(
         "utf-8", "backslashreplace"
     )
@@ -46,7 +46,7 @@ def _escape(text: str) -> str:
 
 @final
 class RequestTally:
-    """Counts what was answered, by status."""
+    """Counter of answers by status."""
 
     def __init__(self) -> None:
         self._answers: dict[int, int] = {}
@@ -58,7 +58,7 @@ class RequestTally:
         self._sent += exchange.sent
 
     def metrics(self) -> Iterator[Metric]:
-        """Yield the figures."""
+        """Yield the metrics."""
         answers = sorted(self._answers.copy().items())
         yield Metric(
             name="resourcesync_served_requests_total",

@@ -1,9 +1,7 @@
-"""Applications within applications: which one a path belongs to, and their common life.
+"""Mounted applications: dispatch by path, and their common lifespan.
 
 ``root_path`` is what ASGI calls the path below which an application was mounted; ``path`` and
 ``raw_path`` begin with it, as Starlette, FastAPI and uvicorn have it.
-
-The start and the end of an application, as ASGI has them.
 """
 
 import asyncio
@@ -25,24 +23,24 @@ _PATIENCE: Final = 10.0
 """Seconds that an application has to end."""
 
 STOPPING: Final = "resourcesync.stopping"
-"""The key in ASGI's state of what tells that the server stops: an ``asyncio.Event``.
+"""Key in ASGI's state of an ``asyncio.Event`` that is set when the server stops.
 
-Our own server has it; answers that have no end of their own end then.
+Our own server sets it; endless answers end then.
 """
 
 State = dict[str, Any]
-"""What an application hands from its start to its requests, as ASGI has it."""
+"""State that an application passes from its start to its requests, as ASGI defines it."""
 
 
 def path_within(scope: Scope) -> bytes:
     """Return the raw path of a request below the place where the application is mounted.
 
-    It begins with a slash, or is empty when the request names that very place. A path that does
-    not begin with ``root_path`` is returned as it is: some servers take it away themselves.
+    It begins with a slash, or is empty when the request names that very place. A path that does not
+    begin with ``root_path`` is returned as it is: some servers remove it themselves.
     """
     raw = scope.get("raw_path")
     if raw is None:
-        # An old ASGI server: only the decoded path is left.
+        # An old ASGI server: it provides only the decoded path.
         raw = quote(scope["path"], safe="/").encode()
     root = scope.get("root_path", "")
     path = raw if raw.startswith(b"/") else without_authority(raw)
@@ -50,7 +48,7 @@ def path_within(scope: Scope) -> bytes:
 
 
 def _cut(path: bytes, names: tuple[bytes, ...]) -> bytes:
-    """Return what follows ``names`` in a raw path; the path itself when it begins otherwise."""
+    """Return the rest of a raw path after ``names``; the whole path when it begins otherwise."""
     parts = path.split(b"/", len(names) + 1)
     if tuple(map(unquote_to_bytes, parts[1 : len(names) + 1])) != names:
         return path
@@ -69,7 +67,7 @@ class MountedApplications:
         applications: By path, such as ``/hub``.
 
     Raises:
-        ConfigurationError: A path is none.
+        ConfigurationError: A path is invalid.
     """
 
     def __init__(self, applications: Mapping[str, ASGIApp]) -> None:
@@ -82,16 +80,16 @@ class MountedApplications:
                     f"{path[:64]!r} is no path to mount an application at", hint="such as /hub"
                 )
             self._applications.append((names, "/" + path.strip("/"), application))
-        # What lies deeper goes first.
+        # The deepest path is tried first.
         self._applications.sort(key=lambda mount: -len(mount[0]))
         self._first = {names[0] for names, _, _ in self._applications}
 
     def find(self, scope: Scope, path: bytes) -> tuple[ASGIApp, Scope] | None:
-        """Return the application that a request is for, and the scope it gets.
+        """Return the application that a request is for, and the scope for it.
 
         Args:
-            scope: Of the request.
-            path: What ``path_within`` says of it.
+            scope: The scope of the request.
+            path: The result of ``path_within``.
         """
         if not self._first:
             return None
@@ -111,7 +109,7 @@ class MountedApplications:
 
         Raises:
             ConfigurationError: One of them cannot start; those that did are ended.
-            ResourceSyncError: The same, as it says itself.
+            ResourceSyncError: The same, raised by the application itself.
         """
         async with contextlib.AsyncExitStack() as stack:
             for _, prefix, application in self._applications:
@@ -123,13 +121,13 @@ class MountedApplications:
 async def run_lifespan(application: ASGIApp) -> AsyncIterator[State]:
     """Start an application and end it with the block, as ASGI's ``lifespan`` has it.
 
-    An application that knows no lifespan is left alone.
+    An application without a lifespan is not started.
 
     Yields:
         Its state.
 
     Raises:
-        ConfigurationError: It says that it cannot start.
+        ConfigurationError: It reports that it cannot start.
         ResourceSyncError: The same.
     """
     life = _Lifespan(application)
@@ -142,7 +140,7 @@ async def run_lifespan(application: ASGIApp) -> AsyncIterator[State]:
 
 @final
 class _Lifespan:
-    """One application's task from start to end."""
+    """Task of one application from start to end."""
 
     def __init__(self, application: ASGIApp) -> None:
         self.state: State = {}
@@ -175,7 +173,7 @@ class _Lifespan:
             _LOG.warning("an application did not end in order: %r", error)
 
     async def _finish(self) -> None:
-        """Wait for the task's end, but not for ever."""
+        """Wait for the task's end, up to a limit."""
         assert self._task is not None
         self._to_application.put_nowait({"type": "lifespan.shutdown"})
         _, late = await asyncio.wait((self._task,), timeout=_PATIENCE)
@@ -185,7 +183,7 @@ class _Lifespan:
             await asyncio.wait((self._task,))
 
     def _failure(self) -> BaseException | None:
-        """Return what the task ended with, if that is an error."""
+        """Return the error that the task ended with, if any."""
         assert self._task is not None
         return None if self._task.cancelled() else self._task.exception()
 
@@ -193,13 +191,13 @@ class _Lifespan:
         await self._application(scope, self._to_application.get, self._from_application.put)
 
     async def _receive_startup(self) -> Message | None:
-        """Return what the application says to its start; ``None`` when it knows no lifespan."""
+        """Return the application's answer to its start; ``None`` when it has no lifespan."""
         assert self._task is not None
-        heard = asyncio.create_task(self._from_application.get())
-        await asyncio.wait((heard, self._task), return_when=asyncio.FIRST_COMPLETED)
-        if heard.done():
-            return heard.result()
-        heard.cancel()
+        answer = asyncio.create_task(self._from_application.get())
+        await asyncio.wait((answer, self._task), return_when=asyncio.FIRST_COMPLETED)
+        if answer.done():
+            return answer.result()
+        answer.cancel()
         error = self._failure()
         if isinstance(error, ResourceSyncError):
             raise error
@@ -211,13 +209,13 @@ class _Lifespan:
 async def serve_lifespan(
     receive: Receive, send: Send, start: Callable[[], None], end: Callable[[], None]
 ) -> None:
-    """Go along with a server's start and stop.
+    """Run the lifespan of an application: answer a server's start and stop.
 
     Args:
-        receive: What the server says.
-        send: What it is told.
-        start: Called at the start; what it raises of ours keeps the server from starting.
-        end: Called at the end, in a thread: it may wait for one.
+        receive: The receiver of ASGI.
+        send: The sender of ASGI.
+        start: Called at the start; a ``ResourceSyncError`` of it prevents the start.
+        end: Called at the end, in a thread: it may block.
     """
     await receive()
     try:

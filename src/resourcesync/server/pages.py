@@ -1,4 +1,4 @@
-"""The page at the top of a Source, and its robots.txt, where the tree has none (§6.3.3, §6.3.4)."""
+"""Page at the top of a Source, and its robots.txt, where the tree has none (§6.3.3, §6.3.4)."""
 
 import asyncio
 import hashlib
@@ -19,7 +19,7 @@ from resourcesync.server.representations import InMemoryRepresentation
 _LOG: Final = logging.getLogger(__name__)
 
 _CACHE_SECONDS: Final = 5.0
-"""Seconds for which the pages stay as they are: who asks often costs nothing."""
+"""Seconds for which the pages are cached: frequent requests cost nothing."""
 _NOSNIFF: Final = (b"x-content-type-options", b"nosniff")
 _NO_CACHE: Final = (b"cache-control", b"no-cache")
 _ALONE: Final = (b"content-security-policy", b"default-src 'none'")
@@ -30,13 +30,13 @@ _FIRST_LIST: Final = "resourcelist"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overview:
-    """What there is to say of a Source at a moment.
+    """Overview of a Source at a moment.
 
     Attributes:
-        address: Where a Destination begins: the address that it was published for.
+        address: The address for Destinations: the one that it was published for.
         lists: The capabilities that it offers, each with the address of its document.
-        resources: How many resources it lists; ``None`` when that is not known.
-        changes: How many changes it has recorded; ``None`` when that is not known.
+        resources: Number of resources that it lists; ``None`` when that is not known.
+        changes: Number of changes that it has recorded; ``None`` when that is not known.
     """
 
     address: str
@@ -55,13 +55,13 @@ class _BuiltPages:
 
 @final
 class SourcePages:
-    """Makes the pages when they are asked for, no more often than every few seconds.
+    """Pages made on request, no more often than every few seconds.
 
     Args:
         uri: The Capability List's address.
-        look: Gives the overview; called in a thread. What it raises of ours leaves a page that
-            only leads on.
-        clock: The time.
+        look: Returns the overview; called in a thread. After a ``ResourceSyncError`` the page only
+            has the link.
+        clock: The clock.
     """
 
     def __init__(self, uri: str, look: Callable[[], Overview] | None, clock: Clock) -> None:
@@ -77,7 +77,7 @@ class SourcePages:
         return (await self._latest()).front
 
     async def robots(self) -> InMemoryRepresentation | None:
-        """Return ``robots.txt``; ``None`` when no list is known that it could lead to."""
+        """Return ``robots.txt``; ``None`` when no list is known."""
         return (await self._latest()).robots
 
     async def _latest(self) -> _BuiltPages:
@@ -128,7 +128,7 @@ def _page(uri: str, overview: Overview | None) -> str:
         "<body>\n<h1>ResourceSync Source</h1>\n"
         f"{_counts(overview)}<ul>\n"
         f'<li><a href="{target}">Capability List</a></li>\n{lists}'
-        # Relative, for a proxy may serve all this below another path.
+        # Relative, since a proxy may serve all this below another path.
         f'<li><a href="{WELL_KNOWN_PATH[1:]}">Source Description</a></li>\n'
         f"</ul>\n{_pull_hint(overview)}</body>\n</html>\n"
     )

@@ -1,4 +1,4 @@
-"""From the path of a request to names in a tree, by bytes: nothing here is ever a joined path."""
+"""Conversion of request paths to names in a tree, by bytes: paths are never joined."""
 
 import re
 from collections.abc import Iterable
@@ -14,12 +14,12 @@ _REFUSED: Final = re.compile(rb"[/\x00]")
 
 
 def read_path(raw: bytes) -> Names | None:
-    """Return the names that the raw path of a request asks for; ``None`` when it can name nothing.
+    """Return the names in the raw path of a request; ``None`` when it is invalid.
 
     Each part is percent-decoded once, after the split, so an encoded slash never makes a new part.
-    Refused are empty and dot parts, encoded slashes, NUL, and escapes that are none. A backslash is
-    a letter like any other in a name that is never joined to a path, and such files are listed. A
-    target in absolute form loses its scheme and host: they decide nothing.
+    Refused are empty and dot parts, encoded slashes, NUL, and invalid escapes. A backslash is an
+    ordinary character in a name that is never joined to a path, and such files are listed. A target
+    in absolute form loses its scheme and host: they are ignored.
 
     Args:
         raw: ``raw_path`` of the ASGI scope, without the query.
@@ -48,21 +48,21 @@ def without_authority(target: bytes) -> bytes:
 
 
 def is_plain(name: bytes) -> bool:
-    """Whether ``name`` is the name of an entry, and no way to another folder."""
+    """True if ``name`` is the name of an entry, and no way to another folder."""
     return name not in {b"", b".", b".."} and _REFUSED.search(name) is None
 
 
 def is_hidden(names: Names) -> bool:
-    """Whether a name is one that is never published: a dot file or folder, or a ``~`` backup."""
+    """True if a name is never published: a dot file or folder, or a ``~`` backup."""
     return any(name.startswith(b".") or name.endswith(b"~") for name in names)
 
 
 def follow_link(names: Names, target: bytes, roots: Iterable[bytes]) -> Names | None:
-    """Return where a symbolic link at ``names`` leads; ``None`` when that is not in the tree.
+    """Return the target of a symbolic link at ``names``; ``None`` when it is outside the tree.
 
     Args:
         names: The link's place; every folder above it is a real one.
-        target: What the link holds.
+        target: The content of the link.
         roots: The absolute paths of the tree's folder, for links that are absolute.
     """
     stack = list(names[:-1])

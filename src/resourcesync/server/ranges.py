@@ -1,4 +1,4 @@
-"""``Range`` requests: some ranges of bytes, or the whole (RFC 9110 §14)."""
+"""``Range`` requests: selected ranges of bytes, or the whole (RFC 9110 §14)."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,9 +10,9 @@ _BYTES: Final = re.compile(r"[ \t]*bytes[ \t]*=", re.IGNORECASE)
 _SPEC: Final = re.compile(r"([0-9]*)-([0-9]*)", re.ASCII)
 _MOST_DIGITS: Final = 18
 _MERGE_GAP: Final = 80
-"""Bytes that the head of a part takes, about."""
+"""Approximate size of the head of a part, in bytes."""
 _LARGEST_NUMBER: Final = 10**_MOST_DIGITS
-"""Past the end of any file: what a longer number is read as."""
+"""Past the end of any file: longer numbers are read as this one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,19 +24,19 @@ class ByteRange:
 
     @property
     def length(self) -> int:
-        """How many bytes they are."""
+        """Return the number of bytes."""
         return self.stop - self.start
 
 
 SelectedRanges = tuple[ByteRange, ...] | Literal["whole", "unsatisfiable"]
-"""What a ``Range`` field selects: spans in their order with gaps between them, or none."""
+"""Result of a ``Range`` field: spans in their order with gaps between them, or a word."""
 
 
 def select_ranges(field: str, size: int) -> SelectedRanges:
     """Return which bytes of a representation a ``Range`` field selects.
 
     Spans that overlap, or lie so near each other that a part of its own would cost more than the
-    gap, become one (§15.3.7.2). So no byte is sent twice, whatever is asked. A field of another
+    gap, are merged (§15.3.7.2). So no byte is sent twice, whatever is requested. A field of another
     unit, of wrong grammar or of more than 16 ranges selects the whole, as a server may always
     answer (§14.2).
 
@@ -64,7 +64,7 @@ def select_ranges(field: str, size: int) -> SelectedRanges:
 
 
 def _merged(spans: Sequence[ByteRange]) -> tuple[ByteRange, ...]:
-    """Return spans, which come by their starts, as those that have gaps between them."""
+    """Return spans, sorted by their starts, merged so that gaps remain between them."""
     merged = [spans[0]]
     for span in spans[1:]:
         last = merged[-1]
@@ -76,7 +76,7 @@ def _merged(spans: Sequence[ByteRange]) -> tuple[ByteRange, ...]:
 
 
 def chunk_ranges(pieces: Iterable[ByteRange | bytes], most: int) -> Iterator[ByteRange | bytes]:
-    """Yield what is sent one after the other, each span in steps of at most so many bytes."""
+    """Yield the pieces to send in order, each span in steps of at most so many bytes."""
     for piece in pieces:
         if isinstance(piece, bytes) or piece.length <= most:
             yield piece
@@ -86,7 +86,7 @@ def chunk_ranges(pieces: Iterable[ByteRange | bytes], most: int) -> Iterator[Byt
 
 
 def is_complete(step: ByteRange | bytes, taken: bytes) -> bool:
-    """Whether all of a step was there to be taken."""
+    """True if all bytes of a step were read."""
     return isinstance(step, bytes) or len(taken) == step.length
 
 

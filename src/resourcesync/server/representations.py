@@ -1,4 +1,4 @@
-"""From a representation and a request to the answer: 200, 206, 304, 412 or 416."""
+"""Answers for representations: 200, 206, 304, 412 or 416."""
 
 import secrets
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ _RANGES: Final = (b"accept-ranges", b"bytes")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InMemoryRepresentation:
-    """Bytes in memory that can be asked for like a file."""
+    """Bytes in memory that are served like a file."""
 
     body: bytes
     validators: ResponseValidators
@@ -34,28 +34,28 @@ class InMemoryRepresentation:
         reply = build_reply(request, len(self.body), self.validators, self.headers)
         if not reply.pieces:
             return reply
-        taken = [
+        slices = [
             piece if isinstance(piece, bytes) else self.body[piece.start : piece.stop]
             for piece in reply.pieces
         ]
-        return with_body(reply, taken[0] if len(taken) == 1 else b"".join(taken))
+        return with_body(reply, slices[0] if len(slices) == 1 else b"".join(slices))
 
 
 def file_validators(condition: FileState, now: int) -> ResponseValidators:
-    """Return the validators of a file whose state has settled.
+    """Return the validators of a file whose state is stable.
 
     The tag is strong: size, both times and inode. Two states can share none of that, since the
     system sets ``changed_ns`` at every write and the writes are more than a tick apart.
 
     Args:
-        condition: What ``stat`` tells.
+        condition: The state from ``stat``.
         now: Nanoseconds since 1970.
     """
     tag = (
         f"{condition.size:x}-{condition.modified_ns & (2**64 - 1):x}"
         f"-{condition.changed_ns:x}-{condition.inode:x}"
     )
-    # A time yet to come is no Last-Modified (RFC 9110 §8.8.2.1).
+    # A time in the future is no Last-Modified (RFC 9110 §8.8.2.1).
     modified = condition.modified_ns // _SECOND_NS
     is_told = condition.modified_ns <= now and format_http_date(modified) != ""
     return ResponseValidators(
@@ -71,9 +71,9 @@ def build_reply(
     """Return the answer to a GET or HEAD; a 200 or 206 has pieces and no bytes yet.
 
     Args:
-        request: What is asked.
+        request: The request.
         size: Bytes of the representation.
-        validators: Those of its present state.
+        validators: The validators of its present state.
         headers: Further fields of a 200, such as the media type.
     """
     marks = _validator_fields(validators)
@@ -113,13 +113,13 @@ def _success_reply(
 
 
 def _is_coded(headers: Headers) -> bool:
-    """Whether bytes are coded: no field could say that the parts are, and not what is around."""
+    """True if bytes are coded: no field can apply to the parts without their delimiters."""
     return any(name == b"content-encoding" for name, _ in headers)
 
 
 def _multipart_reply(spans: Sequence[ByteRange], size: int, headers: Headers) -> HttpReply:
     """Return several spans as parts of one body (RFC 9110 §14.6)."""
-    boundary = secrets.token_hex(_BOUNDARY).encode()  # which no file can have foreseen
+    boundary = secrets.token_hex(_BOUNDARY).encode()  # unknown in advance, so in no file
     kind = b"".join(
         b"content-type: %s\r\n" % chunk for name, chunk in headers if name == b"content-type"
     )

@@ -1,8 +1,8 @@
-"""Runs the application: uvicorn within limits, in the foreground or in a thread.
+"""Server of the applications: uvicorn within limits, in the foreground or in a thread.
 
-The limits (``Limits``) hold against clients that do not mean well: silent or slow ones, endless
-headers, endless bodies, too many connections. uvicorn alone waits for ever for the first request
-of a connection, and for a client that takes no bytes.
+The limits (``ConnectionLimits``) protect against malicious clients: silent or slow ones, endless
+headers, endless bodies, too many connections. uvicorn alone waits for ever for the first request of
+a connection, and for a client that reads no bytes.
 """
 
 import asyncio
@@ -38,12 +38,12 @@ _DEFAULT_LIMITS: Final = ConnectionLimits()
 
 
 class SecondApplication(NamedTuple):
-    """A second application that the same server answers at an address of its own.
+    """A second application that the same server answers at another address.
 
     Attributes:
         app: The application; it is neither started nor ended.
         host: The address or name to listen on.
-        port: The port; 0 takes a free one.
+        port: The port; 0 chooses a free one.
     """
 
     app: ASGIApp
@@ -60,23 +60,23 @@ def serve_forever(
     limits: ConnectionLimits = _DEFAULT_LIMITS,
     aside: SecondApplication | None = None,
 ) -> None:
-    """Serve ``app`` until SIGINT or SIGTERM, then end in order and return.
+    """Serve ``app`` until SIGINT or SIGTERM, then shut down cleanly and return.
 
-    In another thread than the main one no signal is handled, so it does not return. The process
-    may open as many files afterwards as the connections may need, if it is allowed to.
+    In another thread than the main one no signal is handled, so it does not return. The process may
+    open as many files afterwards as the connections may need, if it is allowed to.
 
     Args:
         app: The application.
         host: The address or name to listen on.
-        port: The port; 0 takes a free one.
+        port: The port; 0 chooses a free one.
         on_ready: Called once with the server's URI, such as ``http://127.0.0.1:8080/``, when
             requests are answered; then with that of ``aside`` too, where there is one.
-        limits: What clients may take.
-        aside: A second application; how many connections there are does not concern it.
+        limits: The limits for clients.
+        aside: A second application; its connections are not counted.
 
     Raises:
         ConfigurationError: An address cannot be listened on, or the application cannot start.
-        ResourceSyncError: The same, as the application says itself.
+        ResourceSyncError: The same, raised by the application itself.
     """
     _allow_files(limits.connections)
     with contextlib.ExitStack() as stack:
@@ -85,7 +85,7 @@ def serve_forever(
         if aside is not None:
             second = stack.enter_context(_listen(aside.host, aside.port))
             if second.getsockname()[1] == listeners[0].getsockname()[1]:
-                # What came in where is told by the port.
+                # The port identifies the application of a connection.
                 raise ConfigurationError("the second application needs a port of its own")
             listeners.append(second)
             configuration = _UvicornConfig(_PortRouter(app, aside.app, second), limits)
@@ -95,13 +95,13 @@ def serve_forever(
 
 
 def _allow_files(connections: int) -> None:
-    """Let this process open as many files as so many connections may need, if it may."""
+    """Raise the limit of open files for so many connections, if allowed."""
     needed = 2 * (connections + EXTRA_CONNECTIONS) + _RESERVED_FILES
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY or soft >= needed:
         return
     most = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
-    with contextlib.suppress(ValueError, OSError):  # some systems have a limit beyond the limit
+    with contextlib.suppress(ValueError, OSError):  # some systems cap the limit
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
     if most < needed:
         _LOG.warning("%d files may be open, %d connections may need %d", most, connections, needed)
@@ -109,7 +109,7 @@ def _allow_files(connections: int) -> None:
 
 @final
 class _PortRouter:
-    """Sends requests that came in at a second port to a second application."""
+    """Dispatcher of requests at a second port to a second application."""
 
     def __init__(self, app: ASGIApp, second: ASGIApp, listener: socket.socket) -> None:
         self._app, self._second = app, second
@@ -123,7 +123,7 @@ class _PortRouter:
 
 @final
 class _ShutdownReply:
-    """Answers requests whose work is cut off: that is no fault of the server."""
+    """Answer for requests that are cut off by the shutdown: no fault of the server."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -135,7 +135,7 @@ class _ShutdownReply:
             reply = refuse(503, "The service is stopping.", (b"retry-after", b"10"))
             try:
                 await HttpExchange(HttpRequest.read(scope, b""), receive, send).send(reply)
-            except RuntimeError:  # it was begun: what is cut short is seen to be
+            except RuntimeError:  # already started: the client sees the truncation
                 raise asyncio.CancelledError from None
 
 
@@ -146,8 +146,8 @@ class ServerThread:
     Args:
         app: The application.
         host: The address or name to listen on.
-        port: The port; 0 takes a free one.
-        limits: What clients may take.
+        port: The port; 0 chooses a free one.
+        limits: The limits for clients.
 
     Raises:
         ConfigurationError: The address cannot be listened on.
@@ -169,7 +169,7 @@ class ServerThread:
 
     @property
     def uri(self) -> str:
-        """Where the server answers, such as ``http://127.0.0.1:40123/``."""
+        """Return the server's URI, such as ``http://127.0.0.1:40123/``."""
         assert self._listener is not None, "the server runs only within its with block"
         return self._uri
 
@@ -235,14 +235,14 @@ def _uri_of(listener: socket.socket) -> str:
 
 
 class _UvicornConfig(uvicorn.Config):
-    """uvicorn's settings, all of them ours: none comes from the environment."""
+    """Settings of uvicorn, all of them ours: none comes from the environment."""
 
     def __init__(self, app: ASGIApp, limits: ConnectionLimits) -> None:
         super().__init__(
             cast("Any", app),
             http=ConnectionGuard,
             ws="none",
-            lifespan="off",  # ours tells why an application cannot start
+            lifespan="off",  # ours reports why an application cannot start
             interface="asgi3",
             log_config=None,
             access_log=False,
@@ -258,16 +258,16 @@ class _UvicornConfig(uvicorn.Config):
         )
         self.limits = limits
         self.exempt_port: int | None = None
-        """The port whose connections are not counted."""
+        """Port whose connections are not counted."""
 
     def load(self) -> None:
-        """Load the application; what it has not answered when the server stops is answered too."""
+        """Load the application; requests unanswered when the server stops get an answer too."""
         super().load()
         self.loaded_app = _ShutdownReply(cast("ASGIApp", self.loaded_app))
 
 
 class _UvicornServer(uvicorn.Server):
-    """uvicorn's server that says when it is ready, and returns after a signal."""
+    """uvicorn's server, with a ready callback and a return after a signal."""
 
     def __init__(self, config: _UvicornConfig, on_ready: Callable[[], None]) -> None:
         super().__init__(config)
@@ -275,7 +275,7 @@ class _UvicornServer(uvicorn.Server):
         self._lifespan_stack = contextlib.AsyncExitStack()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start the application, listen, then tell that it answers."""
+        """Start the application, listen, then call back."""
         application = cast("ASGIApp", self.config.app)
         self.lifespan.state.update(
             await self._lifespan_stack.enter_async_context(run_lifespan(application))
@@ -291,14 +291,14 @@ class _UvicornServer(uvicorn.Server):
             raise
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Let the answers end that are on their way, then the application."""
+        """Let unfinished answers end, then the application."""
         self._stopping.set()
         await super().shutdown(sockets)
         await self._lifespan_stack.aclose()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """End on the first signal, at once on the second SIGINT; uvicorn would die of it again."""
+        """End on the first signal, at once on the second SIGINT; uvicorn would raise it again."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return

@@ -1,12 +1,12 @@
-"""The hub over HTTP: takes wishes and notifications, and runs what verifies and delivers.
+"""WebSub over HTTP: a hub with its worker thread, and the callbacks of a subscriber.
 
-``POST`` at the hub's own address, and for clients of PubSubHubbub 0.3 at ``/subscribe`` and
-``/publish`` below it. A form is a wish or a ping; anything else is a submission of a publisher.
+The hub takes ``POST`` at its own address, and for clients of PubSubHubbub 0.3 at ``/subscribe`` and
+``/publish`` below it. A form is a request to subscribe or a ping; anything else is a submission of
+a publisher.
 
-Where hubs reach a subscriber: ``GET`` asks whether a subscription is wanted, ``POST`` delivers.
-
-The last part of the path is the token of one subscription, and all that identifies it. Nothing
-else is answered here, and no body is read that belongs to no subscription.
+At a callback, ``GET`` verifies a subscription and ``POST`` delivers. The last part of the path is
+the token of one subscription, and all that identifies it. All other requests are refused, and no
+body is read that belongs to no subscription.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ _LOG: Final = logging.getLogger(__name__)
 _PATHS: Final = frozenset({b"", b"/", b"/publish", b"/subscribe"})
 _BODY_SECONDS: Final = 10.0
 _BODIES: Final = 16
-"""Bodies that are read at a time: each may take a MiB."""
+"""Number of bodies that are read at a time: each may take a MiB."""
 _WAIT_SECONDS: Final = 10.0
 _WAIT_STEP: Final = 0.05
 _LONGEST_SLEEP: Final = 60.0
@@ -55,11 +55,11 @@ _PLAIN: Final = (
 
 @final
 class HubWorker:
-    """The thread that verifies and delivers for a hub.
+    """Thread that verifies and delivers for a hub.
 
     Args:
-        deliveries: What is to be done.
-        messenger: Carries it; used by this thread alone.
+        deliveries: The pending verifications and deliveries.
+        messenger: The messenger; used by this thread alone.
     """
 
     def __init__(self, deliveries: Deliveries, messenger: Messenger) -> None:
@@ -70,17 +70,17 @@ class HubWorker:
         self._thread: threading.Thread | None = None
 
     def wake(self) -> None:
-        """Say that there is something to do."""
+        """Signal new work."""
         self._deliveries.wake()
         self._wake_event.set()
 
     def start(self) -> None:
-        """Begin: first with what was left undone the last time."""
+        """Start: first with the unfinished work of the last time."""
         self._thread = threading.Thread(target=self._run, name="resourcesync-hub", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
-        """Give up what is in flight, and end; the store keeps what is still to be done."""
+        """Cancel requests in flight, and end; the store retains the unfinished work."""
         self._is_stopped = True
         self._deliveries.stop()
         self._wake_event.set()
@@ -118,8 +118,8 @@ class HubApplication:
     """The ASGI application of a hub, to be mounted at its address.
 
     Args:
-        hub: What answers.
-        worker: What delivers; started and ended with the application.
+        hub: The hub.
+        worker: The worker; started and ended with the application.
         on_end: Called after the end.
     """
 
@@ -130,7 +130,7 @@ class HubApplication:
         self._bodies = asyncio.Semaphore(_BODIES)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer as ASGI 3 asks."""
+        """Answer a request as ASGI 3 requires."""
         if scope["type"] == "lifespan":
             await serve_lifespan(receive, send, self.start, self.end)
         elif scope["type"] == "http":
@@ -139,11 +139,11 @@ class HubApplication:
             await send({"type": "websocket.close"})
 
     def start(self) -> None:
-        """Begin to deliver, as the start of the server does."""
+        """Start to deliver, as the start of the server does."""
         self._worker.start()
 
     def end(self) -> None:
-        """Give up what is in flight, as the end of the server does; the store keeps it."""
+        """Cancel requests in flight, as the end of the server does; the store retains them."""
         self._worker.stop()
         self._on_end()
 
@@ -185,7 +185,7 @@ class HubApplication:
 
 
 async def run_in_thread(ask: Callable[[], TextResponse]) -> HttpReply:
-    """Return the reply to what is asked in a worker thread; 503 when the store fails."""
+    """Return the reply of a function, run in a worker thread; 503 when the store fails."""
     try:
         return reply_of(await to_thread.run_sync(ask))
     except StorageError as error:
@@ -194,8 +194,8 @@ async def run_in_thread(ask: Callable[[], TextResponse]) -> HttpReply:
 
 
 def reply_of(found: TextResponse) -> HttpReply:
-    """Return an answer as it is sent: plain text that no browser takes for anything else."""
-    body = found.text.encode()  # exactly, for a challenge is repeated byte by byte
+    """Return an answer as HTTP: plain text that no browser takes for anything else."""
+    body = found.text.encode()  # exactly, since a challenge is repeated byte by byte
     headers = [*_PLAIN]
     if found.status != _NO_CONTENT:
         headers.append((b"content-length", str(len(body)).encode()))
@@ -212,7 +212,7 @@ async def send_reply(send: Send, reply: HttpReply) -> None:
     await send({"type": "http.response.body", "body": reply.body})
 
 
-"""Deliveries that are read at a time: each may take a MiB."""
+"""Number of deliveries that are read at a time: each may take a MiB."""
 _CLOSE: Final = (b"connection", b"close")
 _LONGEST_TOKEN: Final = 128
 _TOO_LONG: Final = 413
@@ -227,7 +227,7 @@ class CallbackApplication:
     """The ASGI application of a subscriber, to be mounted at its ``callback_base``.
 
     Args:
-        subscriber: What answers.
+        subscriber: The subscriber.
         start, end: Called at the start and the end of the server.
     """
 
@@ -243,7 +243,7 @@ class CallbackApplication:
         self._bodies = asyncio.Semaphore(_BODIES)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer as ASGI 3 asks."""
+        """Answer a request as ASGI 3 requires."""
         if scope["type"] == "lifespan":
             await serve_lifespan(receive, send, self._start, self._end)
         elif scope["type"] == "http":
@@ -261,7 +261,7 @@ class CallbackApplication:
         if scope["method"] != "POST":
             return refuse(405, "GET and POST only.", (b"allow", b"GET, POST"), _CLOSE)
         if not await to_thread.run_sync(self._subscriber.knows, token):
-            # A former subscription is told so, which ends it; its body is not read.
+            # Deliveries to a former subscription get 410, which ends it; their bodies are not read.
             return await run_in_thread(lambda: self._subscriber.deliver(token, (), b""))
         if announces_too_long(scope, MOST_PAYLOAD):
             await to_thread.run_sync(self._subscriber.refuse, token, DeliveryFault.SIZE)

@@ -1,15 +1,14 @@
-"""A Source and Destinations in virtual time: our real code, a made-up origin, a faulty network.
+"""Simulation of a Source and Destinations in virtual time: our real code over a faulty network.
 
 Everything follows from a seed: the same scenario gives the same events, byte for byte. The Source
-publishes with the real publisher, in memory; each Destination plans, transfers and remembers with
-the real code, over copies of which only lengths and digests are kept.
+publishes with the real publisher, in memory; each Destination plans, transfers and stores its state
+with the real code, over copies of which only lengths and digests are stored.
 
-- ``scenario``: what is simulated, as values.
-- ``origin``: the resources and what becomes of them.
-- ``source``: publishing, and what is served when it is asked for.
-- ``network``: how long requests take, and what goes wrong with them.
-- ``copies``: what a Destination holds.
-- ``follower``: one Destination and its pulls.
+- ``scenario``: the scenario, as values; ``bounds`` and ``profiles`` check and provide them.
+- ``origin``: the resources and their changes.
+- ``source``: the publisher, and the answers to requests.
+- ``network``: the duration and the faults of requests.
+- ``destination``: one Destination, its copies and its pulls.
 - ``measures``: consistency, latency, efficiency.
-- ``world``: one run.
+- ``simulation``: one run; ``live`` serves the Source over HTTP instead.
 """

@@ -1,4 +1,4 @@
-"""What a scenario may say: from which value to which, and what does not go together."""
+"""Bounds of the values of a scenario, and their valid combinations."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -22,9 +22,9 @@ from resourcesync.simulator.scenario import (
 _LONGEST: Final = 3_660 * DAY
 _MOST_EVENTS: Final = 100_000_000
 _MOST_BURSTS: Final = 1_000_000
-"""Each waits in memory from the beginning on."""
+"""Each waits in memory from the start."""
 _LARGEST: Final = 1 << 30
-"""A resource or a package is in memory while it is on its way."""
+"""A resource or a package is in memory while it is transferred."""
 _MOST_SEED: Final = 1 << 53
 _FIRST: Final = datetime(1980, 1, 1, tzinfo=UTC)
 _LAST: Final = datetime(2999, 12, 31, tzinfo=UTC)
@@ -33,13 +33,13 @@ _MEDIA_TYPE: Final = re.compile(r"[\w!#$&^.+-]+/[\w!#$&^.+-]+(?: ?;[ -~]*)?", re
 
 
 class Bound(NamedTuple):
-    """What a number may be.
+    """Bounds of a number.
 
     Attributes:
-        least, most: From and to which value.
+        least, most: The smallest and the largest value.
         text: The same in words.
-        unit: Stands after the number, for people.
-        or_0: Whether 0 may be, too, though it is less.
+        unit: The unit after the number, for people.
+        or_0: True if 0 is allowed, too, though it is less.
     """
 
     least: float
@@ -49,7 +49,7 @@ class Bound(NamedTuple):
     or_0: bool = False
 
     def allows(self, value: float) -> bool:
-        """Whether a number is in the bounds; what is no number (nan) never is."""
+        """True if a number is in the bounds; ``nan`` never is."""
         return self.least <= value <= self.most or (self.or_0 and value == 0)
 
 
@@ -65,7 +65,7 @@ _AGE: Final = _times("0, or from 1 second to 3,660 days", 1.0, or_0=True)
 _INTERVAL: Final = _times("from 1 second to 3,660 days", 1.0)
 _MOMENT: Final = _times("from 0 to 3,660 days", 0.0)
 RATE: Final = _numbers(0, 1)
-"""Of all that may go wrong."""
+"""The probability of a fault."""
 
 BOUNDS: Final[Mapping[str, Bound]] = {
     "seed": _numbers(0, _MOST_SEED),
@@ -94,17 +94,17 @@ BOUNDS: Final[Mapping[str, Bound]] = {
     "destination.bandwidth": Bound(1_000.0, 1e15, "from 1 kB to 1 PB a second"),
     "destination.phase": RATE,
 }
-"""Of each number, by the key that a scenario has for it."""
+"""The bounds of each number, by its key in a scenario."""
 _Settings = Scenario | OriginSettings | Sizes | Burst | PublishSettings | DestinationSettings
 _WRITTEN: Final = {"per_second": "changes"}
 _STEPS: Final = frozenset({"clock_steps", "rollbacks"})
 
 
 def check(scenario: Scenario) -> None:
-    """Refuse what cannot be simulated, or would mean nothing.
+    """Refuse a scenario that cannot be simulated, or would mean nothing.
 
     Raises:
-        ConfigurationError: A value is out of its bounds, or two do not go together.
+        ConfigurationError: A value is out of its bounds, or two exclude each other.
     """
     for place, value, bound in _bounded(scenario):
         if not bound.allows(value):
@@ -122,7 +122,7 @@ def check(scenario: Scenario) -> None:
 
 
 def faults_after_end(scenario: Scenario) -> Iterator[str]:
-    """Yield what will not happen, for its time is at the end of the scenario or later."""
+    """Yield the faults that will not happen, since their time is not before the scenario's end."""
     faults = scenario.faults
     timed = [field.name for field in fields(faults) if not isinstance(field.default, float)]
     places = {f"faults.{name}": getattr(faults, name) for name in timed}
@@ -142,7 +142,7 @@ def zone_of(name: str) -> ZoneInfo:
     """Return a time zone by its name.
 
     Raises:
-        ConfigurationError: There is none of that name.
+        ConfigurationError: There is no time zone of that name.
     """
     try:
         return ZoneInfo(name)
@@ -153,7 +153,7 @@ def zone_of(name: str) -> ZoneInfo:
 
 
 def _bounded(scenario: Scenario) -> Iterator[tuple[str, float, Bound]]:
-    """Yield where each number is, the number, and what it may be."""
+    """Yield the place of each number, the number, and its bounds."""
     yield from _numbers_of("", "", scenario)
     yield from _numbers_of("source.", "source.", scenario.origin)
     yield from _numbers_of("source.sizes.", "source.sizes.", scenario.origin.sizes)
@@ -211,7 +211,7 @@ def _check_names(names: list[str]) -> None:
 
 
 def _check_faults(faults: Faults) -> None:
-    """Look at all times at which something goes wrong: new kinds of faults are known by form."""
+    """Check the times of all faults: new kinds of faults are recognised by their form."""
     for field in fields(faults):
         value, place = getattr(faults, field.name), f"faults.{field.name}"
         if isinstance(field.default, float):
@@ -253,7 +253,7 @@ def _check_steps(place: str, steps: tuple[tuple[float, float], ...], *, is_back:
 
 
 def _check_work(scenario: Scenario) -> None:
-    """Refuse what would never end, or only when there is no calendar any more."""
+    """Refuse a run that would never end, or only after the calendar does."""
     origin, days = scenario.origin, scenario.duration / DAY + 1
     if days * len(origin.bursts) > _MOST_BURSTS:
         _refuse(
@@ -282,7 +282,7 @@ def _check_work(scenario: Scenario) -> None:
 
 
 def _duration_text(seconds: float) -> str:
-    """Return seconds as who wrote a scenario may have written them: ``34h``."""
+    """Return seconds as the author of a scenario may have written them: ``34h``."""
     for many, unit in ((DAY, "d"), (3_600.0, "h"), (60.0, "m")):
         if seconds and seconds % many == 0:
             return f"{seconds / many:g}{unit}"

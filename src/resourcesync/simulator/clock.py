@@ -1,4 +1,4 @@
-"""Virtual time: nothing waits, and what is due happens when time comes to it."""
+"""Virtual time: nothing waits, and events happen when the clock reaches their time."""
 
 import heapq
 from collections.abc import Callable
@@ -25,7 +25,7 @@ class SimulatedClock:
 
     @property
     def elapsed(self) -> float:
-        """Seconds since the beginning."""
+        """Return the seconds since the start."""
         return (self._now - self._start) / _SECOND
 
     def now(self) -> datetime:
@@ -33,20 +33,20 @@ class SimulatedClock:
         return from_microseconds(self._now)
 
     def monotonic(self) -> float:
-        """Return the seconds since the beginning."""
+        """Return the seconds since the start."""
         return self.elapsed
 
     def sleep(self, seconds: float) -> None:
-        """Let time pass, with all that is due in it."""
+        """Let time pass, with all events due in it."""
         self.pass_until(self.elapsed + max(0.0, seconds))
 
     def call_at(self, elapsed: float, event: Callable[[], None]) -> None:
-        """Let something happen at a time, in seconds since the beginning; never in the past."""
+        """Schedule an event at a time, in seconds since the start; never in the past."""
         moment = max(self._now, self._start + round(elapsed * _SECOND))
         heapq.heappush(self._due, (moment, next(self._numbers), event))
 
     def pass_until(self, elapsed: float) -> None:
-        """Let time pass up to a time; what is due happens at its own moment, in order."""
+        """Let time pass up to a time; events happen at their own moments, in order."""
         until = self._start + round(elapsed * _SECOND)
         while self._due and self._due[0][0] <= until:
             moment, _, event = heapq.heappop(self._due)
@@ -55,7 +55,7 @@ class SimulatedClock:
         self._now = max(self._now, until)
 
     def pass_to_next(self, elapsed: float) -> None:
-        """Let time pass to the next thing that is due, which happens, or up to a time."""
+        """Let time pass to the next event, which happens, or up to a time."""
         if self._due and self._due[0][0] <= self._start + round(elapsed * _SECOND):
             moment = self._due[0][0]
             self.pass_until((moment - self._start) / _SECOND)
@@ -63,15 +63,15 @@ class SimulatedClock:
             self.pass_until(elapsed)
 
     def cancel_all(self) -> None:
-        """Let nothing of what is due happen."""
+        """Cancel all scheduled events."""
         self._due.clear()
 
 
 class SteppingClock:
-    """The same time as another clock tells, but for steps: how a Source with a bad clock sees it.
+    """The time of another clock plus steps: the clock of a Source whose clock is wrong.
 
     Args:
-        true: The other one.
+        true: The other clock.
     """
 
     def __init__(self, true: SimulatedClock) -> None:
@@ -79,11 +79,11 @@ class SteppingClock:
         self._ahead = 0
 
     def step(self, seconds: float) -> None:
-        """Go wrong by some seconds more, or less."""
+        """Step by some seconds."""
         self._ahead += round(seconds * _SECOND)
 
     def now(self) -> datetime:
-        """Return what it takes for the present moment, UTC."""
+        """Return this clock's present moment, UTC."""
         return from_microseconds(to_microseconds(self._true.now()) + self._ahead)
 
     def monotonic(self) -> float:

@@ -1,6 +1,6 @@
-"""What a simulated Destination holds: of each copy its length and digests, not its bytes.
+"""Simulated Destination: it pulls with the real code, and crashes and restarts.
 
-One simulated Destination: it pulls with the real code, dies and begins anew.
+Of each copy it stores the length and the digests, not the bytes.
 """
 
 import hashlib
@@ -25,21 +25,21 @@ from resourcesync.simulator.network import SimulatedNetwork
 from resourcesync.simulator.origin import BASE
 
 _STAGED_IN_MEMORY: Final = 1 << 22
-"""Bytes on their way that are in memory; more, such as a package, are in a file."""
+"""Bytes of a staged copy in memory; a larger one, such as a package, is in a file."""
 _PIECE: Final = 1 << 20
 
 OnChange = Callable[[str, str], None]
-"""Told the path of a copy that is another one now, and its SHA-256; empty when it is gone."""
+"""Called with the path of a changed copy and its SHA-256; empty when it was removed."""
 
 
 class SimulatedCopies:
     """``Copies`` without bytes.
 
-    A process that dies loses nothing that was installed, and all that was staged.
+    A process that crashes loses no installed copy, and all staged ones.
 
     Args:
-        on_change: Told of each copy that comes or goes.
-        fate: What befalls the process and its disk.
+        on_change: Called for each copy that is installed or removed.
+        fate: The faults of the process and its disk.
     """
 
     def __init__(self, on_change: OnChange, fate: FaultInjector) -> None:
@@ -50,37 +50,37 @@ class SimulatedCopies:
         self._staged = WeakSet["SimulatedStaged"]()
         self._trash = 0
         self.installed = 0
-        """Bytes of all copies that were put in place, also by a run that died afterwards."""
+        """Bytes of all installed copies, also by a run that crashed afterwards."""
 
     def hashes(self) -> dict[str, str]:
         """Return the SHA-256 of each copy, by path."""
         return {path: _sha256(digests) for path, (_, _, digests) in self._copies.items()}
 
     def stage(self, algorithms: Sequence[str], of: str = "") -> "SimulatedStaged":
-        """Start a copy; nothing of an earlier run is left of it."""
+        """Stage a copy; nothing of an earlier run is left of it."""
         self._injector.check_alive()
         staged = SimulatedStaged(algorithms, lambda: self._injector.check_room(of))
         self._staged.add(staged)
         return staged
 
     def forget_staged(self) -> None:
-        """Lose what is on its way, as a process does that dies."""
+        """Lose the staged copies, as a process does that crashes."""
         for staged in list(self._staged):
             staged.discard()
         self._staged.clear()
 
     def stage_copy(self, path: str, algorithms: Sequence[str]) -> "SimulatedStaged | None":
-        """Return ``None``: the bytes of a copy are not kept."""
+        """Return ``None``: the bytes of a copy are not stored."""
         del path, algorithms
         return None
 
     def stage_trashed(self, place: str, algorithms: Sequence[str]) -> "SimulatedStaged | None":
-        """Return ``None``: nothing is kept of what was removed."""
+        """Return ``None``: removed copies are not stored."""
         del place, algorithms
         return None
 
     def install(self, batch: Sequence[CopyInstallation]) -> list[str | StorageError]:
-        """Put a batch in place; return for each its signature."""
+        """Install a batch; return the signature of each."""
         self._injector.check_alive()
         if not batch:
             return []
@@ -97,11 +97,11 @@ class SimulatedCopies:
         return done
 
     def newly_quarantined(self) -> list[tuple[str, str]]:
-        """Return nothing: nobody else writes here."""
+        """Return nothing: nobody else writes to these copies."""
         return []
 
     def remove(self, batch: Sequence[CopyRemoval], reason: str) -> list[str | StorageError]:
-        """Remove a batch; return for each where it went, empty when nothing was there."""
+        """Remove a batch; return the new place of each, empty when there was no copy."""
         del reason
         self._injector.check_alive()
         if not batch:
@@ -114,49 +114,49 @@ class SimulatedCopies:
         return done
 
     def move(self, batch: Sequence[CopyMove]) -> list[str | StorageError]:
-        """Move copies to other paths; return for each its signature."""
+        """Move copies to other paths; return the signature of each."""
         self._injector.check_alive()
         done = list[str | StorageError]()
         for copy_move in batch:
             self._injector.step(copy_move.to)
-            held = self._copies.pop(copy_move.path, None)
-            if held is not None:
+            copy = self._copies.pop(copy_move.path, None)
+            if copy is not None:
                 self._on_change(copy_move.path, "")
-                self._copies[copy_move.to] = held
-                self._on_change(copy_move.to, _sha256(held[2]))
+                self._copies[copy_move.to] = copy
+                self._on_change(copy_move.to, _sha256(copy[2]))
             done.append(copy_move.signature)
         return done
 
     @contextmanager
     def inspect(self) -> Iterator[Self]:
-        """Look at many copies at once."""
+        """Inspect many copies at once."""
         yield self
 
     def signature(self, path: str) -> str | None:
         """Return the signature of the copy at ``path``, or ``None`` when there is none."""
-        held = self._copies.get(path)
-        return None if held is None else held[0]
+        copy = self._copies.get(path)
+        return None if copy is None else copy[0]
 
     def digest(self, path: str, algorithms: Sequence[str]) -> tuple[int, tuple[Digest, ...]] | None:
         """Return the length and digests of a copy, or ``None`` when there is none.
 
         Raises:
-            StorageError: A digest is asked for that was not computed when it came.
+            StorageError: A requested digest was not computed when the copy was staged.
         """
-        held = self._copies.get(path)
-        if held is None:
+        copy = self._copies.get(path)
+        if copy is None:
             return None
-        known = {digest.algorithm: digest for digest in held[2]}
+        known = {digest.algorithm: digest for digest in copy[2]}
         if not known.keys() >= set(algorithms):
             raise StorageError(f"{path}: only {', '.join(known)} is known of it")
-        return held[1], tuple(known[algorithm] for algorithm in algorithms)
+        return copy[1], tuple(known[algorithm] for algorithm in algorithms)
 
     def trashed(self) -> Iterator[str]:
-        """Yield nothing: nothing is kept of what was removed."""
+        """Yield nothing: removed copies are not stored."""
         return iter(())
 
     def quarantined(self, path: str) -> Sequence[str]:
-        """Return nothing: nobody else writes here."""
+        """Return nothing: nobody else writes to these copies."""
         del path
         return ()
 
@@ -174,10 +174,10 @@ class SimulatedCopies:
         return str(self._number)
 
     def _remove(self, removal: CopyRemoval) -> str | StorageError:
-        held = self._copies.get(removal.path)
-        if held is None:
+        copy = self._copies.get(removal.path)
+        if copy is None:
             return ""
-        if held[0] != removal.signature:
+        if copy[0] != removal.signature:
             return StorageError(f"{removal.path} is another one by now")
         del self._copies[removal.path]
         self._trash += 1
@@ -186,7 +186,7 @@ class SimulatedCopies:
 
 
 class SimulatedStaged:
-    """A copy on its way (``StagedCopy``).
+    """A staged copy (``StagedCopy``).
 
     Args:
         algorithms: Digests to compute.
@@ -201,14 +201,14 @@ class SimulatedStaged:
 
     @property
     def part(self) -> PartialBody | None:
-        """Nothing is left of an earlier run."""
+        """Return ``None``: nothing is left of an earlier run."""
         return None
 
     def record_validator(self, validator: str) -> None:
-        """Take note of nothing: a part is never gone on from."""
+        """Ignore the validator: a partial copy is never resumed."""
 
     def write(self, chunk: bytes) -> None:
-        """Take the next bytes.
+        """Write the next bytes.
 
         Raises:
             DiskFullError: There is no room for them.
@@ -217,12 +217,12 @@ class SimulatedStaged:
         self._file.write(chunk)
 
     def restart(self) -> None:
-        """Forget all bytes so far."""
+        """Discard all bytes so far."""
         self._file.seek(0)
         self._file.truncate()
 
     def seal(self) -> tuple[int, tuple[Digest, ...]]:
-        """End the writing; return the length in bytes and the digests asked for."""
+        """End the writing; return the length in bytes and the requested digests."""
         if self._sealed is None:
             running = [hashlib.new(algorithm.replace("-", "")) for algorithm in self._algorithms]
             length = 0
@@ -244,11 +244,11 @@ class SimulatedStaged:
         return stream
 
     def suspend(self) -> None:
-        """End without being done."""
+        """End without a complete copy."""
         self.discard()
 
     def discard(self) -> None:
-        """Throw the bytes away."""
+        """Discard the bytes."""
         self._file.close()
 
 
@@ -260,15 +260,15 @@ _SCRATCH_IN_MEMORY: Final = 1 << 24
 
 
 class SimulatedDestination:
-    """A Destination whose memory is in a folder, and whose copies are nowhere.
+    """A Destination whose state is in a folder, and whose copies have no bytes.
 
     Args:
-        folder: For its memory; removed by whoever made it.
-        network: What it asks.
-        options: How it pulls.
-        clock: Time.
-        on_change: Told of each copy that comes or goes.
-        fate: What befalls it while it writes.
+        folder: The folder of its state; its owner removes it.
+        network: The network.
+        options: The options of its pulls.
+        clock: The clock.
+        on_change: Called for each copy that is installed or removed.
+        fate: The faults of its process and its disk.
     """
 
     def __init__(
@@ -282,11 +282,11 @@ class SimulatedDestination:
         fate: FaultInjector,
     ) -> None:
         self.pulls = 0
-        """How many pulls have ended."""
+        """Number of pulls that ended."""
         self.failed = 0
-        """Those of them that ended with an error."""
+        """Number of pulls that ended with an error."""
         self.crashes = 0
-        """Those of them in which the Destination died."""
+        """Number of pulls in which the Destination crashed."""
         self._folder = folder
         self._network = network
         self._clock = clock
@@ -296,7 +296,7 @@ class SimulatedDestination:
         self._mirror = MirrorFolder(folder, clock)
 
     def pull(self) -> RunReport | ResourceSyncError | None:
-        """Pull once; return how it ended, ``None`` when the Destination died meanwhile."""
+        """Pull once; return the result, ``None`` when the Destination crashed meanwhile."""
         try:
             report = self._destination().pull(BASE, self._options)
         except Crash:
@@ -311,7 +311,7 @@ class SimulatedDestination:
         return report
 
     def close(self) -> None:
-        """Let go of the folder."""
+        """Close the state."""
         self._mirror.close()
 
     def _restart(self) -> None:

@@ -1,14 +1,14 @@
-"""What a simulated world tells of: the events of ``events.ndjson.gz``, each with its fields."""
+"""Events of a simulation in ``events.ndjson.gz``, each with its fields."""
 
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 
 class EventDefinition(NamedTuple):
-    """One kind of events.
+    """A kind of event.
 
     Attributes:
-        meaning: What has happened, in Markdown.
+        meaning: Its meaning, in Markdown.
         always: The fields that each has, with their meanings.
         sometimes: The fields that only some have.
     """
@@ -82,4 +82,4 @@ EVENTS: Final[Mapping[str, EventDefinition]] = {
         "A run has ended.", {**_RUN, "each figure of `summary.csv`": "what it came to"}
     ),
 }
-"""Each kind by its name; all but those of a run have ``at``, seconds from its beginning."""
+"""Each kind by its name; all but those of a run have ``at``, seconds from its start."""

@@ -1,4 +1,4 @@
-"""A simulated Destination that dies between two steps, has its power cut, or its disk full."""
+"""Faults of a simulated Destination: crashes between two steps, power cuts, a full disk."""
 
 import random
 from collections.abc import Callable
@@ -12,21 +12,21 @@ if TYPE_CHECKING:
     from resourcesync.ports.mirror import MirrorStateStore, StateTransaction
 
 OnFault = Callable[[str, str], None]
-"""Told of each fault: which one, and what it befalls; empty for no single thing."""
+"""Called for each fault: its name and its object; empty for no single object."""
 
 
 class Crash(BaseException):
-    """Somebody died: nothing catches it but who begins it anew."""
+    """A process crashed: only the code that restarts it catches this."""
 
 
 class FaultInjector:
-    """What befalls a Destination while it writes.
+    """Faults of a Destination while it writes.
 
     Args:
-        faults: What goes wrong.
-        seed: Of all that is left to chance.
-        clock: Time.
-        on_fault: Told of each fault.
+        faults: The rates and times of faults.
+        seed: The seed of all random choices.
+        clock: The clock.
+        on_fault: Called for each fault.
     """
 
     def __init__(self, faults: Faults, seed: int, clock: SimulatedClock, on_fault: OnFault) -> None:
@@ -35,15 +35,15 @@ class FaultInjector:
         self._clock = clock
         self.on_fault = on_fault
         self.is_healthy = False
-        """Whether nothing goes wrong any more."""
+        """True if no more faults happen."""
         self._is_dead = False
 
     def die(self, fault: str, what: str) -> NoReturn:
-        """Let the Destination die.
+        """Crash the Destination.
 
         Args:
-            fault: Of what.
-            what: It befalls this.
+            fault: The kind of the fault.
+            what: The object of the fault.
 
         Raises:
             Crash: Always.
@@ -53,40 +53,40 @@ class FaultInjector:
         raise Crash
 
     def check_alive(self) -> None:
-        """See that who acts is not dead: what is done on the way up would never be done.
+        """Raise if the process has crashed: code that runs while the stack unwinds has no effect.
 
         Raises:
-            Crash: It is dead.
+            Crash: It has crashed.
         """
         if self._is_dead:
             raise Crash
 
     def revive(self) -> None:
-        """Let the Destination be alive again."""
+        """Restart the Destination."""
         self._is_dead = False
 
     def step(self, what: str) -> None:
-        """Come to the moment before or after something is written.
+        """Pass the point before or after a write.
 
         Args:
-            what: It, for who is told.
+            what: The object that is written, for the report.
 
         Raises:
-            Crash: The Destination dies here.
+            Crash: The Destination crashes at this point.
         """
         self.check_alive()
         if self._happens(self._faults.crash_writing):
             self.die("crash_writing", what)
 
     def check_room(self, what: str) -> None:
-        """See that there is room for more.
+        """Check the room on the disk.
 
         Args:
-            what: What is to be written.
+            what: The object to be written.
 
         Raises:
-            DiskFullError: There is none.
-            Crash: The Destination is dead.
+            DiskFullError: The disk is full.
+            Crash: The Destination has crashed.
         """
         self.check_alive()
         elapsed = self._clock.elapsed
@@ -96,10 +96,10 @@ class FaultInjector:
             raise DiskFullError("no space is left", evidence=(("place", what),))
 
     def survivors(self, many: int) -> frozenset[int] | None:
-        """Return which of so many copies are in place if the power is cut; ``None`` if it is not.
+        """Return which of a batch of copies survive a power cut; ``None`` without one.
 
         Args:
-            many: How many are put in place together.
+            many: Number of copies that are installed together.
         """
         if not self._happens(self._faults.power_cut):
             return None
@@ -110,11 +110,11 @@ class FaultInjector:
 
 
 class CrashingState:
-    """A ``MirrorStateStore`` of a Destination that may die before and after each step is stored.
+    """A ``MirrorStateStore`` of a Destination that may crash before and after each commit.
 
     Args:
-        state: Stores them.
-        fate: What befalls it.
+        state: The store.
+        fate: The faults.
     """
 
     def __init__(self, state: "MirrorStateStore", fate: FaultInjector) -> None:
@@ -129,7 +129,7 @@ class CrashingState:
         """Store a step.
 
         Raises:
-            Crash: The Destination dies before or after it.
+            Crash: The Destination crashes before or after it.
             DiskFullError: There is no room for it; nothing of it is stored.
         """
         self._injector.check_room("memory")
@@ -139,5 +139,5 @@ class CrashingState:
 
 
 def with_crashes(state: "MirrorStateStore", fate: FaultInjector) -> "MirrorStateStore":
-    """Return a memory whose owner may die."""
+    """Return a state whose owner may crash."""
     return cast("MirrorStateStore", CrashingState(state, fate))

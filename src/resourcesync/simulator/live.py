@@ -1,12 +1,10 @@
-"""The Source that the resync-simulator is, in real time, as its configuration says.
+"""Simulated Sources in real time, for clients over HTTP.
 
-It serves the same at the same paths: resources that are numbered, a Resource List of what is there
-now, and a Change List of the last changes. Nothing waits: what is due happens when somebody asks.
-
-The Source of a scenario in real time, with all that the network does wrong on the way.
-
-It is the Source of ``simulate``: what happens to it, and when, follows from the seed alone. Only
-who asks, and when, does not.
+``LiveSource`` behaves like the resync-simulator, as its configuration says, and serves the same at
+the same paths: numbered resources, a Resource List of the present state, and a Change List of the
+last changes. ``ScenarioSource`` is the Source of ``simulate``, with the faults of its network: its
+events and their times follow from the seed alone, only the requests do not. Nothing waits: due
+events happen at the next request.
 """
 
 import hashlib
@@ -37,27 +35,27 @@ from resourcesync.source.plan import PublicationStep
 PLAIN: Final = "text/plain; charset=utf-8"
 PAGE: Final = "text/html; charset=utf-8"
 MOMENT: Final = 1.0
-"""Seconds: how much later a late answer comes, and how long nothing comes of a lost one."""
+"""Delay in seconds of a late answer, and duration of a lost one."""
 _MICROSECOND: Final = 1e-6
-"""What is nearer than this is now: the clock has nothing between."""
+"""Smallest interval that counts: the resolution of the clock."""
 NOT_PLAYED: Final = (
     *("crash", "crash_writing", "power_cut", "disk_full"),
     *("push_lost", "push_doubled", "push_forged"),
 )
-"""Faults that are those of a Destination, or of notifications, which nobody sends here."""
+"""Faults of a Destination, or of notifications, which are not sent over HTTP."""
 _EVERY_SECOND: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveAnswer:
-    """What is answered.
+    """An answer.
 
     Attributes:
-        status: Of HTTP; 0 for nothing at all: the connection is closed.
-        media_type: Of the body.
+        status: The HTTP status; 0 for none: the connection is closed.
+        media_type: The media type of the body.
         body: The bytes.
-        etag: Tells this body from others; empty for none.
-        lastmod: When the resource changed; ``None`` for documents.
+        etag: The entity tag of the body; empty for none.
+        lastmod: The time when the resource changed; ``None`` for documents.
         wait: Seconds until it is sent.
     """
 
@@ -70,18 +68,18 @@ class LiveAnswer:
 
 
 class ScenarioSource:
-    """Answers for the Source of a scenario, whose time passes as somebody says.
+    """Answers for the Source of a scenario, whose time passes as its owner says.
 
-    It may be used by several threads.
+    Thread-safe.
 
     Args:
-        scenario: What is simulated; after its duration nothing changes or goes wrong any more.
+        scenario: The scenario; after its duration nothing changes or fails any more.
         base: The URI of the resources' root.
-        clock: By which the Source lives.
+        clock: The clock of the Source.
         source: The Source.
-        elapsed: Tells how many seconds should have passed for it since the beginning.
-        stretch: As many seconds may pass, as ``elapsed`` tells, while what is due happens; then the
-            rest waits for the next time, so that a slow machine still answers.
+        elapsed: Returns the number of seconds since the start that should have passed.
+        stretch: Seconds, by ``elapsed``, that due events may take; the rest waits for the next
+            request, so that a slow machine still answers.
     """
 
     def __init__(
@@ -105,21 +103,21 @@ class ScenarioSource:
         self._has_ended = False
 
     def advance(self) -> None:
-        """Let happen what is due by now, each at its own time."""
+        """Let due events happen, each at its own time."""
         with self._lock:
             self._advance()
 
     def stop(self) -> None:
-        """Let nothing more happen: what is due stays so."""
+        """Stop: due events do not happen any more."""
         self._is_stopped = True
 
     def answer(self, path: str, *, uncached: bool = False) -> LiveAnswer:
-        """Return what is at a path now, or what the network makes of it.
+        """Return the answer for a path now, with the faults of the network.
 
         Args:
-            path: Below the root, without a slash at its beginning; empty for a page that tells
-                what this is, to which nothing happens on the way.
-            uncached: Whether caches are not to answer, which may have something older.
+            path: Below the root, without a slash at its start; empty for a page about this Source,
+                which has no faults.
+            uncached: True to bypass caches, which may have an older version.
         """
         with self._lock:
             self._advance()
@@ -169,7 +167,7 @@ class ScenarioSource:
         )
 
     def _harmed(self, answer: SimulatedAnswer) -> bytes:
-        """Return what comes of a body on the way; its length is told as it is then."""
+        """Return a body with the faults of its transfer; its length header fits it."""
         body, faults = answer.body, self._scenario.faults
         if body and self._happens(faults.cut):
             return body[: self._random.randrange(len(body))]
@@ -185,7 +183,7 @@ class ScenarioSource:
     def _happens(self, rate: float) -> bool:
         return rate > 0 and not self._has_ended and self._random.random() < rate
 
-    # --- what is told of it ---
+    # --- the page about the Source ---
 
     def _page(self) -> str:
         scenario, clock = self._scenario, self._clock
@@ -215,7 +213,7 @@ def _played(faults: Faults) -> list[str]:
 
 
 def _not_played(scenario: Scenario) -> list[str]:
-    """Return what a scenario says, and nobody sees here."""
+    """Return the faults of a scenario that are not visible over HTTP."""
     faults = [f"faults.{name}" for name in NOT_PLAYED if getattr(scenario.faults, name)]
     return [*(["publish.push"] if scenario.publish.push else []), *faults]
 
@@ -230,19 +228,19 @@ _MOST_AT_ONCE: Final = 100_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveSettings:
-    """How a live Source behaves; the names are those of the resync-simulator where it has them.
+    """Settings of a live Source; the names are those of the resync-simulator where it has them.
 
     Attributes:
-        name: What it is called.
-        number_of_resources: How many there are at first.
+        name: The name of the Source.
+        number_of_resources: Number of resources at first.
         change_delay: Seconds from one change to the next.
-        event_types: What happens, each as likely as the others.
+        event_types: The kinds of changes, each as likely as the others.
         average_payload: Lengths are from 0 to this, in bytes.
-        max_events: So many changes at most; -1 for any number.
-        max_changes: So many changes are listed.
-        resource_list, change_list: Where the lists are, below the root.
+        max_events: Most changes; -1 for any number.
+        max_changes: Number of changes that are listed.
+        resource_list, change_list: The paths of the lists, below the root.
         dialect: The version that is written.
-        tells_lastmod: Whether changes have a ``lastmod``.
+        tells_lastmod: True if changes have a ``lastmod``.
     """
 
     name: str = "ResourceSync simulator"
@@ -265,13 +263,13 @@ class _LiveResource:
 
 
 class LiveSource:
-    """A Source that changes as time passes. It may be asked by several threads.
+    """A Source that changes as time passes. Thread-safe.
 
     Args:
-        settings: How it behaves.
+        settings: Its settings.
         base_uri: Its root, with a slash at its end.
-        seed: Of all that is left to chance.
-        now: When it begins, UTC.
+        seed: The seed of all random choices.
+        now: Its start, UTC.
     """
 
     def __init__(self, settings: LiveSettings, base_uri: str, seed: int, now: datetime) -> None:
@@ -290,7 +288,7 @@ class LiveSource:
             self._create(now)
 
     def advance_to(self, now: datetime) -> None:
-        """Let happen what is due, each at its own time."""
+        """Let due changes happen, each at its own time."""
         settings = self._settings
         for _ in range(_MOST_AT_ONCE):
             if self._due > now or self.events == settings.max_events:
@@ -300,10 +298,10 @@ class LiveSource:
             self._due += timedelta(seconds=settings.change_delay)
 
     def answer(self, path: str, now: datetime) -> LiveAnswer:
-        """Return what is at a path now.
+        """Return the answer for a path now.
 
         Args:
-            path: Below the root, without a slash at its beginning.
+            path: Below the root, without a slash at its start.
             now: The present moment, UTC.
         """
         with self._lock:
@@ -327,13 +325,15 @@ class LiveSource:
             return LiveAnswer(media_type=PAGE, body=self._page(path).encode())
         place, _, name = path.partition("/")
         number = int(name) if name.isascii() and name.isdigit() and len(name) < 16 else 0  # noqa: PLR2004
-        held = self._resources.get(number) if place == _RESOURCES else None
-        if held is None:
+        resource = self._resources.get(number) if place == _RESOURCES else None
+        if resource is None:
             return LiveAnswer(status=404, media_type=PLAIN, body=b"There is nothing here.\n")
-        body = _payload(number, held.length)
-        return LiveAnswer(media_type="text/plain", body=body, etag=_tag(body), lastmod=held.lastmod)
+        body = _payload(number, resource.length)
+        return LiveAnswer(
+            media_type="text/plain", body=body, etag=_tag(body), lastmod=resource.lastmod
+        )
 
-    # --- what happens ---
+    # --- changes ---
 
     def _create(self, now: datetime) -> int:
         number, self._next = self._next, self._next + 1
@@ -368,15 +368,15 @@ class LiveSource:
                 resource = replace(resource, lastmod=None)
         self._changes.append(Change(kind=kind, time=now, resource=resource))
 
-    # --- what is told of it ---
+    # --- documents and pages ---
 
     def _resource(self, number: int) -> Resource:
-        held = self._resources[number]
+        resource = self._resources[number]
         return Resource(
             uri=self._uri(f"{_RESOURCES}/{number}"),
-            lastmod=held.lastmod,
-            length=held.length,
-            digests=(Digest("md5", _md5(_payload(number, held.length))),),
+            lastmod=resource.lastmod,
+            length=resource.length,
+            digests=(Digest("md5", _md5(_payload(number, resource.length))),),
             media_type="text/plain",
         )
 
@@ -414,7 +414,7 @@ class LiveSource:
 
     def _page(self, path: str) -> str:
         sample = sorted(self._resources)
-        # Evenly, and not by chance: looking changes nothing of what is drawn later.
+        # Evenly, and not at random: a request changes none of the later random choices.
         sample = sample[:: -(-len(sample) // _SAMPLE) or 1]
         links = [
             f'<li><a href="{self._uri(f"{_RESOURCES}/{number}")}">{number}</a></li>'

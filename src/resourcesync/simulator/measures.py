@@ -1,50 +1,50 @@
-"""Consistency, latency and efficiency of one Destination, counted while time passes.
+"""Consistency, latency and efficiency of one Destination, measured while time passes.
 
 All is counted from the end of the first pull on, which has figures of its own: a first copy costs
-the same whatever follows. Nothing is counted after the end of the run, though more happens then to
-see how it ends. What was never measured has no figure: ``None``, which is not 0.
+the same whatever follows. Nothing is counted after the end of the run, though some pulls follow to
+see the outcome. A figure that was never measured is ``None``, not 0.
 
-- *Consistency*: the share of the resources, of those that the origin has or the Destination holds,
-  that are equal on both sides; the mean over time.
-- *Latency* of a change: the seconds from when it happened at the origin until the Destination has
-  that version, or a later one, of the resource; or has it no more, if it is gone. Changes that did
-  not come before the end have none: ``changes`` less ``synchronized`` are so many. A resource that
-  is set back with its Source changes, too.
-- *Efficiency*: the bytes of resources that were put in place, of all bytes that were received.
+- *Consistency*: the share of the resources, of those that the origin or the Destination has, that
+  are equal on both sides; the mean over time.
+- *Latency* of a change: the seconds from its time at the origin until the Destination has that
+  version, or a later one, of the resource; or has removed it, if it was deleted. Changes that did
+  not arrive before the end have none: their number is ``changes`` less ``synchronized``. A resource
+  that is rolled back with its Source changes, too.
+- *Efficiency*: the bytes of installed resources, of all bytes that were received.
 
-These are the three measures of the simulations of 2013 (arXiv:1306.1073), counted as said here.
-"All bytes received" has the documents in it, packages with what nobody wanted of them, and answers
-that brought nothing.
+These are the three measures of the simulations of 2013 (arXiv:1306.1073), counted as described.
+"All bytes received" includes documents, unused parts of packages, and answers without effect.
 """
 
 from dataclasses import dataclass, field
 
 ABSENT = ""
-"""The digest of what is not there."""
+"""The digest of an absent resource."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
-    """What one run of one Destination came to.
+    """Figures of one run of one Destination.
 
-    Where no first pull had ended, the figures from ``consistency`` to ``useful`` and those
-    from ``first`` on are ``None``.
+    Where no first pull had ended, the figures from ``consistency`` to ``useful`` and those from
+    ``first`` on are ``None``.
 
     Attributes:
         consistency: 0 to 1.
-        latency, latency_95: Median and 95th percentile, in seconds; ``None`` where no change came.
+        latency, latency_95: Median and 95th percentile, in seconds; ``None`` without an arrived
+            change.
         efficiency: 0 to 1; ``None`` where nothing was received.
-        requests: Requests sent after the first pull.
+        requests: Number of requests after the first pull.
         received: Bytes received after it.
-        useful: Of them, those of resources that were put in place.
-        changes: Changes at the origin, after it.
-        synchronized: Of them, those that came to the Destination, themselves or by a later one.
-        pulls: Pulls that had ended; the first one, and those before it, too.
-        failed: Those of all pulls that ended with an error.
-        crashes: Those of all pulls in which the Destination died.
-        lies: How often it called itself in sync and was not, also when all was quiet: this must
-            be 0.
-        outcome: ``converged``, ``waiting`` or ``silently wrong``, at the end, when all was quiet.
+        useful: Bytes of these that belong to installed resources.
+        changes: Number of changes at the origin after it.
+        synchronized: Number of these that the Destination has, themselves or by a later one.
+        pulls: Number of pulls that ended, also the first one and those before it.
+        failed: Number of pulls that ended with an error.
+        crashes: Number of pulls in which the Destination crashed.
+        lies: Number of false "in sync" reports, also after the end: this must be 0.
+        outcome: ``converged``, ``waiting`` or ``silently wrong``, after all changes and faults
+            ended.
         first: Seconds until the first pull had ended.
         first_requests, first_received: Requests and bytes until the first pull had ended.
         series: Consistency, the mean over each of many equal parts of the duration; ``None`` until
@@ -72,10 +72,10 @@ class Measurement:
 
 
 class ConsistencyMeter:
-    """Both sides, as they are from moment to moment.
+    """States of both sides over time.
 
     Args:
-        points: How many points of the consistency over time are wanted.
+        points: Number of points of the consistency over time.
         duration: Seconds of the run.
     """
 
@@ -84,14 +84,14 @@ class ConsistencyMeter:
         self._copies: dict[str, str] = {}
         self._extra: set[str] = set()
         self.wrong: dict[str, float] = {}
-        """Names of what is not equal, and since when it is so, in seconds."""
+        """Names of unequal resources, and since when they are, in seconds."""
         self.latencies: list[float] = []
         self.changes = 0
         self._waiting: dict[str, list[tuple[float, str]]] = {}
         self._history: dict[str, list[tuple[float, str]]] = {}
         self._since = 0.0
         self.began: float | None = None
-        """When the first pull had ended, in seconds; ``None`` when none has."""
+        """The end of the first pull, in seconds; ``None`` before it."""
         self._sum = 0.0
         self._points = points
         self._duration = duration
@@ -99,12 +99,12 @@ class ConsistencyMeter:
         self._part = self._covered = 0.0
 
     def fill(self, there: dict[str, str]) -> None:
-        """Begin with what the origin has."""
+        """Begin with the resources of the origin."""
         self._origin = dict(there)
         self.wrong = dict.fromkeys(there, 0.0)
 
     def record_origin_change(self, name: str, digest: str, at: float) -> None:
-        """Take note of a change at the origin; ``ABSENT`` for what is gone."""
+        """Record a change at the origin; ``ABSENT`` for a deletion."""
         self._advance(at)
         self._history.setdefault(name, []).append((at, self._origin.get(name, ABSENT)))
         if self.began is not None:
@@ -114,7 +114,7 @@ class ConsistencyMeter:
         self._judge(name, at)
 
     def record_copy_change(self, name: str, digest: str, at: float) -> None:
-        """Take note of a change at the Destination; ``ABSENT`` for what is gone."""
+        """Record a change at the Destination; ``ABSENT`` for a deletion."""
         self._advance(at)
         self._put(self._copies, name, digest)
         waiting = self._waiting.get(name, [])
@@ -126,16 +126,16 @@ class ConsistencyMeter:
         self._judge(name, at)
 
     def begin(self, at: float) -> None:
-        """Count from now on: the first pull has ended."""
+        """Start to count: the first pull has ended."""
         self._advance(at)
         self.began = at
 
     def is_true(self, as_of: float, at: float) -> bool:
-        """Whether all copies are as the origin was at some time from ``as_of`` on until now."""
+        """True if all copies equal the origin at some time from ``as_of`` until now."""
         return all(self._was(name, as_of) for name in self.wrong) and at >= as_of
 
     def consistency(self, at: float) -> float | None:
-        """Return the mean share of what is equal, from the end of the first pull until now.
+        """Return the mean share of equal resources, from the end of the first pull until now.
 
         ``None`` where it has not ended, or ends now.
         """
@@ -145,14 +145,14 @@ class ConsistencyMeter:
         return self._sum / (at - self.began)
 
     def series(self, at: float) -> tuple[float | None, ...]:
-        """Return what is equal, in each part of the time until now; ``None`` before it counts."""
+        """Return the share of equal resources in each part of the time; ``None`` if unknown."""
         self._advance(at)
         return tuple(self._series)
 
     def _was(self, name: str, as_of: float) -> bool:
-        """Whether a copy is as it was at the origin at ``as_of`` or later."""
+        """True if a copy equals the origin at ``as_of`` or later."""
         here = self._copies.get(name, ABSENT)
-        # Each item says until when a version was there.
+        # Each item has the end of a version's time.
         return any(
             until >= as_of and before == here for until, before in self._history.get(name, ())
         )
@@ -175,7 +175,7 @@ class ConsistencyMeter:
 
     @property
     def share(self) -> float:
-        """The share of what is equal now."""
+        """Return the share of equal resources now."""
         everything = len(self._origin) + len(self._extra)
         return 1.0 if not everything else 1.0 - len(self.wrong) / everything
 
@@ -199,7 +199,7 @@ class ConsistencyMeter:
         self._since = at
 
     def _next_point(self) -> float:
-        """Return when the part of the series ends that is under way."""
+        """Return the end of the current part of the series."""
         done = len(self._series) + 1
         return self._duration if done == self._points else done * self._duration / self._points
 

@@ -1,4 +1,4 @@
-"""The simulated network: how long requests take, and what goes wrong with them (``Fetcher``)."""
+"""Simulated network: the duration of requests, and their faults (``Fetcher``)."""
 
 import heapq
 import random
@@ -36,19 +36,19 @@ STORM: Final[Mapping[int, type[SourceError]]] = {
     503: SourceUnavailableError,
     504: SourceUnavailableError,
 }
-"""What is answered in a storm, each status as likely as the others, as it is understood."""
+"""Answers in a storm, each status as likely as the others, with the error of the fetcher."""
 
 
 class SimulatedNetwork:
-    """A ``Fetcher`` in virtual time: so many requests at a time, each as long as it would take.
+    """A ``Fetcher`` in virtual time: a number of requests at a time, each with its duration.
 
     Args:
-        source: Answers.
-        settings: How fast it is asked.
-        faults: What goes wrong on the way.
-        seed: Of all that is left to chance.
-        clock: Passes while requests are on their way.
-        fate: Of who asks, and may die of it; told of each fault.
+        source: The Source.
+        settings: The speed of the network.
+        faults: The faults of transfers.
+        seed: The seed of all random choices.
+        clock: Passes while requests are in flight.
+        fate: The faults of the client, which may crash; called for each fault.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class SimulatedNetwork:
         self._on_fault = fate.on_fault
         self._injector = fate
         self.is_healthy = False
-        """Whether nothing goes wrong any more."""
+        """True if no more faults happen."""
         self.requests = 0
         self.received = 0
 
@@ -78,7 +78,7 @@ class SimulatedNetwork:
         """Carry out the requests; yield each outcome when its time has come.
 
         Raises:
-            Crash: The Destination dies.
+            Crash: The Destination crashes.
         """
         waiting, numbers = iter(requests), count()
         under_way: list[tuple[float, int, Callable[[], FetchResponse | FetchFailure]]] = []
@@ -102,7 +102,7 @@ class SimulatedNetwork:
     def _begin(
         self, request: FetchRequest
     ) -> tuple[float, Callable[[], FetchResponse | FetchFailure]]:
-        """Ask; return how many seconds it takes, and what ends it."""
+        """Start a request; return its duration in seconds, and the function that completes it."""
         self.requests += 1
         path = request.uri.removeprefix(BASE)
         self._injector.check_alive()
@@ -126,7 +126,7 @@ class SimulatedNetwork:
         return seconds * slow + (slow > 1), lambda: self._end(request, answer, body)
 
     def _find_error(self, uri: str, path: str) -> tuple[SourceError | None, float]:
-        """Return what keeps an answer from coming, or how many times longer it takes."""
+        """Return the error of a request, or the factor of its duration."""
         elapsed, faults = self._clock.elapsed, self._faults
         if is_within(elapsed, faults.outages):
             self._on_fault("outages", path)
@@ -152,7 +152,7 @@ class SimulatedNetwork:
         return STORM[status](str(status), uri=uri, status=status)
 
     def _harmed(self, body: bytes, purpose: Purpose, path: str) -> bytes:
-        """Return what comes of a body on the way."""
+        """Return a body with the faults of its transfer."""
         if body and self._occurs("cut", self._faults.cut, path):
             return body[: self._random.randrange(len(body))]
         is_resource = purpose is Purpose.RESOURCE
@@ -162,7 +162,7 @@ class SimulatedNetwork:
         return body * 2 if self._occurs("doubled", self._faults.doubled, path) else body
 
     def _occurs(self, fault: str, rate: float, path: str) -> bool:
-        """Whether a fault happens, which is told."""
+        """True if a fault happens, which is reported."""
         happens = self._happens(rate)
         if happens:
             self._on_fault(fault, path)

@@ -1,4 +1,4 @@
-"""The resources of a simulated Source: what they are, and what becomes of them, from a seed."""
+"""Resources of a simulated Source, and their changes, from a seed."""
 
 import hashlib
 import math
@@ -24,10 +24,10 @@ class SimulatedVersion(NamedTuple):
 
     Attributes:
         number: 1 for the first one of its name, and so on.
-        length: Bytes.
+        length: Length in bytes.
         digest: SHA-256 of its bytes.
-        lastmod: Since when it is there, whole seconds, UTC.
-        media_type: What it is.
+        lastmod: The time of its creation, whole seconds, UTC.
+        media_type: Its media type.
     """
 
     number: int
@@ -42,9 +42,9 @@ class OriginChange:
     """One change at the origin.
 
     Attributes:
-        kind: What happened.
-        name: To which resource, below the base.
-        before: The version that was there; ``None`` when there was none.
+        kind: The kind of the change.
+        name: The name of the resource, below the base.
+        before: The version before; ``None`` when there was none.
     """
 
     kind: ChangeKind
@@ -56,10 +56,10 @@ class SimulatedOrigin:
     """The resources as they are now.
 
     Args:
-        settings: What they are, and what becomes of them.
-        seed: Of all that is left to chance.
-        now: Tells the time, UTC.
-        base: The URI below which they are, with a slash at its end.
+        settings: Their properties and changes.
+        seed: The seed of all random choices.
+        now: Returns the time, UTC.
+        base: The URI of their root, with a slash at its end.
     """
 
     def __init__(
@@ -74,13 +74,13 @@ class SimulatedOrigin:
         self._places: dict[str, int] = {}
         self._next = 0
         self.versions: dict[str, SimulatedVersion] = {}
-        """What is there, by name."""
+        """The present versions, by name."""
         self._ever: dict[str, int] = {}
         for _ in range(settings.resources):
             self._create()
 
     def change(self) -> OriginChange:
-        """Let one thing change, as chance has it."""
+        """Make one random change."""
         kind = self._random.choices(list(ChangeKind), [self._weight(kind) for kind in ChangeKind])[
             0
         ]
@@ -95,16 +95,16 @@ class SimulatedOrigin:
         return OriginChange(kind=kind, name=name, before=before)
 
     def gap(self) -> float:
-        """Return the seconds until the next change of the Poisson process; endless for none."""
+        """Return the seconds until the next change of the Poisson process; infinite for none."""
         rate = self._settings.per_second
         return self._random.expovariate(rate) if rate > 0 else math.inf
 
     def body(self, name: str, version: SimulatedVersion) -> bytes:
-        """Return the bytes of a version, now or formerly there."""
+        """Return the bytes of a version, present or former."""
         return _bytes(self._seed, name, version.number, version.length)
 
     def body_of(self, name: str, length: int, sha256: str) -> bytes | None:
-        """Return the bytes of whichever version has this digest; ``None`` when none ever had."""
+        """Return the bytes of the version with this digest; ``None`` when none ever had it."""
         for number in range(self._ever.get(name, 0), 0, -1):
             body = _bytes(self._seed, name, number, length)
             if hashlib.sha256(body).hexdigest() == sha256:
@@ -112,7 +112,7 @@ class SimulatedOrigin:
         return None
 
     def resource(self, name: str) -> Resource | None:
-        """Return what is to be listed of a resource; ``None`` when there is none."""
+        """Return the entry of a resource; ``None`` when it does not exist."""
         version = self.versions.get(name)
         if version is None:
             return None
@@ -125,7 +125,7 @@ class SimulatedOrigin:
         )
 
     def restore(self, versions: dict[str, SimulatedVersion]) -> None:
-        """Let the resources be again what they were."""
+        """Restore former versions of the resources."""
         self.versions = dict(versions)
         self._names = list(versions)
         self._places = {name: place for place, name in enumerate(self._names)}
@@ -168,13 +168,13 @@ class SimulatedOrigin:
 
 
 def length_of(sizes: Sizes, luck: random.Random) -> int:
-    """Return a length in bytes, as chance has it."""
+    """Return a random length in bytes."""
     drawn = round(sizes.median * math.exp(luck.gauss(0.0, sizes.spread)))
     return min(max(drawn, sizes.least), sizes.most)
 
 
 def burst_times(burst: Burst, start: datetime, duration: float) -> Iterator[float]:
-    """Yield when a burst happens, in seconds since the beginning.
+    """Yield the times of a burst, in seconds since the start.
 
     Raises:
         ConfigurationError: There is no such time zone.
@@ -192,7 +192,7 @@ def burst_times(burst: Burst, start: datetime, duration: float) -> Iterator[floa
 
 
 def _bytes(seed: int, name: str, number: int, length: int) -> bytes:
-    """Return bytes that nothing else has: hashes of the name, then noise, over and over."""
+    """Return unique bytes: hashes of the name, then noise, over and over."""
     head = hashlib.sha256(f"{seed} {name} {number}".encode()).digest()
     block = head + _NOISE
     return (block * (length // len(block) + 1))[:length] if length > len(head) else head[:length]

@@ -1,4 +1,4 @@
-"""Scenarios to begin with: each is a file that `resourcesync simulate init` writes."""
+"""Scenarios to start with: each is a file that `resourcesync simulate init` writes."""
 
 from typing import Final
 
@@ -169,5 +169,7 @@ PROFILES: Final[dict[str, str]] = {
         pull="30m",
     ),
 }
-"""The texts by name. Sizes and rates of arXiv, Wikipedia and DBpedia are as told in 2013; the other
-ones are made up."""
+"""The texts by name. Sizes and rates of arXiv, Wikipedia and DBpedia are those reported in 2013;
+the
+other ones are invented.
+"""

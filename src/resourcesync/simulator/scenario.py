@@ -1,4 +1,4 @@
-"""What is simulated: an origin, how it is published, who follows it, and what goes wrong."""
+"""Scenario of a simulation: an origin, its publication, its followers, and faults."""
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -12,20 +12,20 @@ HOUR: Final = 3_600.0
 DAY: Final = 86_400.0
 
 Spans = tuple[tuple[float, float], ...]
-"""From when until when, each in seconds from the beginning."""
+"""Intervals, from and until, in seconds from the start."""
 
 
 def is_within(elapsed: float, spans: Spans) -> bool:
-    """Whether a moment, in seconds from the beginning, is in one of some spans."""
+    """True if a moment, in seconds from the start, is in one of the intervals."""
     return any(since <= elapsed < until for since, until in spans)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
-    """How long resources are: a log-normal distribution, within bounds.
+    """Lengths of resources: a log-normal distribution, within bounds.
 
     Attributes:
-        median: Bytes.
+        median: The median, in bytes.
         spread: Standard deviation of the logarithm; 0 makes all equal.
         least: The shortest, in bytes.
         most: The longest, in bytes.
@@ -45,7 +45,7 @@ class Burst:
         at: Seconds after midnight, in the zone.
         zone: A name of the time zone database, such as ``America/New_York``.
         days: Days of the week, 0 for Monday.
-        changes: How many.
+        changes: Number of changes.
     """
 
     at: float
@@ -56,15 +56,15 @@ class Burst:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OriginSettings:
-    """The resources, and what becomes of them.
+    """The resources and their changes.
 
     Attributes:
-        resources: How many there are at first.
-        sizes: How long they are.
-        media_types: What they are, each as likely as the others.
+        resources: Number of resources at first.
+        sizes: Their lengths.
+        media_types: Their media types, each as likely as the others.
         per_second: Changes a second, as a Poisson process.
         bursts: Further changes, many at a time.
-        create, update, delete: How likely a change is which; their sum counts as one.
+        create, update, delete: Weights of the kinds of changes; their sum counts as one.
     """
 
     resources: int = 1_000
@@ -79,18 +79,18 @@ class OriginSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishSettings:
-    """How the Source publishes.
+    """Settings of the Source's publication.
 
     Attributes:
-        strategy: ``changes``: Change Lists from one Resource List to the next. ``lists``: each
-            time a new Resource List, which Destinations read whole.
+        strategy: ``changes``: Change Lists from one Resource List to the next. ``lists``: each time
+            a new Resource List, which Destinations read whole.
         every: Seconds from one publication to the next.
         rotate: Seconds after which an open Change List is closed; 0 for never.
         rebase: Seconds after which a new Resource List is written; 0 for never.
         keep: Seconds for which closed Change Lists stay at least; 0 for ever.
-        push: Whether Destinations are told of each publication.
-        dumps: Whether there are a Resource Dump and a Change Dump, too.
-        dump_every: Seconds from one packing to the next, at least; packed is before publishing.
+        push: True to notify Destinations of each publication.
+        dumps: True to publish a Resource Dump and a Change Dump, too.
+        dump_every: Seconds from one dump to the next, at least; a dump precedes a publication.
         max_package: Most bytes of content in one package.
         max_entries: Most entries of one document.
     """
@@ -109,18 +109,19 @@ class PublishSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DestinationSettings:
-    """One who follows.
+    """Settings of one Destination.
 
     Attributes:
-        name: What it is called.
+        name: Its name.
         every: Seconds from the end of one pull to the next, at most.
-        dumps: Whether it takes resources from dumps: where that is cheaper, never, or always.
+        dumps: True to use dumps: where that is cheaper, never, or always.
         jobs: Requests at a time.
-        latency: Seconds until an answer begins.
+        latency: Seconds until an answer starts.
         bandwidth: Bytes a second, of each request.
-        phase: The share of ``every`` that passes before the second pull, 0 to 1: who pulls as often
-            as is published would else come just before it, or just after it, all the time.
-        offline: From and until when it does not pull, in seconds from the beginning.
+        phase: The share of ``every`` that passes before the second pull, 0 to 1: a client that
+            pulls as often as the Source publishes would otherwise always pull just before or just
+            after a publication.
+        offline: Intervals without pulls, in seconds from the start.
     """
 
     name: str = "mirror"
@@ -135,42 +136,43 @@ class DestinationSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Faults:
-    """What goes wrong. Rates are for each request, or for each thing that is named, 0 to 1.
+    """Faults. Rates are for each request, or for each named object, 0 to 1.
 
     Attributes:
         lost: No answer comes in 30 seconds.
         refused: The answer is 404.
         failed: The answer is 503.
         late: The answer takes ten times as long, and a second.
-        cut: The body ends too early, and nothing tells.
+        cut: The body ends too early, without an error.
         doubled: The body comes twice, one after the other.
-        altered: Some bytes of the body are others.
-        stale: An older version of it is answered, as a cache does.
+        altered: Some bytes of the body differ.
+        stale: The answer is an older version, as from a cache.
         wrong_hash: The Source lists another digest than the resource has.
         wrong_length: The Source lists another length than the resource has.
         undated: A change is listed without its time.
         changed_while_listed: A resource is listed as it was before.
-        dropped: One of the Source's documents is not there until the next publication; for each
+        dropped: One of the Source's documents is missing until the next publication; for each
             publication.
         holes: An index of Change Lists leaves one of them out; for each index.
-        outages: From and until when nothing answers, in seconds from the beginning.
-        storms: From and until when every second answer is an error, of the client's or of the
+        outages: Intervals without any answer, in seconds from the start.
+        storms: Intervals in which every second answer is an error, of the client's or of the
             server's: 403, 404, 410, 429, 500, 502, 503 or 504.
-        clock_steps: When the Source's clock steps, and by how much, in seconds.
-        restarts: When the Source starts its lists over at the same addresses.
-        rollbacks: When the Source is set back to what it was, and how many seconds before.
-        crash: The Destination dies while it asks for something, and begins anew.
-        crash_writing: It dies before or after it puts a copy in place, takes one away, or writes
-            down what it knows; for each of these steps.
-        power_cut: The power is cut while it puts copies in place: of those that it put there
-            together, any are there afterwards, in no order; for each batch.
-        disk_full: From and until when the Destination's disk is full.
-        source_crash: The Source dies before or after it writes or removes a document; for each.
-            Its next publication begins with what is there.
-        source_disk_full: From and until when the Source's disk is full.
-        push_lost: A notification does not come.
-        push_doubled: A notification comes twice.
-        push_forged: A notification comes, of nothing; for each publication.
+        clock_steps: The times and sizes of steps of the Source's clock, in seconds.
+        restarts: The times when the Source starts its lists over at the same addresses.
+        rollbacks: The times when the Source is rolled back, and the age in seconds of the state
+            that it is restored to.
+        crash: The Destination crashes during a request, and restarts.
+        crash_writing: It crashes before or after it installs a copy, removes one, or stores its
+            state; for each of these steps.
+        power_cut: The power is cut while it installs a batch of copies: any of them survive, in no
+            order; for each batch.
+        disk_full: Intervals in which the Destination's disk is full.
+        source_crash: The Source crashes before or after it writes or removes a document; for each.
+            Its next publication starts with the documents that exist.
+        source_disk_full: Intervals in which the Source's disk is full.
+        push_lost: A notification does not arrive.
+        push_doubled: A notification arrives twice.
+        push_forged: A forged notification arrives; for each publication.
     """
 
     lost: float = 0.0
@@ -208,13 +210,13 @@ class Scenario:
     """One run of the simulator.
 
     Attributes:
-        seed: Of all that is left to chance.
-        start: When it begins, UTC.
-        duration: How long it lasts, in seconds.
+        seed: The seed of all random choices.
+        start: The start, UTC.
+        duration: The duration, in seconds.
         origin: The resources.
-        publish: How they are published.
-        destinations: Who follows.
-        faults: What goes wrong.
+        publish: The settings of the publication.
+        destinations: The Destinations.
+        faults: The faults.
     """
 
     seed: int = 1

@@ -1,4 +1,4 @@
-"""One run: an origin lives, a Source publishes, a Destination follows; all of it is measured."""
+"""Simulation run: an origin changes, a Source publishes, a Destination follows, all is measured."""
 
 import random
 from collections.abc import Callable, Iterator, Mapping
@@ -24,14 +24,14 @@ from resourcesync.simulator.temporary_folders import TemporaryFolders, make_fold
 from resourcesync.source.plan import PublicationStep
 
 OnEvent = Callable[[float, str, Mapping[str, object]], None]
-"""Told of each event: the seconds since the beginning, its name, and more of it."""
+"""Called for each event: the seconds since the start, its name, and further fields."""
 
 _POINTS: Final = 200
 _DELIVERY: Final = 0.1
 _MICROSECOND: Final = 1e-6
-"""What is nearer than this is now: the clock has nothing between."""
+"""Smallest interval that counts: the resolution of the clock."""
 _LAST_PULLS: Final = 10
-"""A Source that was set back is believed after a day; deletions wait for a later list."""
+"""Pulls after the end: a rollback is accepted after a day; deletions wait for a later list."""
 
 
 def simulate(
@@ -40,15 +40,15 @@ def simulate(
     on_event: OnEvent | None = None,
     within: TemporaryFolders | None = None,
 ) -> Measurement:
-    """Let one Destination follow a Source from the beginning to the end.
+    """Let one Destination follow a Source from the start to the end.
 
-    What happens at the Source is the same for every Destination: it follows from the seed.
+    The events at the Source are the same for every Destination: they follow from the seed.
 
     Args:
-        scenario: What is simulated.
-        destination: Who follows.
-        on_event: Told of each event.
-        within: Where temporary folders are made, as in `room`.
+        scenario: The scenario.
+        destination: The Destination.
+        on_event: Called for each event.
+        within: The parent of temporary folders, see ``make_folders``.
 
     Raises:
         ConfigurationError: The scenario cannot be simulated.
@@ -65,14 +65,14 @@ def simulate(
 def simulate_source(
     scenario: Scenario, base: str
 ) -> Iterator[tuple[SimulatedClock, SimulatedSource]]:
-    """Let a Source live as in ``simulate``, in a world whose Destination never pulls.
+    """Run a Source as in ``simulate``, with a Destination that never pulls.
 
     Args:
-        scenario: What is simulated.
+        scenario: The scenario.
         base: The URI of its resources' root, with a slash at its end.
 
     Yields:
-        The clock, by which all of it happens, and the Source, which has published once.
+        The clock, which drives all events, and the Source, which has published once.
 
     Raises:
         ConfigurationError: The scenario cannot be simulated.
@@ -91,7 +91,7 @@ class _NetworkUse(NamedTuple):
     useful: int
 
     def __sub__(self, other: "_NetworkUse") -> "_NetworkUse":
-        return _NetworkUse(*(here - there for here, there in zip(self, other, strict=True)))
+        return _NetworkUse(*(new - old for new, old in zip(self, other, strict=True)))
 
 
 class _Simulation:
@@ -116,21 +116,14 @@ class _Simulation:
         self._source = SimulatedSource(
             self._origin, scenario, documents, self._clock, self._on_listed, self._fault
         )
-        self._injector = FaultInjector(faults, seed, self._clock, self._fault)
+        injector = self._injector = FaultInjector(faults, seed, self._clock, self._fault)
         self._network = SimulatedNetwork(
-            self._source, destination, faults, seed, self._clock, fate=self._injector
+            self._source, destination, faults, seed, self._clock, fate=injector
         )
-        options = PullOptions(
-            mode="baseline" if scenario.publish.strategy == "lists" else "auto",
-            dumps=destination.dumps,
-        )
+        by_lists = scenario.publish.strategy == "lists"
+        options = PullOptions(mode="baseline" if by_lists else "auto", dumps=destination.dumps)
         self.destination = SimulatedDestination(
-            folders.memory,
-            self._network,
-            options,
-            self._clock,
-            self._on_copy_change,
-            fate=self._injector,
+            folders.memory, self._network, options, self._clock, self._on_copy_change, fate=injector
         )
         self._compared.fill({name: at.digest for name, at in self._origin.versions.items()})
         self._is_notified = False
@@ -139,12 +132,12 @@ class _Simulation:
         self._measured: Measurement | None = None
 
     def start_source(self) -> tuple[SimulatedClock, SimulatedSource]:
-        """Let the Source live; return the clock and the Source."""
+        """Start the Source; return the clock and the Source."""
         self._prepare()
         return self._clock, self._source
 
     def run(self) -> Measurement:
-        """Live the whole time, measure, then see how it ends when all is quiet."""
+        """Run the whole time, measure, then check the outcome without changes and faults."""
         duration = self._scenario.duration
         self._prepare()
         due, share = 0.0, self._settings.phase
@@ -157,14 +150,14 @@ class _Simulation:
             if not self._is_offline():
                 self._pull()
             elif is_early:
-                continue  # a notification that nobody is there for
+                continue  # a notification for a Destination that is offline
             due, share = self._clock.elapsed + self._settings.every * share, 1.0
         measured = self._measured or self._measure()
         outcome = self._conclude()
         return replace(measured, lies=self._lies, outcome=outcome)
 
     def _measure(self) -> Measurement:
-        """Return the figures as they are now, at the end: a pull may still be under way."""
+        """Return the figures at the end: a pull may still be in progress."""
         compared, follower, first = self._compared, self.destination, self._first
         duration = self._scenario.duration
         measured = Measurement(
@@ -193,12 +186,12 @@ class _Simulation:
         )
 
     def _end(self) -> None:
-        """Take the figures: whatever comes later is in none of them."""
+        """Store the figures: later events count in none of them."""
         self._measured = self._measure()
         self._event("measured")
 
     def _prepare(self) -> None:
-        """Publish for the first time, and let all that is to happen be due."""
+        """Publish for the first time, and schedule all events."""
         scenario, faults, at = self._scenario, self._scenario.faults, self._clock.call_at
         self._source.publish()
         at(scenario.publish.every, self._publish)
@@ -215,7 +208,7 @@ class _Simulation:
         at(scenario.duration, self._end)
 
     def _wait(self, until: float) -> None:
-        """Let time pass, unless a notification comes before."""
+        """Let time pass, up to the next notification at most."""
         while until - self._clock.elapsed > _MICROSECOND and not self._is_notified:
             self._clock.pass_to_next(until)
 
@@ -236,12 +229,12 @@ class _Simulation:
         return ended
 
     def _network_use(self) -> "_NetworkUse":
-        """Return what was asked for and received so far."""
+        """Return the requests and bytes so far."""
         useful = self.destination.copies.installed
         return _NetworkUse(self._network.requests, self._network.received, useful)
 
     def _check_claim(self, report: RunReport) -> None:
-        """Count a lie when what is called in sync is not what was listed, then or later."""
+        """Count a false "in sync": the copies equal no listed state, then or later."""
         if report.as_of is None:
             return
         as_of = self._source.published_at(to_microseconds(report.as_of))
@@ -250,7 +243,7 @@ class _Simulation:
             self._event("lie", as_of=as_of)
 
     def _conclude(self) -> str:
-        """Let all be quiet and well, pull some times more, and see whether both sides are equal."""
+        """End all changes and faults, pull some times more, and compare both sides."""
         self._clock.cancel_all()
         self._network.is_healthy = self._injector.is_healthy = True
         self._source.stop_faults()
@@ -271,7 +264,7 @@ class _Simulation:
         elapsed = self._clock.elapsed
         return is_within(elapsed, self._settings.offline)
 
-    # --- what happens ---
+    # --- events ------------------------------------------------------------------------------
 
     def _change_later(self) -> None:
         gap = self._origin.gap()
@@ -290,7 +283,7 @@ class _Simulation:
             self._changed(happening.name, happening.kind)
 
     def _changed(self, name: str, kind: ChangeKind) -> None:
-        """Count and tell what has become of a resource."""
+        """Count and report a change of a resource."""
         version = self._origin.versions.get(name)
         digest = ABSENT if version is None else version.digest
         self._compared.record_origin_change(name, digest, self._clock.elapsed)
@@ -335,7 +328,7 @@ class _Simulation:
         self._event("restart", **self._error_field())
 
     def _schedule_restore(self, moment: float, seconds: float) -> None:
-        """Let the Source be at a moment what it was so many seconds before."""
+        """Schedule a rollback of the Source to the state so many seconds before."""
         kept: list[SavedSource] = []
         self._clock.call_at(max(0.0, moment - seconds), lambda: kept.append(self._source.save()))
         self._clock.call_at(moment, lambda: self._restore(kept.pop(), seconds))
@@ -348,7 +341,7 @@ class _Simulation:
             kind = ChangeKind.UPDATED if name in before else ChangeKind.CREATED
             self._changed(name, kind if name in self._origin.versions else ChangeKind.DELETED)
 
-    # --- what both sides have ---
+    # --- both sides --------------------------------------------------------------------------
 
     def _on_listed(self, name: str, digest: str) -> None:
         self._claimed.record_origin_change(name, digest, self._clock.elapsed)

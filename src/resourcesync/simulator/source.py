@@ -1,6 +1,6 @@
-"""The simulated Source: what is published of the origin, and what is answered when it is asked.
+"""Simulated Source: publishes the origin, and answers requests.
 
-What a simulated Source packs: bytes that are made when they are read, packages in files.
+The bytes of resources are made when they are read; packages are in files.
 """
 
 import copy
@@ -39,27 +39,27 @@ from resourcesync.source.plan import Policy, PublicationStep
 from resourcesync.source.publisher import ListPublisher
 
 PACKAGE: Final = ".zip"
-"""How the names of packages end."""
+"""The suffix of packages."""
 
 
 class SimulatedContents:
-    """The bytes of the resources, and of all that they ever were (``Contents``).
+    """The bytes of the resources and of all former versions (``Contents``).
 
-    So a Change Dump holds every version, as it does where versions are kept until they are packed.
+    So a Change Dump contains every version, as where versions are stored until they are packed.
 
     Args:
-        origin: Has the resources.
+        origin: The origin.
     """
 
     def __init__(self, origin: SimulatedOrigin) -> None:
         self._origin = origin
 
     def contains(self, resource: Resource) -> bool:
-        """Whether there ever was such a version."""
+        """True if such a version ever existed."""
         return self._body(resource) is not None
 
     def open(self, resource: Resource) -> BinaryIO | None:
-        """Open the bytes of a version; those that are there now when there never was such a one."""
+        """Open the bytes of a version; the present ones when it never existed."""
         body = self._body(resource)
         name = resource.uri.removeprefix(self._origin.base)
         if body is None and (version := self._origin.versions.get(name)) is not None:
@@ -73,7 +73,7 @@ class SimulatedContents:
         return none
 
     def measure(self, uri: str) -> Resource | None:
-        """Return what is at a URI now; ``None`` when there is nothing any more."""
+        """Measure the resource at a URI; ``None`` when there is none any more."""
         return self._origin.resource(uri.removeprefix(self._origin.base))
 
     def _body(self, resource: Resource) -> bytes | None:
@@ -83,10 +83,10 @@ class SimulatedContents:
 
 
 class PackedDocuments(MemoryDocuments):
-    """A ``DocumentStore`` in memory, but for packages: together they hold what the resources do.
+    """A ``DocumentStore`` in memory, but for packages, which are as large as the resources.
 
     Args:
-        folder: For packages; removed by whoever made it.
+        folder: The folder of packages; its owner removes it.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -94,10 +94,11 @@ class PackedDocuments(MemoryDocuments):
         self._folder = folder
         self._packages: dict[str, _PackedFile] = {}
         self.fault_hook: Callable[[str], None] = lambda _name: None
-        """Called with its name before and after a document is written or removed; may raise."""
+        """Called with the name of a document before and after it is written or removed; may raise.
+        """
 
     def clone(self) -> "PackedDocuments":
-        """Return what there is now, for a Source that is set back to it."""
+        """Return a copy, for a later rollback of the Source."""
         other = copy.copy(self)
         other._documents = dict(self._documents)  # noqa: SLF001 - its own
         other._packages = dict(self._packages)  # noqa: SLF001 - its own
@@ -106,7 +107,7 @@ class PackedDocuments(MemoryDocuments):
     def write(
         self, name: str, chunks: Iterable[bytes], check: Callable[[BinaryIO], None] | None = None
     ) -> int:
-        """Put a whole document in place, if ``check`` lets it pass; return its bytes.
+        """Put a whole document in place, if ``check`` accepts it; return its size.
 
         Raises:
             StorageError: There is no room for a package.
@@ -142,7 +143,7 @@ class PackedDocuments(MemoryDocuments):
         return super().open(name) if package is None else package.path.open("rb")
 
     def signature(self, name: str) -> str | None:
-        """Return what changes whenever the document is written; ``None`` when there is none."""
+        """Return a value that changes with each write of the document; ``None`` without one."""
         package = self._packages.get(name)
         return super().signature(name) if package is None else str(package.number)
 
@@ -159,11 +160,11 @@ class PackedDocuments(MemoryDocuments):
 
 
 class _PackedFile:
-    """A file that goes when nobody knows it any more.
+    """A file that is deleted with the last reference to it.
 
     Args:
-        folder: Where it is to be.
-        number: Which one it is.
+        folder: Its folder.
+        number: Its number.
     """
 
     def __init__(self, folder: Path, number: int) -> None:
@@ -177,20 +178,20 @@ class _PackedFile:
 _SECOND: Final = 1_000_000
 _MOST_OLD_VERSIONS: Final = 4
 _MOST_PACKED: Final = 10_000
-"""Entries of one package, as the command ``dump`` has it."""
+"""Entries of one package, the same as in the command ``dump``."""
 _DATETIME: Final = re.compile(rb' datetime="([^"]*)"')
 _PART: Final = re.compile(rb"<sitemap>.*?</sitemap>", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
 class SimulatedAnswer:
-    """What the Source answers.
+    """Answer of the Source.
 
     Attributes:
         body: The bytes.
-        etag: Tells this body from others.
-        media_type: What it is.
-        lastmod: When the resource changed; ``None`` for documents.
+        etag: The entity tag of the body.
+        media_type: The media type.
+        lastmod: The time when the resource changed; ``None`` for documents.
     """
 
     body: bytes
@@ -201,7 +202,7 @@ class SimulatedAnswer:
 
 @dataclass(slots=True)
 class SavedSource:
-    """What a Source was: its lists and its resources."""
+    """A former state of a Source: its lists and its resources."""
 
     catalogue: MemoryCatalogue
     documents: PackedDocuments
@@ -210,16 +211,16 @@ class SavedSource:
 
 
 class SimulatedSource:
-    """A Source that publishes what an origin holds.
+    """A Source that publishes an origin.
 
     Args:
         origin: The resources.
-        scenario: How they are published, and what goes wrong here.
-        documents: Takes what is published.
-        clock: Time as it is; the Source's own may be wrong.
-        on_listed: Told of each resource that is listed as another one now: its name and SHA-256,
-            empty for what is listed no more.
-        on_fault: Told of each fault here.
+        scenario: The settings of the publication, and the faults.
+        documents: The store of the documents.
+        clock: The true time; the Source's own may be wrong.
+        on_listed: Called for each resource whose listed state changed: its name and SHA-256, empty
+            when it is no longer listed.
+        on_fault: Called for each fault of the Source.
     """
 
     def __init__(
@@ -236,9 +237,9 @@ class SimulatedSource:
         self.origin = origin
         self.clock = SteppingClock(clock)
         self.published = 0
-        """How many publications wrote something."""
+        """Number of publications that wrote something."""
         self.error = ""
-        """Why the last publication failed, in a word; empty when it did not."""
+        """The reason in a word why the last publication failed; empty when it did not."""
         self._true = clock
         self._settings, self._faults = scenario.publish, scenario.faults
         self._random = random.Random(f"source {scenario.seed}")  # noqa: S311 - a simulation
@@ -261,13 +262,13 @@ class SimulatedSource:
         self._moments: list[tuple[int, float]] = []
 
     def changed(self, name: str, before: SimulatedVersion | None) -> None:
-        """Take note that something became of a resource."""
+        """Record a change of a resource."""
         self._pending[name] = None
         if before is not None:
             self._former.setdefault(name, deque(maxlen=_MOST_OLD_VERSIONS)).append(before)
 
     def publish(self, step: PublicationStep = PublicationStep.DUE) -> bool:
-        """Publish what became of the resources; return whether any document was written."""
+        """Publish the changes; return whether any document was written."""
         if step is PublicationStep.DUE and self._settings.strategy == "lists":
             step = PublicationStep.REBASE
         now = self.clock.now()
@@ -296,24 +297,24 @@ class SimulatedSource:
         return bool(done.written)
 
     def published_at(self, as_of: int) -> float:
-        """Return when a moment of the Source's own was, in seconds since the beginning.
+        """Return the time of a moment of the Source's own clock, in seconds since the start.
 
         Args:
-            as_of: Microseconds, as its lists tell.
+            as_of: Microseconds, as in its lists.
 
         Returns:
-            When all that happened up to it was published; 0 where nothing is known of it.
+            The time when all changes up to it were published; 0 where it is not known.
         """
         place = bisect_right(self._moments, (as_of, float("inf"))) - 1
         return self._moments[place][1] if place >= 0 else 0.0
 
     def stop_faults(self) -> None:
-        """Make no more mistakes; what was listed wrongly is listed anew the next time."""
+        """End all faults; wrongly listed resources are listed again at the next publication."""
         self._is_healthy = True
         self._pending |= self._false | self._lengthened
 
     def save(self) -> SavedSource:
-        """Return what there is, so that the Source can be set back to it."""
+        """Return the present state, for a later rollback."""
         return SavedSource(
             catalogue=copy.copy(self._catalogue),
             documents=self._documents.clone(),
@@ -322,7 +323,7 @@ class SimulatedSource:
         )
 
     def restore(self, saved: SavedSource) -> list[str]:
-        """Be again what was kept, lists and resources; return the names that may be others now."""
+        """Restore a former state, lists and resources; return the names that may have changed."""
         before = dict(self.origin.versions)
         self._catalogue, self._documents = saved.catalogue, saved.documents
         for name in self._listed.keys() | saved.listed.keys():
@@ -337,11 +338,11 @@ class SimulatedSource:
         return sorted(name for name in names if before.get(name) != saved.versions.get(name))
 
     def answer(self, path: str, *, stale: bool = False) -> SimulatedAnswer | None:
-        """Return what is at a path; ``None`` when nothing is.
+        """Return the answer for a path; ``None`` when nothing is there.
 
         Args:
             path: Below the base.
-            stale: Answer an older version, if there was one.
+            stale: True for an older version, if there was one.
         """
         if path == self._dropped and not self._is_healthy:
             return None
@@ -349,7 +350,7 @@ class SimulatedSource:
         if opened is not None:
             with opened:
                 body = opened.read()
-            if path.endswith(PACKAGE):  # one is never another one later
+            if path.endswith(PACKAGE):  # a package never changes
                 return SimulatedAnswer(body, f'"{path}"', "application/zip")
             older = self._older.get(path, ())
             if stale and older:
@@ -389,14 +390,14 @@ class SimulatedSource:
             self._pending = left
 
     def _listing(self, name: str, left: dict[str, None]) -> Resource | None:
-        """Return what is listed of a resource; ``None`` when there is none."""
+        """Return the listed entry of a resource; ``None`` when there is none."""
         resource = self.origin.resource(name)
         if resource is None or self._is_healthy:
             return resource
         faults, luck = self._faults, self._random
         if faults.changed_while_listed and luck.random() < faults.changed_while_listed:
             self._on_fault("changed_while_listed", name)
-            left[name] = None  # it changed behind the back of who listed it
+            left[name] = None  # it changed while it was listed
             former = self._former.get(name)
             if former:
                 digest = Digest("sha-256", former[-1].digest)
@@ -431,7 +432,7 @@ class SimulatedSource:
             self._note_renewed(last)
 
     def _note_renewed(self, last: int) -> None:
-        """Note what was found to be another thing than was listed when it was packed."""
+        """Record the resources that changed between listing and packing."""
         with self._catalogue.snapshot() as snapshot:
             for _, change in snapshot.changes(after=last):
                 name = change.resource.uri.removeprefix(self.origin.base)
@@ -499,21 +500,21 @@ class SimulatedSource:
         return body[: gone.start()] + body[gone.end() :]
 
     def _drop(self) -> None:
-        """Let a document not be there until the next publication, if it so happens."""
+        """Drop a document until the next publication, at random."""
         rate = self._faults.dropped
         if rate and not self._is_healthy and self._fault_random.random() < rate:
             self._dropped = self._fault_random.choice(list(self._documents.names()))
             self._on_fault("dropped", self._dropped)
 
     def _maybe_fail(self, name: str) -> None:
-        """Come to the moment before or after a document is written.
+        """Pass the point before or after a document is written.
 
         Raises:
-            Crash: The Source dies here.
+            Crash: The Source crashes at this point.
             DiskFullError: There is no room for it.
         """
         elapsed, faults = self._true.elapsed, self._faults
-        if self._is_dead:  # what is done on the way up would never be done
+        if self._is_dead:  # code that runs while the stack unwinds has no effect
             raise Crash
         if self._is_healthy:
             return

@@ -1,4 +1,4 @@
-"""Folders for what simulations need while they run: gone when they end, or with the next one."""
+"""Temporary folders of simulations, removed at their end, or by the next one."""
 
 import fcntl
 import os
@@ -15,15 +15,15 @@ _MEMORY: Final = Path("/dev/shm")  # noqa: S108 - a file system in memory, where
 _QUICK: Final = "resourcesync-simulated-"
 _LARGE: Final = "resourcesync-packed-"
 _NEW: Final = 60.0
-"""Seconds for which a folder that nobody holds may be one that is just being made."""
+"""Age in seconds below which an unlocked folder may still be in creation."""
 
 
 class TemporaryFolders(NamedTuple):
-    """Folders in which simulations keep what they need while they run.
+    """Temporary folders of a simulation.
 
     Attributes:
         memory: On a file system in memory, where there is one.
-        disk: On the disk, for what is large.
+        disk: On the disk, for large files.
     """
 
     memory: Path
@@ -32,13 +32,13 @@ class TemporaryFolders(NamedTuple):
 
 @contextmanager
 def make_folders(within: TemporaryFolders | None = None) -> Iterator[TemporaryFolders]:
-    """Make folders that are gone with all in them after the block.
+    """Make folders that are removed with all in them after the block.
 
-    What a run left that was killed more than a minute ago is removed, too.
+    The folders of a run that was killed more than a minute ago are removed, too.
 
     Args:
-        within: Where they are made, by somebody who removes what a killed process left there;
-            ``None`` for the folders of the system.
+        within: The parent folder, whose owner removes the leftovers of a killed process; ``None``
+            for the folders of the system.
 
     Raises:
         StorageError: They cannot be made.
@@ -60,18 +60,18 @@ def make_folders(within: TemporaryFolders | None = None) -> Iterator[TemporaryFo
         yield found
 
 
-def _make_folder(held: ExitStack, prefix: str, place: Path | None) -> Path:
-    """Return a new folder; it is locked, so that nobody takes it for one that was left."""
-    folder = Path(held.enter_context(tempfile.TemporaryDirectory(prefix=prefix, dir=place)))
+def _make_folder(locks: ExitStack, prefix: str, place: Path | None) -> Path:
+    """Return a new folder; it is locked, so that no other process removes it."""
+    folder = Path(locks.enter_context(tempfile.TemporaryDirectory(prefix=prefix, dir=place)))
     lock = _open_folder(folder)
-    held.callback(os.close, lock)
-    with suppress(OSError):  # where nothing can be locked, nothing is ever removed
+    locks.callback(os.close, lock)
+    with suppress(OSError):  # without locks nothing is ever removed
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     return folder
 
 
 def _remove_stale(ours: Path, prefix: str) -> None:
-    """Remove what nobody holds any more beside our folder; what is not ours stays, as it must."""
+    """Remove unlocked folders of simulations beside our own; other ones stay."""
     latest = ours.stat().st_mtime - _NEW
     for folder in ours.parent.glob(f"{prefix}*"):
         with suppress(OSError), ExitStack() as held:

@@ -1,1 +1,1 @@
-"""Publish: originals into the catalogue, the catalogue into documents."""
+"""Publication: originals are recorded in the catalogue, the catalogue is written as documents."""

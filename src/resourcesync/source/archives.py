@@ -1,7 +1,4 @@
-"""Archives: what was published before, and is superseded (Archives §2 to §6).
-
-Archives of dumps: what was offered before, and is superseded (Archives §4, §6).
-"""
+"""Archives of superseded lists and dumps (Archives §2 to §6)."""
 
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -17,15 +14,15 @@ from resourcesync.source.plan import MOST_LISTS, Offer, PublicationPlan, Superse
 
 
 def write_archive(shelf: DocumentWriter, capability: Capability, parts: Iterable[Part]) -> None:
-    """Write an archive of these documents, oldest first, unless it is there just so.
+    """Write an archive of these documents, oldest first, unless it is stored already.
 
     Args:
-        shelf: Takes it.
-        capability: Which archive, such as ``Capability.RESOURCE_DUMP_ARCHIVE``.
+        shelf: The document writer.
+        capability: The kind of archive, such as ``Capability.RESOURCE_DUMP_ARCHIVE``.
         parts: The documents, 50,000 at most.
 
     Raises:
-        StorageError: It could not be written; what was there is still there.
+        StorageError: The archive could not be written; the one before is still in place.
     """
     listed = tuple(parts)
     name, key = naming.ARCHIVES[capability], repr(listed)
@@ -44,13 +41,13 @@ def with_archive_link(shelf: DocumentWriter, header: Header) -> Header:
 
 
 def resource_list_parts(
-    shelf: DocumentWriter, plan: PublicationPlan, there: Container[int]
+    shelf: DocumentWriter, plan: PublicationPlan, available: Container[int]
 ) -> Sequence[Part]:
-    """Return the entries of the archive of Resource Lists, of those that are there by ``at``."""
+    """Return the archived Resource Lists of the plan as entries of their archive, oldest first."""
     return [
         Part(uri=shelf.naming.uri(superseded_list.name), at=from_microseconds(superseded_list.at))
         for superseded_list in plan.superseded
-        if superseded_list.name and superseded_list.at in there
+        if superseded_list.name and superseded_list.at in available
     ]
 
 
@@ -58,22 +55,22 @@ def archive_resource_list(shelf: DocumentWriter, superseded_list: SupersededList
     """Copy a Resource List to its place in the archive before a newer one takes its own.
 
     Returns:
-        Whether it is there; what was lost before it was copied cannot be kept.
+        True if it is in the archive; a list that was lost before it was copied cannot be archived.
 
     Raises:
-        StorageError: It could not be copied.
+        StorageError: The list could not be copied.
     """
-    if shelf.is_unharmed(superseded_list.name):
+    if shelf.confirm_unharmed(superseded_list.name):
         return True
     return shelf.copy(naming.RESOURCE_LIST, superseded_list.name, str(superseded_list.at))
 
 
 def retained_dumps(former: Sequence[ArchivedDump], keep: int, now: int) -> tuple[ArchivedDump, ...]:
-    """Return the dumps that are not in an archive for too long.
+    """Return the archived dumps that are younger than the retention time.
 
     Args:
         former: Dumps in archives, oldest first.
-        keep: How long they are kept, in microseconds; 0 is not at all.
+        keep: Retention time in microseconds; 0 retains none.
         now: The present moment, in microseconds.
     """
     return tuple(dump for dump in former if keep and now - dump.since <= keep)[-MOST_LISTS:]
@@ -85,13 +82,13 @@ def archive_resource_dump(
     """Copy the Resource Dump to its place in the archive before a newer one takes its own.
 
     Args:
-        shelf: Has it.
-        packages: Its packages.
+        shelf: The document writer.
+        packages: The packages of the dump.
         parts: The names of its parts, when it is an index.
-        now: The present moment, in microseconds: names it.
+        now: The present moment, in microseconds; the archived dump is named after it.
 
     Returns:
-        ``None`` when it is not there as it was written, or what there is of this moment is kept.
+        ``None`` if the dump is altered or missing, or if it is archived already.
 
     Raises:
         StorageError: It could not be copied.
@@ -114,7 +111,7 @@ def archive_resource_dump(
 def close_change_dump(
     shelf: DocumentWriter, packages: Sequence[PublishedPackage], now: int
 ) -> ArchivedDump:
-    """Write a closed Change Dump of packages that are listed no more.
+    """Write a closed Change Dump of packages that are no longer listed.
 
     Raises:
         StorageError: It could not be written.
@@ -144,10 +141,10 @@ def close_change_dump(
 def write_dump_archive(
     shelf: DocumentWriter, capability: Capability, former: Sequence[ArchivedDump]
 ) -> None:
-    """Write the archive of one kind of dump, unless there is nothing in it or it is there so.
+    """Write the archive of one kind of dump, unless it would be empty or is stored already.
 
     Raises:
-        StorageError: It could not be written; what was there is still there.
+        StorageError: It could not be written; the one before is still in place.
     """
     archive = capability.archive
     assert archive is not None, "dumps have archives"
@@ -164,7 +161,7 @@ def with_dump_archive_link(
 
 
 def archive_offers(former: Sequence[ArchivedDump], base_uri: str) -> Iterator[Offer]:
-    """Yield the archives that the Capability List is to lead to."""
+    """Yield the archives that the Capability List leads to."""
     for capability in (Capability.RESOURCE_DUMP, Capability.CHANGE_DUMP):
         own = [dump for dump in former if dump.capability == capability.value]
         if own and capability.archive is not None:

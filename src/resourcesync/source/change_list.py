@@ -1,4 +1,4 @@
-"""Cut the log of changes into Change Lists, and write them (§12)."""
+"""Change Lists: the log of changes is cut into lists, and these are written (§12)."""
 
 import hashlib
 from collections.abc import Iterable, Iterator
@@ -27,14 +27,14 @@ def extend(
     """Return the plan with further changes in its open list, and in new ones when that is full.
 
     A list is closed at the time of its last change, and the next one starts there: since every
-    change has a time of its own, none is in neither. What is closed never changes again, nor
-    does the order: a change is listed only when every earlier one is.
+    change has a time of its own, none is in neither. A closed list never changes again, nor does
+    the order: a change is listed only when every earlier one is.
 
     Args:
         plan: The plan so far.
         changes: The changes after those of the plan, in order.
-        shelf: Where the lists will be.
-        limits: The most that a list holds.
+        shelf: The document writer.
+        limits: The most that a list contains.
     """
     # The longest header that such a list can have: closed, in an index, times to the microsecond.
     latest = from_microseconds(plan.open.start).replace(microsecond=1)
@@ -74,13 +74,13 @@ def close_at(plan: PublicationPlan, moment: int, taken: Iterable[str]) -> Public
 
     Args:
         plan: The plan.
-        moment: In microseconds; every later change is dated later.
-        taken: Names that are in use.
+        moment: The end of that list, in microseconds; every later change is dated later.
+        taken: Names that are in use already.
     """
     name = naming.dated_change_list(from_microseconds(moment))
-    others = (name.replace(".xml", f"-{number}.xml") for number in count(2))
+    alternatives = (name.replace(".xml", f"-{number}.xml") for number in count(2))
     in_use = {*taken, *(span.name for span in plan.closed)}
-    free = next(name for name in chain((name,), others) if name not in in_use)
+    free = next(name for name in chain((name,), alternatives) if name not in in_use)
     done = replace(plan.open, reached=moment, name=free)
     return replace(plan, closed=(*plan.closed, done), open=_after(done, moment))
 
@@ -90,7 +90,7 @@ def _after(span: Span, start: int) -> Span:
 
 
 def open_name(plan: PublicationPlan) -> str:
-    """Return the name of the open list; the head's own until there are several."""
+    """Return the name of the open list; the name of the head until there are several lists."""
     return naming.change_list(plan.number) if plan.closed else naming.CHANGE_LIST
 
 
@@ -115,10 +115,10 @@ def offered(plan: PublicationPlan, shape: ChangeLists) -> dict[Capability, str]:
 def publish(
     shelf: DocumentWriter, plan: PublicationPlan, snapshot: CatalogueSnapshot, shape: ChangeLists
 ) -> None:
-    """Write what is not there of the planned Change Lists, oldest first, and then their head.
+    """Write the planned Change Lists that are missing, oldest first, and then their head.
 
     Raises:
-        StorageError: One could not be written; the next run goes on from there.
+        StorageError: One could not be written; the next run continues with it.
     """
     is_part = shape is not ChangeLists.ARCHIVE and len(plan.closed) > 0
     for span in (*plan.retired, *plan.closed):
@@ -141,7 +141,7 @@ def publish(
 def _write(
     shelf: DocumentWriter, snapshot: CatalogueSnapshot, span: Span, name: str, header: Header
 ) -> None:
-    """Write a list; what stands already of its entries is copied, not rendered again."""
+    """Write a list; entries that are stored already are copied, not rendered again."""
     is_part = header.link(Relation.INDEX) is not None
     key = _key(span) if header.until is None else _closed_key(span, is_part=is_part)
     body = _key((span.after, span.start))
@@ -156,10 +156,10 @@ def _write(
 
 
 def write_index(shelf: DocumentWriter, plan: PublicationPlan, shape: ChangeLists) -> None:
-    """Write the index of the planned Change Lists, of which one is closed, if it is not there.
+    """Write the index of the planned Change Lists, at least one of them closed, if it is missing.
 
     Raises:
-        StorageError: It could not be written; what was there is still there.
+        StorageError: It could not be written; the one before is still in place.
     """
     has_open, has_archive = shape is ChangeLists.APPEND, bool(plan.retired)
     spans = [(span.start, span.reached, span.name) for span in plan.closed]
@@ -202,10 +202,10 @@ def header_of(
     """Return the header of a Change List.
 
     Args:
-        shelf: Where it will be.
-        start: Its ``from``.
-        until: Its ``until``; ``None`` for an open one.
-        is_part: Whether an index leads to it.
+        shelf: The document writer.
+        start: The ``from`` of the list.
+        until: Its ``until``; ``None`` for an open list.
+        is_part: True if an index leads to it.
     """
     links: tuple[Link, ...] = (description.up_link(shelf.naming, naming.CAPABILITY_LIST),)
     if is_part:

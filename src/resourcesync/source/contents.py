@@ -1,4 +1,4 @@
-"""The bytes for packages, from the originals as they are now."""
+"""Bytes for packages, read from the originals as they are now."""
 
 from collections.abc import Callable
 from typing import BinaryIO, Final
@@ -16,11 +16,11 @@ _EPOCH: Final = from_microseconds(0)
 
 
 class PresentContents:
-    """The bytes of the originals; of what they were before nothing is kept (``Contents``).
+    """The present bytes of the originals; former versions are not stored (``Contents``).
 
     Args:
         originals: The originals.
-        opening: What opens them, by default as they do themselves.
+        opening: The function that opens an original; by default the originals' own.
     """
 
     def __init__(self, originals: OriginalReader, opening: OpenOriginal | None = None) -> None:
@@ -28,7 +28,7 @@ class PresentContents:
         self._opening = opening or originals.open
 
     def contains(self, resource: Resource) -> bool:
-        """Whether the bytes of a former version are kept: they never are."""
+        """True if the bytes of a former version are stored: never, in this class."""
         del resource
         return False
 
@@ -36,21 +36,21 @@ class PresentContents:
         """Open the bytes that are at a resource's URI now; ``None`` when there are none.
 
         Raises:
-            StorageError: They are there, and cannot be read.
+            StorageError: The bytes exist and cannot be read.
         """
         return self._opening(resource.uri)
 
     def open_patch(self, patch: Link) -> BinaryIO | None:
-        """Open a patch: there are none where nothing is kept of what was."""
+        """Open a patch: always ``None``, since no former version is stored."""
         del patch
         none: BinaryIO | None = None
         return none
 
     def measure(self, uri: str) -> Resource | None:
-        """Read what is at a URI now; ``None`` when there is nothing any more.
+        """Measure the resource at a URI; ``None`` when there is none any more.
 
         Raises:
-            OriginalChangedError: It changed all the time while it was read.
+            OriginalChangedError: It changed during each attempt to read it.
             StorageError: It cannot be read.
         """
         try:

@@ -1,9 +1,8 @@
-"""The documents that lead to all others: Source Description and Capability List (§8, §9).
+"""Source Description and Capability List (§8, §9), and a description of the set of resources.
 
-What tells of the set of resources, for people and machines: the target of ``describedby``.
-
-The specification asks for such a document and leaves its form open (§8, §9). Ours is a VoID
-description in RDF/XML: few lines that stay the same as long as the address does.
+The specification asks for a description as the target of ``describedby`` and leaves its form open
+(§8, §9). Ours is a VoID description in RDF/XML: few lines that stay the same as long as the address
+does.
 """
 
 from collections.abc import Mapping
@@ -24,11 +23,11 @@ xmlns:void="http://rdfs.org/ns/void#" xmlns:dcterms="http://purl.org/dc/terms/" 
 xmlns:foaf="http://xmlns.com/foaf/0.1/">
 <!-- About a set of resources that is kept in step by ResourceSync, ANSI/NISO Z39.99. -->
 """
-"""What every such document of ours starts with."""
+"""First bytes of every description that this package writes."""
 
 
 def render_about(names: SourceNaming) -> bytes:
-    """Return the document about the set that is published under these names."""
+    """Return the description of the set that is published under these names."""
     base = names.base_uri
     title = escape(f"The resources of {base}")
     text = escape(
@@ -68,14 +67,15 @@ def publish(
     described_by: str = "",
     hubs: tuple[str, ...] = (),
 ) -> None:
-    """Write what is not there of the Capability List and the Source Description, in this order.
+    """Write the Capability List and the Source Description, in this order, where they differ.
 
     Args:
-        shelf: Takes them.
+        shelf: The document writer.
         offered: The name of the document for each capability that is offered.
         described_by: The URI of a document about the resources; empty writes one of our own.
-        hubs: Where notifications can be subscribed to; with any, the Capability List leads to the
-            channel of changes and the Source Description to that of documents (Notification §5).
+        hubs: Hubs where notifications can be subscribed to; with any, the Capability List leads to
+            the channel of changes and the Source Description to that of documents (Notification
+            §5).
     """
     if not described_by:
         described_by = shelf.naming.uri(naming.ABOUT)

@@ -1,7 +1,4 @@
-"""Give the bytes of entries, or name the one that has none.
-
-The documents in their store: which are as they should be, and how one is put there.
-"""
+"""Writer of a Source's documents: compares what is stored, writes, reads back and records."""
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -28,12 +25,13 @@ _BAD = (ValueError, TypeError, AttributeError, ArithmeticError)
 
 
 def render_checked(render: Callable[[Sequence[Any]], T], entries: Sequence[Any]) -> T:
-    """Return what ``render`` makes of some entries.
+    """Return the result of ``render`` for some entries.
 
-    Programs may post to a catalogue what no document can say, such as a link without a target.
+    Programs may post entries to a catalogue that no document can express, such as a link without a
+    target.
 
     Raises:
-        StateError: One of them cannot be published.
+        StateError: One of the entries cannot be published.
     """
     try:
         return render(entries)
@@ -59,14 +57,14 @@ _CHUNK: Final = 1 << 18
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenDocument:
-    """A document that was put in place.
+    """A document that was written.
 
     Attributes:
         name: Its name in the store.
-        uri: Where the world finds it.
-        capability: What it offers; ``None`` for a plain sitemap.
-        entries: Its entries; for an index, its parts.
-        bytes: Its bytes.
+        uri: Its public address.
+        capability: Its capability; ``None`` for a plain sitemap.
+        entries: Number of its entries; for an index, of its parts.
+        bytes: Size of the document.
     """
 
     name: str
@@ -77,20 +75,21 @@ class WrittenDocument:
 
 
 class _AlteredError(Exception):
-    """What was to be copied is not what was written."""
+    """The document to copy from differs from what was written."""
 
 
 class DocumentWriter:
-    """The store's documents, and what is known of them.
+    """Writer of the documents in a store, with a record of those that were written before.
 
-    What is written is read back before it takes its place: see ``ReadBackCheck``.
+    Each document is read back before it takes its place: see ``ReadBackCheck``.
 
     Args:
-        store: Where they are put.
-        naming: What they are called.
-        known: What was recorded of those that were written before.
-        dialect: The version they are written in.
-        moment: What the documents tell of; before 0.9.1 every document must say a time.
+        store: The store of the documents.
+        naming: The names and addresses of the documents.
+        known: The records of the documents that were written before.
+        dialect: The version of the format.
+        moment: The moment that the documents describe; before 0.9.1 every document must have a
+            time.
     """
 
     def __init__(
@@ -112,7 +111,7 @@ class DocumentWriter:
     def renderer(
         self, header: Header, dialect: Dialect | None = None
     ) -> Callable[[Sequence[Entry]], bytes]:
-        """Return what gives the bytes of entries in a document with this header."""
+        """Return the function that renders entries in a document with this header."""
         return renderer(self._dated(header), dialect or self.dialect)
 
     def overhead(self, header: Header, dialect: Dialect | None = None) -> int:
@@ -120,12 +119,16 @@ class DocumentWriter:
         return overhead(self._dated(header), dialect or self.dialect)
 
     def has(self, name: str, key: str) -> bool:
-        """Whether a document is there, with the content that ``key`` stands for, unharmed."""
+        """True if a document is stored unharmed, with the content that ``key`` identifies."""
         known = self.known.get(name)
-        return known is not None and known.key == self._dialect_key(key) and self.is_unharmed(name)
+        return (
+            known is not None
+            and known.key == self._dialect_key(key)
+            and self.confirm_unharmed(name)
+        )
 
-    def is_unharmed(self, name: str) -> bool:
-        """Whether a document is there as it was written, whatever its content."""
+    def confirm_unharmed(self, name: str) -> bool:
+        """Return whether a document is stored as written; note its new signature."""
         known = self.known.get(name)
         if known is None:
             return False
@@ -138,15 +141,15 @@ class DocumentWriter:
         return True
 
     def body(self, name: str, body: str) -> DocumentRecord | None:
-        """Return what is known of a document whose entries can be copied; ``None`` for no such.
+        """Return the record of a document whose entries can be copied; ``None`` otherwise.
 
         Args:
-            name: Its name.
-            body: Stands for what its entries must be the beginning of.
+            name: The name of the document.
+            body: Identifies the sequence of entries that its own must be the beginning of.
         """
         known = self.known.get(name)
         is_it = known is not None and known.body == self._dialect_key(body)
-        return known if is_it and self.is_unharmed(name) else None
+        return known if is_it and self.confirm_unharmed(name) else None
 
     def put_entries(
         self,
@@ -171,18 +174,18 @@ class DocumentWriter:
         *,
         dialect: Dialect | None = None,
     ) -> None:
-        """Write a document, durably, read it back, and remember it.
+        """Write a document durably, read it back, and record it.
 
         Args:
-            name: Its name.
-            key: Stands for its content.
+            name: The name of the document.
+            key: Identifies its content.
             header: Its header.
-            body: Its entries as they are written.
-            dialect: The version, if it is another than that of the shelf.
+            body: Its rendered entries.
+            dialect: The version, if it differs from that of the writer.
 
         Raises:
-            StorageError: It could not be written, or does not read back (code ``read-back``);
-                what was there is still there.
+            StorageError: It could not be written, or does not read back (code ``read-back``); the
+                document before is still in place.
         """
         content = _DocumentContent(self._dated(header), body, name, dialect or self.dialect)
         self._put(name, key, content)
@@ -197,15 +200,15 @@ class DocumentWriter:
         body: str,
         last: int,
     ) -> None:
-        """Write a document to whose entries others will be added, as ``put`` does.
+        """Write a document to which entries will be added later, as ``put`` does.
 
         Args:
-            name: Its name.
-            key: Stands for its content.
+            name: The name of the document.
+            key: Identifies its content.
             header: Its header.
             entries: Its entries.
-            body: Stands for what they are the beginning of.
-            last: The number of the last one.
+            body: Identifies the sequence that these are the beginning of.
+            last: The number of the last change in it.
         """
         self.put_entries(name, key, header, entries)
         self.known[name] = replace(self.known[name], body=self._dialect_key(body), last=last)
@@ -223,15 +226,15 @@ class DocumentWriter:
         """Write a document with the entries of another before its own; their bytes are copied.
 
         Args:
-            name: Its name.
-            key: Stands for its content.
+            name: The name of the document.
+            key: Identifies its content.
             header: Its header.
             entries: Its further entries.
-            source: Where the first ones are; perhaps the document itself.
-            last: The number of the last one.
+            source: The document with the first entries; it may be the one to be replaced.
+            last: The number of the last change in it.
 
         Returns:
-            Whether it was written; it is not when what was to be copied is not what it was.
+            False if the document to copy from was altered; nothing is written then.
 
         Raises:
             StorageError: As ``put`` says.
@@ -265,11 +268,11 @@ class DocumentWriter:
         self._note_written(name, content.header.capability)
 
     def content(self, name: str, known: DocumentRecord) -> bytes | None:
-        """Return the bytes of a document that is as it was written; ``None`` for another.
+        """Return the bytes of a document that is as it was written; ``None`` otherwise.
 
         Args:
-            name: Its name.
-            known: What was recorded of it.
+            name: The name of the document.
+            known: Its record.
         """
         stream = self._store.open(name)
         if stream is None:
@@ -279,14 +282,14 @@ class DocumentWriter:
         return found if hashlib.sha256(found).hexdigest() == known.digest else None
 
     def mark_page(self, name: str, start: str, *, is_plain: bool) -> None:
-        """Remember of a part where its range begins, and whether its bytes tell its entries."""
+        """Record the start of a part's range, and whether its bytes separate its entries."""
         self.known[name] = replace(self.known[name], start=start, is_plain=is_plain)
 
     def put_text(self, name: str, text: bytes) -> None:
-        """Write a document of another kind, unless it is there just so.
+        """Write a file that is no document of the format, unless it is stored already.
 
         Raises:
-            StorageError: It could not be written; what was there is still there.
+            StorageError: It could not be written; the one before is still in place.
         """
         digest = hashlib.sha256(text).hexdigest()
         if self.has(name, digest):
@@ -301,7 +304,7 @@ class DocumentWriter:
         )
 
     def copy(self, source: str, name: str, key: str) -> bool:
-        """Copy a document to another name; return whether it was there, with this content.
+        """Copy a document to another name; return whether it was stored with this content.
 
         Raises:
             StorageError: It could not be written.
@@ -348,7 +351,7 @@ class DocumentWriter:
 
 
 def renderer(header: Header, dialect: Dialect = Dialect.V1_1) -> Callable[[Sequence[Entry]], bytes]:
-    """Return what gives the bytes of entries in a document with this header."""
+    """Return the function that renders entries in a document with this header."""
     return partial(render_checked, lambda entries: writer.body(entries, header, dialect))
 
 
@@ -358,7 +361,7 @@ def overhead(header: Header, dialect: Dialect = Dialect.V1_1) -> int:
 
 
 class _DocumentContent:
-    """The bytes of a document; tells its entries and its digest once they were read."""
+    """The bytes of a document; counts its entries and computes its digest as they are read."""
 
     def __init__(
         self, header: Header, body: Iterable[Block[Any]], name: str, dialect: Dialect
@@ -380,7 +383,7 @@ class _DocumentContent:
         """Yield the bytes, many entries at a time.
 
         Raises:
-            _AlteredError: What was to be copied is not what is known.
+            _AlteredError: The document to copy from was altered.
         """
         for chunk in self._chunks():
             self.digest.update(chunk)
@@ -400,7 +403,7 @@ class _DocumentContent:
         yield self._closing
 
     def _copied(self, stream: BinaryIO, known: DocumentRecord) -> Iterator[bytes]:
-        """Yield the bytes of the entries of a document, which is read and judged as a whole."""
+        """Yield the bytes of a document's entries; the document is checked as a whole."""
         opening = stream.read(known.opening)
         # A list that only grows begins as it did, so that its digest is known on the way.
         running = None if opening == self.opening else hashlib.sha256(opening)

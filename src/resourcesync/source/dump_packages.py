@@ -1,15 +1,14 @@
-"""Keep a Resource Dump in step with the catalogue: only what changed is packed again (§11).
+"""Packages of dumps: only changed ranges of a Resource Dump are packed again (§11, §13).
 
-Each package holds a range of URIs. Its name is never used again and its bytes never change: a
-range in which nothing changed keeps its package, with the ``at`` that it had. The dump's own
-``at`` is that of its oldest package, so whoever starts from the dump applies all later changes.
+Each package of a Resource Dump contains a range of URIs. Its name is never used again and its bytes
+never change: a range in which nothing changed keeps its package, with the ``at`` that it had. The
+dump's own ``at`` is that of its oldest package, so whoever starts from the dump applies all later
+changes.
 
-Add to a Change Dump what has changed since its last package (§13).
-
-A package is never changed: each publication adds packages, and each interval begins where the one
-before it ends. A package holds every change of its interval, so the bytes of each must be had: what
-a resource was before it changed again is had where versions are kept. After a change whose bytes
-are gone the Change Dump starts over, at a moment that it can tell all from.
+A Change Dump only grows (§13): each publication adds packages, and each interval begins where the
+one before it ends. A package contains every change of its interval, so the bytes of each must be
+available: former versions are, where versions are stored. After a change whose bytes are gone the
+Change Dump starts over, at a moment from which it is complete.
 """
 
 import hashlib
@@ -48,21 +47,21 @@ def pack_resources(  # noqa: PLR0913 - what to pack, how, and what is packed alr
     taken: set[str],
     oldest: int = 0,
 ) -> tuple[PublishedPackage, ...]:
-    """Pack what is not packed yet; return the packages of the whole dump, in URI order.
+    """Pack the unpacked resources; return the packages of the whole dump, in URI order.
 
     Args:
-        snapshot: What to pack.
+        snapshot: The resources.
         known: The packages of the last dump.
-        packager: Makes packages.
-        contents: Tells the length of what has none.
-        shelf: Where documents are, and what they are called.
-        size: The most that one package holds.
+        packager: The writer of packages.
+        contents: Measures resources without a known length.
+        shelf: The document writer.
+        size: Largest contents of one package.
         taken: Names that are in use; new ones are added.
-        oldest: Packages older than this are made anew, in microseconds.
+        oldest: Packages older than this are packed again, in microseconds.
 
     Raises:
         OriginalChangedError: Something changed each time it was packed.
-        StorageError: A package could not be written. What is public is as it was.
+        StorageError: A package could not be written. The public dump is unchanged.
     """
     header = manifest_header(shelf, snapshot.at)
     usable = {package.key: package for package in known if package.since >= oldest}
@@ -73,7 +72,7 @@ def pack_resources(  # noqa: PLR0913 - what to pack, how, and what is packed alr
             text = body(entries, header)
             key = _key(header, text)
             packed = usable.get(key)
-            if packed is None or not packager.is_unharmed(packed):
+            if packed is None or not packager.confirm_unharmed(packed):
                 names = _new_names(snapshot.at, taken)
                 made = packager.pack(names, header, entries, key, text)
                 packed = replace(made, since=to_microseconds(snapshot.at))
@@ -93,7 +92,7 @@ def manifest_header(shelf: DocumentWriter, at: datetime) -> Header:
 def _ranges(
     known: Sequence[PublishedPackage], size: PackageSize
 ) -> Iterator[tuple[str, str | None]]:
-    """Yield the ranges of URIs to pack: those of last time, small neighbours together."""
+    """Yield the ranges of URIs to pack: those of the last dump, with small neighbours merged."""
     starts: list[str] = [""]
     entries = content = 0
     for packed in known:
@@ -110,7 +109,7 @@ def _ranges(
 
 
 def _sized(resources: Iterable[Resource], contents: ResourceContents) -> Iterator[Resource]:
-    """Yield the resources with their lengths; one that is gone meanwhile is left out."""
+    """Yield the resources with their lengths; those that no longer exist are left out."""
     for resource in resources:
         if resource.length is not None:
             yield resource
@@ -129,18 +128,18 @@ def _new_names(at: datetime, taken: set[str]) -> PackageNames:
 
 
 def _key(header: Header, text: bytes) -> str:
-    """Return what stands for the entries, whenever they are packed."""
+    """Return the key of a package's entries, which does not depend on the time of packing."""
     timeless = replace(header, at=_EPOCH)
     return hashlib.sha256(opening(timeless) + text + closing(timeless)).hexdigest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackedUntil:
-    """How far the packages reach.
+    """Progress of the Change Dump.
 
     Attributes:
-        last: The number of the last change in them.
-        until: Everything up to this moment is in them, microseconds.
+        last: The number of the last change in the packages.
+        until: The end of the last package's interval, in microseconds.
         number: The number of the next package.
     """
 
@@ -160,20 +159,20 @@ def pack_changes(
 ) -> tuple[PublishedPackage, ...]:
     """Pack the changes since the last package; return the new packages, oldest first.
 
-    Nothing is packed when nothing has changed. The bytes of every change must be had; see
+    Nothing is packed when nothing has changed. The bytes of every change must be available; see
     ``find_lost_changes``.
 
     Args:
         snapshot: The log of changes.
-        reached: How far the packages reach that are there.
-        packager: Makes packages.
-        contents: Tells which versions can still be had.
-        shelf: Where documents are, and what they are called.
-        size: The most that one package holds.
+        reached: The progress of the existing packages.
+        packager: The writer of packages.
+        contents: The bytes of the versions.
+        shelf: The document writer.
+        size: Largest contents of one package.
 
     Raises:
         OriginalChangedError: Something changed each time it was packed.
-        StorageError: A package could not be written. What is public is as it was.
+        StorageError: A package could not be written. The public dump is unchanged.
     """
     last, at = snapshot.last_change(), to_microseconds(snapshot.at)
     here = _packable(snapshot, reached.last, contents)
@@ -195,12 +194,12 @@ def pack_changes(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LostChanges:
-    """Changes that no package can hold, since the bytes are gone.
+    """Changes that cannot be packed, since their bytes are gone.
 
     Attributes:
-        count: How many.
+        count: Number of these changes.
         last: The number of the last one.
-        time: Its time, microseconds.
+        time: Its time, in microseconds.
     """
 
     count: int
@@ -211,7 +210,7 @@ class LostChanges:
 def find_lost_changes(
     snapshot: CatalogueSnapshot, after: int, contents: ResourceContents
 ) -> LostChanges | None:
-    """Return which changes after a number cannot be packed; ``None`` when all can."""
+    """Return the changes after a number that cannot be packed; ``None`` when all can."""
     found: LostChanges | None = None
     for number, change in snapshot.changes(after=after):
         if not _is_available(snapshot, change, contents):
@@ -221,12 +220,12 @@ def find_lost_changes(
 
 
 def _is_available(snapshot: CatalogueSnapshot, change: Change, contents: ResourceContents) -> bool:
-    """Whether the bytes of a change can be had: it holds now, or they are kept."""
+    """True if the bytes of a change are available: it is the present state, or they are stored."""
     was = change.resource
     if change.kind is ChangeKind.DELETED or contents.contains(was):
         return True
     now = next(snapshot.resources(was.uri, was.uri + "\0"), None)
-    # A version that is told by other digests now may be the same: packing looks at it.
+    # A version known by other digests may be the same one: packing compares its bytes.
     return now is not None and not disagree(now.digests, was.digests)
 
 

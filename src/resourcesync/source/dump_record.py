@@ -1,6 +1,6 @@
-"""What is remembered of the dumps, in the catalogue's notes.
+"""Record of the published dumps in the catalogue's notes, and the entries of their packages.
 
-What the documents of dumps say of packages (§11.1, §13.1).
+The entries follow §11.1 and §13.1.
 """
 
 import hashlib
@@ -22,21 +22,21 @@ _NOTE: Final = "dump-record"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedPackage:
-    """A package that is public; it never changes.
+    """A public package; it never changes.
 
     Attributes:
         name: Its name in the store.
         manifest: The name of the copy of its manifest.
-        key: Stands for what is in it.
+        key: Identifies its contents.
         start: The first URI in it (Resource Dump).
         since: Its ``at`` (Resource Dump) or ``from`` (Change Dump), in microseconds.
         until: Its ``until``, in microseconds (Change Dump).
         last: The number of its last change (Change Dump).
-        entries: Entries of its manifest.
-        content: Bytes of all members, unpacked.
-        length: Its bytes.
+        entries: Number of entries in its manifest.
+        content: Size of all members, unpacked.
+        length: Its size.
         digest: The sha-256 of its bytes.
-        signature: What the store said of it and of the copy of its manifest.
+        signature: The store's signatures of it and of the copy of its manifest.
     """
 
     name: str
@@ -55,12 +55,12 @@ class PublishedPackage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArchivedDump:
-    """A dump that is kept in an archive.
+    """A dump in an archive.
 
     Attributes:
         capability: A value of ``Capability``.
-        name: What it is called there.
-        since: When it was superseded, in microseconds.
+        name: Its name in the archive.
+        since: The time when it was superseded, in microseconds.
         start: Its ``at`` (Resource Dump) or ``from`` (Change Dump), in microseconds.
         until: Its ``until``, in microseconds (Change Dump).
         documents: The names of its packages, their manifests and its parts.
@@ -76,16 +76,17 @@ class ArchivedDump:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DumpRecord:
-    """What is public of the dumps.
+    """Record of the public dumps.
 
     Attributes:
-        base_uri: The URI of the resources' root; empty where it was not remembered.
+        base_uri: The URI of the resources' root; empty where it was not recorded.
         resources: The packages of the Resource Dump, in URI order.
         changes: The packages of the Change Dump, oldest first.
         number: The number of the next package of the Change Dump.
         documents: The documents that list them.
-        former: Dumps that are kept in archives, oldest first.
-        orphans: What no longer belongs to them, and when that was first seen, in microseconds.
+        former: Dumps in archives, oldest first.
+        orphans: Documents that no longer belong to them, and when that was first seen, in
+            microseconds.
     """
 
     base_uri: str = ""
@@ -98,7 +99,7 @@ class DumpRecord:
 
 
 def read_dumps(catalogue: CatalogueStore) -> DumpRecord:
-    """Return what is public of the dumps; an empty record when nothing ever was.
+    """Return the record of the dumps; an empty one before the first.
 
     Raises:
         StateError: The note is damaged.
@@ -135,7 +136,7 @@ def spanning_header(header: Header, packages: Sequence[PublishedPackage]) -> Hea
 
 
 def package_entry(names: SourceNaming, packed: PublishedPackage, header: Header) -> Package:
-    """Return what a dump says of a package (§11.1, §13.1)."""
+    """Return the entry of a package in a dump (§11.1, §13.1)."""
     contents = Link(
         rel=Relation.CONTENTS.value,
         href=names.uri(packed.manifest),
@@ -155,7 +156,7 @@ def package_entry(names: SourceNaming, packed: PublishedPackage, header: Header)
 
 
 def dump_key(header: Header, packages: Sequence[PublishedPackage]) -> str:
-    """Return what stands for a dump; when it was completed does not count."""
+    """Return the key of a dump's content, which does not depend on its ``completed``."""
     names = [(package.name, package.digest) for package in packages]
-    told = (header.capability, header.at, header.from_, names, *header.links)
-    return hashlib.sha256(repr(told).encode()).hexdigest()
+    content = (header.capability, header.at, header.from_, names, *header.links)
+    return hashlib.sha256(repr(content).encode()).hexdigest()

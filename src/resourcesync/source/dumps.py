@@ -45,11 +45,11 @@ _OFFERED: Final = frozenset({*_HEADS, *(head.archive for head in _HEADS)})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DumpOutcome:
-    """What was dumped.
+    """Result of a dump.
 
     Attributes:
         packages: The packages that were made now.
-        kept: How many packages of the Resource Dump are as they were.
+        reused: Number of packages of the Resource Dump that were reused.
         written: The documents that were written.
         lost: Changes that are in no package, since their bytes are gone: the Change Dump starts
             over after them.
@@ -62,20 +62,20 @@ class DumpOutcome:
 
 
 class DumpPublisher:
-    """Keeps a Source's dumps in step with its catalogue.
+    """Publisher of a Source's dumps from its catalogue.
 
-    What the Capability List is to lead to is stored with the catalogue; the publisher of the lists
-    writes it at its next run, and keeps the Change Lists that go on from there.
+    The documents that the Capability List must lead to are stored with the catalogue; the publisher
+    of the lists adds them at its next run, and retains the Change Lists that continue from them.
 
     Args:
-        catalogue: What is dumped.
-        documents: Where packages and documents go.
-        contents: The bytes.
-        names: Where the world finds it all.
-        clock: Tells how long packages have been out of use.
-        size: The most that one package holds.
-        limits: The most that one document holds.
-        archive: How long superseded dumps are kept in archives, microseconds; 0 is not at all.
+        catalogue: The catalogue.
+        documents: The store of packages and documents.
+        contents: The bytes of the resources.
+        names: The addresses of resources and documents.
+        clock: The clock.
+        size: Largest contents of one package.
+        limits: The limits of one document.
+        archive: Time for which superseded dumps stay in archives, in microseconds; 0 archives none.
     """
 
     def __init__(  # noqa: PLR0913 - what is dumped, where, and how
@@ -107,16 +107,16 @@ class DumpPublisher:
         """Pack what is not packed yet, and list it.
 
         Args:
-            resources: Bring the Resource Dump in step with the catalogue.
-            changes: Add what has changed to the Change Dump.
-            oldest: Packages of resources that are older are made anew, packages of changes that
-                end earlier are listed no more; microseconds.
+            resources: True to update the Resource Dump.
+            changes: True to add the new changes to the Change Dump.
+            oldest: Packages of resources that are older are packed again, packages of changes that
+                end earlier are no longer listed; in microseconds.
 
         Raises:
-            OriginalChangedError: Something changed each time it was packed; the dumps are as they
-                were.
-            StorageError: Something could not be read or written. What is public is consistent, and
-                the next run goes on from there.
+            OriginalChangedError: An original changed during each attempt to pack it; the dumps are
+                unchanged.
+            StorageError: Something could not be read or written. The public dumps are consistent,
+                and the next run continues.
         """
         with self._catalogue.snapshot() as snapshot:
             plan, before = read_plan(self._catalogue), read_dumps(self._catalogue)
@@ -129,7 +129,7 @@ class DumpPublisher:
             if plan is not None and _is_forgotten(after, plan):
                 after = replace(after, changes=())
             if resources:
-                # Where the lists were started over they go on from nothing older.
+                # Lists that were started over continue from no older dump.
                 start = 0 if plan is None else plan.start
                 after = self._resources(snapshot, shelf, after, max(oldest, start))
             if changes:
@@ -147,7 +147,7 @@ class DumpPublisher:
     def _for_base(self, record: DumpRecord) -> DumpRecord:
         """Return the record without the changes of another base.
 
-        Its resources are deleted in the log of changes, but no Source may speak for those of
+        Its resources are deleted in the log of changes, but a Source must not speak for those of
         another origin; see ``Publisher``.
         """
         base = self._naming.base_uri
@@ -211,24 +211,24 @@ class DumpPublisher:
         )
         self._record_renewed()
         ends = (*record.changes, *new)
-        kept = tuple(end for end in ends if end.until >= oldest or end is ends[-1])
-        since = kept[0].since if kept else reached.until
+        retained = tuple(end for end in ends if end.until >= oldest or end is ends[-1])
+        since = retained[0].since if retained else reached.until
         header = Header(capability=Capability.CHANGE_DUMP, from_=from_microseconds(since))
         former = record.former
         if self._archive:
-            gone = [change for change in record.changes if change not in kept]
+            gone = [change for change in record.changes if change not in retained]
             closed = (
                 archives.close_change_dump(shelf, some, self._now()) for some in self._groups(gone)
             )
             former = (*former, *closed)
-        self._list(shelf, naming.CHANGE_DUMP, header, kept, former)
-        return replace(record, changes=kept, former=former, number=reached.number + len(new))
+        self._list(shelf, naming.CHANGE_DUMP, header, retained, former)
+        return replace(record, changes=retained, former=former, number=reached.number + len(new))
 
     def _record_renewed(self) -> None:
-        """Record what was packed and is another thing than was recorded.
+        """Record the resources that differ in a package from the catalogue.
 
-        Without that, what was gone or changed for a moment would be lost to those who start from
-        the dump: the next scan finds it as it was, and sees no change.
+        Otherwise a resource that was gone or different for a moment would be lost to those who
+        start from the dump: the next scan finds it as it was before, and sees no change.
         """
         renewed = self._packager.renewed
         if not renewed:
@@ -243,7 +243,7 @@ class DumpPublisher:
                 if found is None:
                     recording.deleted(before)
                 elif found.digests != before.digests:
-                    recording.updated(found, "")  # the next scan looks at it again
+                    recording.updated(found, "")  # the next scan reads it again
         renewed.clear()
 
     def _number(self, record: DumpRecord) -> int:
@@ -261,7 +261,7 @@ class DumpPublisher:
         packages: Sequence[PublishedPackage],
         former: Sequence[ArchivedDump],
     ) -> None:
-        """Write the document that lists packages, unless it is there just so."""
+        """Write the document that lists packages, unless it is stored already."""
         assert header.capability is not None
         archives.write_dump_archive(shelf, header.capability, former)
         header = archives.with_dump_archive_link(shelf, header, former)
@@ -305,7 +305,7 @@ class DumpPublisher:
             )
 
     def _conclude(self, before: DumpRecord, after: DumpRecord, shelf: DocumentWriter) -> None:
-        """Remember what is public now, offer it, and remove what nobody was led to for a day."""
+        """Record and offer the public dumps, and remove documents unreferenced for a day."""
         offers = list(self._offers(after, shelf))
         wanted = {name for offer in offers for name in (offer.name, *offer.documents)}
         now = self._now()
@@ -317,15 +317,15 @@ class DumpPublisher:
         }
         due = [name for name, since in orphans.items() if now - since > _GRACE]
         documents = {name: known for name, known in shelf.known.items() if name in wanted}
-        kept = {name: since for name, since in orphans.items() if name not in due}
-        record = replace(after, documents=documents, orphans=kept)
+        remaining = {name: since for name, since in orphans.items() if name not in due}
+        record = replace(after, documents=documents, orphans=remaining)
         if record != before:
             write_dumps(self._catalogue, record)
-        others = [
+        unreferenced = [
             offer for offer in read_offers(self._catalogue) if offer.capability not in _OFFERED
         ]
-        if (*others, *offers) != read_offers(self._catalogue):
-            write_offers(self._catalogue, (*others, *offers))
+        if (*unreferenced, *offers) != read_offers(self._catalogue):
+            write_offers(self._catalogue, (*unreferenced, *offers))
         for name in due:
             _log.info("removing %s, which is no longer listed anywhere", name)
             self._documents.delete(name)
@@ -334,7 +334,7 @@ class DumpPublisher:
         return to_microseconds(self._clock.now())
 
     def _offers(self, record: DumpRecord, shelf: DocumentWriter) -> Iterator[Offer]:
-        """Yield what the Capability List is to lead to."""
+        """Yield the documents that the Capability List must lead to."""
         yield from archives.archive_offers(record.former, record.base_uri)
         listed = {
             Capability.RESOURCE_DUMP: record.resources,
@@ -362,14 +362,14 @@ def _names(packages: Sequence[PublishedPackage]) -> list[str]:
 
 
 def _is_forgotten(record: DumpRecord, plan: PublicationPlan) -> bool:
-    """Whether changes that no package has are in no list any more: the Change Dump starts over."""
+    """True if changes without a package are in no list any more: the Change Dump starts over."""
     return bool(record.changes) and record.changes[-1].last < plan.known_after
 
 
 def _reached(
     snapshot: CatalogueSnapshot, plan: PublicationPlan | None, record: DumpRecord
 ) -> PackedUntil:
-    """Return how far the packages of changes reach; the first begins where the lists begin."""
+    """Return the progress of the packages of changes; the first begins where the lists begin."""
     if record.changes:
         newest = record.changes[-1]
         return PackedUntil(last=newest.last, until=newest.until)
@@ -380,7 +380,7 @@ def _reached(
 
 
 def _is_part(name: str, head: str, shelf: DocumentWriter) -> bool:
-    """Whether a document is a part of the index that is at ``head`` now."""
+    """True if a document is a part of the index that is at ``head`` now."""
     return name.startswith(head.removesuffix(".xml") + "-") and (
         shelf.known[name].key == shelf.known[head].key
     )

@@ -1,4 +1,4 @@
-"""What stands where documents are to go and is not ours: it is never overwritten."""
+"""Guard against overwriting files of somebody else in the places of documents."""
 
 from typing import Final
 
@@ -16,7 +16,7 @@ _ABOVE: Final = {
     naming.CHANGE_LIST: (Capability.CHANGE_LIST, naming.CAPABILITY_LIST),
     naming.CAPABILITY_LIST: (Capability.CAPABILITY_LIST, naming.DESCRIPTION),
 }
-"""What each head is, and what it says is above it."""
+"""The capability of each head, and that of the document above it."""
 _DUMPS: Final = {
     naming.RESOURCE_DUMP: (Capability.RESOURCE_DUMP, naming.CAPABILITY_LIST),
     naming.CHANGE_DUMP: (Capability.CHANGE_DUMP, naming.CAPABILITY_LIST),
@@ -26,12 +26,12 @@ _DUMPS: Final = {
 def refuse_foreign(documents: DocumentStore) -> None:
     """Refuse to publish where a file of somebody else would be replaced.
 
-    For a first publication. Documents of ours from before are known by their links, so that a
-    catalogue that was lost can start again.
+    For a first publication. Our own documents are recognised by their links, so that publication
+    can start again after the catalogue was lost.
 
     Raises:
         ConfigurationError: A head is there already and was not written by this package.
-        StorageError: What is there cannot be read.
+        StorageError: The existing file cannot be read.
     """
     for name in (*_ABOVE, naming.DESCRIPTION, naming.ABOUT):
         is_free = _is_free_for_about if name == naming.ABOUT else _is_free
@@ -44,7 +44,7 @@ def refuse_foreign_dumps(catalogue: CatalogueStore, documents: DocumentStore) ->
 
     Raises:
         ConfigurationError: A dump is there already and was not written by this package.
-        StorageError: What is there cannot be read.
+        StorageError: The existing file cannot be read.
     """
     ours = read_dumps(catalogue).documents
     for name in _DUMPS:
@@ -56,12 +56,12 @@ def refuse_foreign_sitemap(documents: DocumentStore, record: PublicationRecord |
     """Refuse to write a plain sitemap where a file of somebody else would be replaced.
 
     Args:
-        documents: Where it goes.
-        record: What was written before, and where that is.
+        documents: The store of the documents.
+        record: The record of the last publication.
 
     Raises:
-        ConfigurationError: What has its name, or that of a part, is no sitemap.
-        StorageError: What is there cannot be read.
+        ConfigurationError: The file with its name, or that of a part, is not a sitemap.
+        StorageError: The existing file cannot be read.
     """
     ours = set() if record is None else {*record.documents, *record.orphans}
     for name in documents.names():
@@ -89,7 +89,7 @@ def _conflict_error(name: str) -> ConfigurationError:
 
 
 def _is_free(documents: DocumentStore, name: str) -> bool:
-    """Whether there is no such document, or one of ours."""
+    """True if there is no such document, or it is one of ours."""
     stream = documents.open(name)
     if stream is None:
         return True

@@ -1,6 +1,6 @@
-"""What belongs to no list any more: found, and removed once nobody can be reading it.
+"""Garbage collection: unreferenced documents and unlisted former versions (§14.6).
 
-Let go of former versions that nobody is led to any more (§14.6).
+A document is removed only after a delay, since somebody may still be reading it.
 """
 
 import logging
@@ -23,13 +23,13 @@ def find_orphans(
     before: Mapping[str, int],
     now: int,
 ) -> dict[str, int]:
-    """Return what is there, was made by this package and belongs to nothing; and since when.
+    """Return our own stored documents that nothing refers to, and since when.
 
     Args:
         documents: The store.
-        wanted: What belongs to something.
-        known: What was written, whatever its name.
-        before: What was found the last time.
+        wanted: The names that are referred to.
+        known: The documents that this package wrote, whatever their names.
+        before: The orphans of the last time.
         now: The present moment, in microseconds.
     """
     return {
@@ -40,18 +40,19 @@ def find_orphans(
 
 
 def remove_orphans(documents: DocumentStore, found: Mapping[str, int], now: int) -> dict[str, int]:
-    """Remove what has been out of use for a day; return the rest.
+    """Remove the documents that were unreferenced for a day; return the rest.
 
-    A head that is offered no more goes at once: to who follows it, it would say for ever that
-    nothing is new. Who finds it gone looks anew, and what stood below it is still there.
+    A head that is no longer offered is removed at once: to its followers it would say for ever that
+    nothing is new. A follower that finds it gone starts discovery again, and the documents below it
+    still exist.
 
     Args:
         documents: The store.
-        found: What ``orphans`` returned.
+        found: The result of ``find_orphans``.
         now: The present moment, in microseconds.
 
     Raises:
-        StorageError: Something could not be removed.
+        StorageError: A document could not be removed.
     """
     left = dict(found)
     for name, since in found.items():
@@ -65,11 +66,11 @@ def remove_orphans(documents: DocumentStore, found: Mapping[str, int], now: int)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VersionRetention:
-    """How long former versions stay that no list tells of any more.
+    """Retention of former versions that no list names any more.
 
     Attributes:
-        keep: So long at least, in microseconds.
-        least: So many of each resource at least.
+        keep: Minimum age, in microseconds.
+        least: Minimum number for each resource.
     """
 
     keep: int = 0
@@ -79,14 +80,14 @@ class VersionRetention:
 def drop_unlisted_versions(
     index: VersionIndex, store: VersionStore, retention: VersionRetention, reach: int, now: int
 ) -> None:
-    """Drop former versions that nobody is led to any more.
+    """Drop former versions that no document leads to any more.
 
     Args:
-        index: Which versions there are.
+        index: The index of versions.
         store: Their bytes.
-        retention: What stays longer.
-        reach: What holds since then, or was changed since then, is told by a list, or is still to
-            be packed; in microseconds.
+        retention: The versions to retain in any case.
+        reach: Versions that were current or changed since this moment are listed, or still to be
+            packed; in microseconds.
         now: The present moment, in microseconds.
     """
     before = min(reach, now) - GRACE

@@ -1,9 +1,8 @@
-"""What is remembered of a table that is published without a catalogue (ADR 0067).
+"""Record of a table that is published without a catalogue (ADR 0067), and the table's documents.
 
-The table itself is the memory of the resources; this is what stands beside it. It is one value
-that is stored whole: what is under way before its documents are written, what is public after.
-
-The documents of a table: lists that are named by what they say, and what leads to them.
+The table itself is the state of the resources; this record is stored beside it. It is one value
+that is stored as a whole: the pending publication before its documents are written, the public one
+after. The lists are named by their content.
 """
 
 import hashlib
@@ -41,8 +40,8 @@ class ChangeRows:
 
     Attributes:
         file: Its name.
-        count: Changes in it.
-        before: The number of the change before its first; numbers go on from file to file.
+        count: Number of changes in it.
+        before: The number of the change before its first; numbers continue from file to file.
         since: The moment that its first list begins at, in microseconds.
         at: The time of its last change; each one before is a microsecond earlier.
     """
@@ -56,14 +55,14 @@ class ChangeRows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowDocument:
-    """One document made of rows of a file.
+    """A document made of rows of a file.
 
     Attributes:
-        name: What it is called: by its content.
+        name: Its name, derived from its content.
         file: The file of the rows.
         start: The number of its first row in the file, from 0.
-        rows: How many it has.
-        known: What is known of the document.
+        rows: Number of its rows.
+        known: The record of the document.
     """
 
     name: str
@@ -75,21 +74,21 @@ class RowDocument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingPublication:
-    """A publication that was begun: all that follows from it is the same whenever it is done.
+    """A publication that was begun; its result does not depend on when it is carried out.
 
     Attributes:
-        name: No other task has it.
-        at: The moment it is of, in microseconds.
+        name: A name that no other task has.
+        at: Its moment, in microseconds.
         table: The file of the table.
-        rows: Resources in it.
-        told: What the table was made of.
+        rows: Number of resources in it.
+        told: Identifies the input of the table.
         changes: The changes since the table before; ``None`` for none.
-        created, updated, deleted: How many of each these are.
-        rebases: Whether a Resource List is written.
-        begins: Whether the lists start over.
+        created, updated, deleted: Number of changes of each kind.
+        rebases: True if a Resource List is written.
+        begins: True if the lists start over.
         base_uri: The URI of the resources' root.
-        limits: The most that a document holds.
-        keep: Microseconds that closed Change Lists stay; 0 keeps them all.
+        limits: The limits of one document.
+        keep: Microseconds for which closed Change Lists stay; 0 retains them all.
         described_by: The URI of a document about the resources; empty writes one.
     """
 
@@ -115,17 +114,17 @@ class Inventory:
     """A published table.
 
     Attributes:
-        settings: How it is published, as its owner remembers that.
-        under_way: The publication that was begun and not ended.
-        plan: The lists that are public.
+        settings: The settings of its publication, as its owner stores them.
+        under_way: The publication that was begun and has not ended.
+        plan: The public lists.
         table: The file of the table.
-        rows: Resources in it.
-        told: What it was made of.
+        rows: Number of resources in it.
+        told: Identifies its input.
         pages: The Resource List's documents.
         lists: The Change Lists' documents.
-        changes: The files that these are made of.
+        changes: The files of changes that these are made of.
         heads: All other documents.
-        orphans: Documents that belong to nothing any more, and since when.
+        orphans: Unreferenced documents, and since when.
     """
 
     settings: str = ""
@@ -142,7 +141,7 @@ class Inventory:
 
     @property
     def documents(self) -> dict[str, DocumentRecord]:
-        """All documents by name."""
+        """Return all documents by name."""
         return {
             **{document.name: document.known for document in (*self.pages, *self.lists)},
             **self.heads,
@@ -150,12 +149,12 @@ class Inventory:
 
     @property
     def latest(self) -> int:
-        """The newest time that was given away, in microseconds; 0 before the first."""
+        """Return the newest time that was used, in microseconds; 0 before the first."""
         return 0 if self.plan is None else self.plan.open.reached
 
     @property
     def files(self) -> frozenset[str]:
-        """The files of rows that are needed."""
+        """Return the files of rows that are needed."""
         task = self.under_way
         later = (
             () if task is None else (task.table, *((task.changes.file,) if task.changes else ()))
@@ -164,12 +163,12 @@ class Inventory:
 
 
 def policy_of(task: PendingPublication) -> Policy:
-    """Return what the operator chose, as the planner knows it."""
+    """Return the policy of a publication, for the planner."""
     return Policy(keep=task.keep)
 
 
 def is_rebase_worthwhile(plan: PublicationPlan, rows: int, changed: int) -> bool:
-    """Whether so much changed since the Resource List that one is better begun from anew."""
+    """True if enough changed since the Resource List for a new one."""
     since = sum(span.entries for span in plan.closed if span.reached > plan.at)
     return (since + changed) * _REBASE_SHARE > rows
 
@@ -181,13 +180,13 @@ def conclude(
     documents_uri: str,
     now: int,
 ) -> Inventory:
-    """Return what is remembered once a task is done: its documents and what they follow from.
+    """Return the record of a publication whose documents were written.
 
     The heads are still those of before.
 
     Args:
-        inventory: What was remembered.
-        task: The task.
+        inventory: The record before.
+        task: The publication.
         sheets: Its documents: of the Resource List if it rebases, and of the changes.
         documents_uri: The URI of the documents' folder.
         now: The present moment, in microseconds.
@@ -213,7 +212,7 @@ def conclude(
 
 
 def span_of(sheet: RowDocument, rows: ChangeRows) -> Span:
-    """Return the changes of a document: where it begins, and where it ends."""
+    """Return the span of changes in a document."""
     last = sheet.start + sheet.rows
     return Span(
         after=rows.before + sheet.start,
@@ -237,7 +236,7 @@ def start_of(rows: ChangeRows, row: int) -> int:
 
 
 def row_ranges(rows: int, limits: PageLimits) -> list[tuple[int, int]]:
-    """Return the ranges of rows that are a unit each: as many as a document has at most."""
+    """Return ranges of rows, each one unit of work: as many rows as a document has at most."""
     most = limits.max_entries
     return [(start, min(start + most, rows)) for start in range(0, max(rows, 1), most)]
 
@@ -268,7 +267,7 @@ def _plan(
         plan = replace(plan, closed=(*plan.closed, *spans), open=opened)
     if task.rebases:
         former = SupersededList(at=plan.at, since=now)
-        opened = replace(plan.open, reached=task.at)  # the next list goes on where the last ends
+        opened = replace(plan.open, reached=task.at)  # the next list begins where the last ends
         plan = replace(plan, at=task.at, superseded=(*plan.superseded, former), open=opened)
     return plan
 
@@ -288,12 +287,12 @@ def write_pages(
     """Write resources as parts of a Resource List: one document, or more where one is too small.
 
     Args:
-        shelf: Takes them.
+        shelf: The document writer.
         runs: The resources, in URI order.
-        file: The file they are rows of.
+        file: The file of the rows.
         start: The number of the first row.
-        at: The moment that they are of, in microseconds.
-        limits: The most that a document holds.
+        at: The moment of the list, in microseconds.
+        limits: The limits of one document.
 
     Raises:
         StorageError: One could not be written, or does not read back.
@@ -323,7 +322,7 @@ def write_changes(
             shelf, from_microseconds(since), from_microseconds(until), is_part=True
         )
 
-    # The longest header there is: times to the microsecond.
+    # The longest possible header: times to the microsecond.
     latest = from_microseconds(rows.at).replace(microsecond=1)
     widest = change_list.header_of(shelf, latest, latest, is_part=True)
     pages = Paginator(_changes(told, rows, start), shelf.renderer(widest), limits)
@@ -331,11 +330,11 @@ def write_changes(
 
 
 def write_heads(shelf: DocumentWriter, inventory: Inventory, described_by: str) -> frozenset[str]:
-    """Write what leads to the lists and is not there: indexes, then what leads to these.
+    """Write the missing documents that lead to the lists: indexes, then the ones above.
 
     Args:
-        shelf: Takes them; it knows the documents of the inventory.
-        inventory: What is to be public.
+        shelf: The document writer, with the records of the inventory.
+        inventory: The inventory to publish.
         described_by: The URI of a document about the resources; empty writes one.
 
     Returns:
@@ -343,7 +342,7 @@ def write_heads(shelf: DocumentWriter, inventory: Inventory, described_by: str) 
 
     Raises:
         ConfigurationError: One index cannot name so many lists.
-        StorageError: One could not be written; what was public is still there.
+        StorageError: One could not be written; the public documents are still in place.
     """
     plan = inventory.plan
     assert plan is not None
@@ -373,7 +372,7 @@ def write_heads(shelf: DocumentWriter, inventory: Inventory, described_by: str) 
 
 
 def _write_empty(shelf: DocumentWriter, plan: PublicationPlan) -> None:
-    """Write a Change List that says nothing changed yet: who has it follows what comes."""
+    """Write a Change List without changes, so that followers of it get the later ones."""
     key = f"nothing since {plan.open.start}"
     if not shelf.has(naming.CHANGE_LIST, key):
         since = from_microseconds(plan.open.start)
@@ -390,10 +389,10 @@ def _resource_header(shelf: DocumentWriter, at: int, *links: Link) -> Header:
 
 
 def _changes(
-    told: Iterable[tuple[Kinds, ResourceRun]], rows: ChangeRows, start: int
+    runs: Iterable[tuple[Kinds, ResourceRun]], rows: ChangeRows, start: int
 ) -> Iterator[Change]:
     moment = time_of(rows, start)
-    for kinds, run in told:
+    for kinds, run in runs:
         for kind, resource in zip(kinds, run, strict=True):
             change = ChangeKind(kind)
             if change is ChangeKind.DELETED:
@@ -417,11 +416,11 @@ def _write(
     """Write documents until there are no more entries; at least one, even if it is empty.
 
     Args:
-        shelf: Takes them.
-        pages: Their entries.
-        rows: The rows that these are.
-        widest: A header that is as long as any of theirs.
-        header_of: Gives the header of a document with the rows from one up to before another.
+        shelf: The document writer.
+        pages: The entries.
+        rows: The range of their rows.
+        widest: A header of the greatest possible length.
+        header_of: Returns the header of a document with the rows from one up to before another.
     """
     around, start = shelf.overhead(widest), rows.start
     sheets: list[RowDocument] = []

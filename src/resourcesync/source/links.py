@@ -1,4 +1,4 @@
-"""Links of resources by rule: where the metadata, the mirrors, the collection of each are (§14).
+"""Links of resources: by rule of the publisher (§14), and for republished copies (§14.8).
 
 A rule is a relation and a template of an address::
 
@@ -8,23 +8,21 @@ A rule is a relation and a template of an address::
 
 ``{path}`` is the path below the base as it stands in the URI, ``{dir}`` its folder with a slash at
 the end, ``{name}`` the rest, ``{stem}`` and ``{ext}`` its two halves at the last dot (the dot is in
-``{ext}``), ``{uri}`` the whole URI. What comes out is taken relative to the base.
+``{ext}``), ``{uri}`` the whole URI. The result is resolved against the base.
 
-What an aggregator may say of a copy that it publishes again (§14.8).
+A republished copy has its own address, times and digests. Of the links of the upstream entry, only
+those that are true of the copy remain:
 
-Its own address, times and digests are its own; of the links that the upstream entry has, only those
-are kept that are true of the copy:
-
-- ``via``: one, to the resource at the original Source. Versions of the format before 1.0 keep one
+- ``via``: one, to the resource at the original Source. Versions of the format before 1.0 have one
   for each hop, the original first.
 - ``describedby`` and ``describes``: to our copy of the target where there is one, else to the
   target itself, which describes, or is described, as before.
-- ``profile`` and ``license``: as they are; they tell of the bytes.
-- ``collection`` and ``alternate``: only where our copy of the target is here. Our copy is no member
+- ``profile`` and ``license``: unchanged; they concern the bytes.
+- ``collection`` and ``alternate``: only where we have a copy of the target. Our copy is no member
   of a collection elsewhere.
 
-Mirrors, patches, versions (``memento``, ``timegate``, ``timemap``), ``canonical`` and whatever is
-not known are left out: they tell of the resource at its own place, and of how it goes on there.
+Mirrors, patches, versions (``memento``, ``timegate``, ``timemap``), ``canonical`` and all unknown
+relations are left out: they concern the resource at its own place.
 """
 
 import fnmatch
@@ -55,21 +53,21 @@ _DOCUMENT_RELATIONS: Final = frozenset(
         Relation.SELF, Relation.RESOURCESYNC, Relation.PATCH,
     }
 )  # fmt: skip
-"""What means a document's place, or one version of a resource: no rule can tell that."""
+"""Relations of a document's place, or of one version of a resource: no rule can express them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkRule:
-    """A link that resources have.
+    """A link that a rule gives to resources.
 
     Attributes:
         relation: The relation type.
         template: The address, with fields.
-        only: A pattern of a shell on the path below the base; empty for all.
+        only: A shell pattern for the path below the base; empty for all.
         media_type: ``type`` of the target.
         priority: ``pri``, 1 to 999999.
-        always: Whether the link is told also where the target would be below the base and there
-            is no such resource.
+        always: True if the link is written even where the target would be below the base and no
+            such resource exists.
     """
 
     relation: str
@@ -86,7 +84,7 @@ def parse_rule(text: str) -> LinkRule:
     A relation that is a URI is followed by a blank instead of a colon.
 
     Raises:
-        ConfigurationError: It is none.
+        ConfigurationError: The text is no rule.
     """
     head, *words = text.split() or [""]
     relation, _, template = head.partition(":")
@@ -146,7 +144,7 @@ def links_by_rule(
         resource: The resource.
         rules: The rules.
         base: The URI of the resources' root, with a slash at its end.
-        exists: Whether there is a resource at a URI below the base.
+        exists: Returns True if there is a resource at a URI below the base.
     """
     path = resource.uri.removeprefix(base)
     found: list[Link] = []
@@ -154,7 +152,7 @@ def links_by_rule(
         if rule.only and not fnmatch.fnmatchcase(unquote(path), rule.only):
             continue
         href = rule.template.format_map(_fields(resource.uri, path))
-        # A name such as urn:x.pdf must not become an address of its own.
+        # A name such as urn:x.pdf must not become an absolute address.
         href = urljoin(base, href if _ABSOLUTE.match(rule.template) else f"./{href}")
         if href == resource.uri and rule.relation != Relation.DUPLICATE:
             continue
@@ -189,10 +187,10 @@ class ScannableOriginals(Originals, OriginalReader, Protocol):
 
 
 class LinkedOriginals:
-    """Originals whose resources have the links that rules give them (``Originals``).
+    """Originals with the links that rules give to their resources (``Originals``).
 
-    The links are found when a resource is read. That there is a target is looked up then, and not
-    again before the resource, or the rules, change.
+    The links are computed when a resource is read. The existence of a target is checked then, and
+    not again before the resource, or the rules, change.
 
     Args:
         originals: The originals.
@@ -235,13 +233,13 @@ _LOCAL_ONLY: Final = frozenset({Relation.COLLECTION, Relation.ALTERNATE})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpstreamEntry:
-    """The entry that a copy was made of.
+    """The upstream entry of a republished copy.
 
     Attributes:
         uri: Its URI.
-        modified: Its ``lastmod``, microseconds, or ``None``.
+        modified: Its ``lastmod`` in microseconds, or ``None``.
         hash: The ``hash`` that it lists, where the copy was verified by it; else empty.
-        links: Its links, as far as they matter.
+        links: Those of its links that matter.
     """
 
     uri: str
@@ -251,7 +249,7 @@ class UpstreamEntry:
 
     @property
     def hops(self) -> tuple[str, ...]:
-        """The addresses by which it came, the original first, its own last."""
+        """Return the addresses by which the copy came, the original first, its own last."""
         return (*(link.href for link in self.links if link.rel == Relation.VIA), self.uri)
 
 
@@ -266,21 +264,21 @@ def republished_links(
     """Return the links of a copy that is published again.
 
     Args:
-        upstream: The entry that it was made of.
-        length: Its bytes.
-        digests: Its digests.
-        own: Returns where our copy of a URI is published; ``None`` when there is none.
-        all_hops: Whether each hop is told, as before 1.0.
+        upstream: The upstream entry.
+        length: The size of the copy.
+        digests: The digests of the copy.
+        own: Returns the published address of our copy of a URI; ``None`` without a copy.
+        all_hops: True to list each hop, as before 1.0.
     """
     hops = [_via_link(link, length, digests) for link in upstream.links if link.rel == Relation.VIA]
-    told = EntryLink(Relation.VIA, upstream.uri, "", upstream.hash, length, upstream.modified)
-    hops.append(_via_link(told, length, digests))
-    others = (_republished_link(link, own) for link in upstream.links if link.rel != Relation.VIA)
-    return (*(hops if all_hops else hops[:1]), *(link for link in others if link is not None))
+    via = EntryLink(Relation.VIA, upstream.uri, "", upstream.hash, length, upstream.modified)
+    hops.append(_via_link(via, length, digests))
+    links = (_republished_link(link, own) for link in upstream.links if link.rel != Relation.VIA)
+    return (*(hops if all_hops else hops[:1]), *(link for link in links if link is not None))
 
 
 def _via_link(link: EntryLink, length: int, digests: tuple[Digest, ...]) -> Link:
-    """Return a link to where the bytes come from; what it says of other bytes is left out."""
+    """Return a link to the origin of the bytes, without attributes that differ for these bytes."""
     claims = parse_digests(link.hash)
     if (claims and not agree(claims, digests)) or link.length not in (None, length):
         return Link(rel=Relation.VIA, href=link.href)

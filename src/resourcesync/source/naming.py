@@ -1,4 +1,4 @@
-"""What a Source's documents are called, and where the world finds them.
+"""Names of a Source's documents, and their public addresses.
 
 Names are those of the ``DocumentStore``. Heads keep their names for ever and are replaced; the
 others never change once they are complete, so they may be cached for ever.
@@ -23,19 +23,19 @@ DESCRIPTION: Final = ".well-known/resourcesync"
 CHANGE_NOTIFICATION: Final = "resourcesync/changenotification.xml"
 FRAMEWORK_NOTIFICATION: Final = "resourcesync/frameworknotification.xml"
 SITEMAP: Final = "resourcesync-sitemap.xml"
-"""At the top: a sitemap lists what is in its own folder and below. No site calls its own one so."""
+"""Top-level name, since a sitemap lists its own folder and below; no site uses it for its own."""
 ARCHIVES: Final = {
     capability: f"resourcesync/{capability.archived}archive.xml"
     for capability in Capability
     if capability.is_archive
 }
-"""What each archive is called, such as ``resourcesync/changelistarchive.xml``."""
+"""The name of each archive, such as ``resourcesync/changelistarchive.xml``."""
 
 CHANNELS: Final = {
     Capability.CHANGE_NOTIFICATION: CHANGE_NOTIFICATION,
     Capability.FRAMEWORK_NOTIFICATION: FRAMEWORK_NOTIFICATION,
 }
-"""The topic of each channel: what was last notified can be read there."""
+"""The topic of each channel: the last notification can be read at it."""
 
 LIST_HEADS: Final = frozenset({CHANGE_LIST, *ARCHIVES.values()})
 """Documents that lead to lists, and that a Source may cease to offer."""
@@ -59,20 +59,20 @@ _OLD_SITEMAP_PART: Final = re.compile(r"resourcesync/sitemap-\d{4,}\.xml")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceNaming:
-    """Where the world finds what is published.
+    """Public addresses of what is published.
 
     Attributes:
         base_uri: The URI of the resources' root; the Source Description is at its
             ``.well-known/resourcesync`` (§6.3.2).
-        documents_uri: The URI of the folder of all other documents; by default
-            ``resourcesync/`` below the base. The plain sitemap is at the base.
+        documents_uri: The URI of the folder of all other documents; by default ``resourcesync/``
+            below the base. The plain sitemap is at the base.
     """
 
     base_uri: str
     documents_uri: str = ""
 
     def __post_init__(self) -> None:
-        """Complete the URIs; refuse what cannot be a base."""
+        """Complete the URIs; refuse those that cannot be a base."""
         for uri in (self.base_uri, self.documents_uri or self.base_uri):
             if not uri.startswith(("http://", "https://")) or re.search(r"[\s?#]", uri):
                 raise ConfigurationError(
@@ -103,18 +103,18 @@ def change_list(number: int) -> str:
 def dated_change_list(until: datetime) -> str:
     """Return the name of a Change List that was written closed, at the moment ``until``.
 
-    As DSpace called them in 2013, but without colons, which some systems do not allow.
+    DSpace named them so in 2013, but with colons, which some systems do not allow.
     """
     return f"resourcesync/changelist_{_stamp(until)}.xml"
 
 
 def archived_resource_list(at: datetime) -> str:
-    """Return the name of the Resource List of the moment ``at`` once a newer one took its place."""
+    """Return the name of the Resource List of the moment ``at`` after it was superseded."""
     return f"resourcesync/resourcelist_{_stamp(at)}.xml"
 
 
 def archived_resource_dump(moment: datetime) -> str:
-    """Return the name of the Resource Dump that a newer one took the place of at this moment."""
+    """Return the name of the Resource Dump that was superseded at this moment."""
     return f"resourcesync/resourcedump_{_stamp(moment)}.xml"
 
 
@@ -129,12 +129,12 @@ def sitemap_part(number: int) -> str:
 
 
 def is_sitemap(name: str) -> bool:
-    """Whether the plain sitemap, or a part of it, is called so; such a file is no resource."""
+    """True if it names the plain sitemap or a part of it; such a file is no resource."""
     return _SITEMAPS.fullmatch(name) is not None
 
 
 def named_by_content(capability: Capability, digest: str) -> str:
-    """Return the name of a list that is called by the SHA-256 of its bytes, in hexadecimal."""
+    """Return the name of a list, made of the SHA-256 of its bytes in hexadecimal."""
     return f"resourcesync/{capability.value}-sha256-{digest[:32]}.xml"
 
 
@@ -168,14 +168,14 @@ def dump_part(head: str, key: str, number: int) -> str:
 
 
 def is_dump_name(name: str) -> bool:
-    """Whether only dumps have such a name, and it is no head."""
+    """True if only dumps have such a name, and it is not that of a head."""
     return any(
         pattern.fullmatch(name) is not None for pattern in (_PACKAGE, _DUMP_PART, _ARCHIVED_DUMP)
     )
 
 
 def is_replaceable(name: str) -> bool:
-    """Whether only this package makes such a name, and no head has it."""
+    """True if only this package makes such a name, and it is not that of a head."""
     patterns = (_PART, _NUMBERED, _DATED, _OLD_SITEMAP_PART, _BY_CONTENT)
     return any(pattern.fullmatch(name) is not None for pattern in patterns)
 

@@ -1,4 +1,4 @@
-"""Put packages and the copies of their manifests into the store, read back before they count."""
+"""Writer of packages and the copies of their manifests; both are read back."""
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -32,7 +32,7 @@ from resourcesync.source.read_back import read_back_error
 _TRIES: Final = 3
 _CHUNK: Final = 1 << 16
 _SHORT: Final = 1 << 17
-"""Bytes of what is read in one go."""
+"""Size of one read, in bytes."""
 _OURS: Final = PackageLimits(ratio=1_100, rewinds=0)
 """Deflate makes bytes at most 1,032 times smaller: no file of our own is a bomb."""
 _CHANGE_ERRORS: Final = (OriginalChangedError, LengthMismatchError, DigestMismatchError)
@@ -40,22 +40,22 @@ _CHANGE_ERRORS: Final = (OriginalChangedError, LengthMismatchError, DigestMismat
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackageNames:
-    """What a package and the copy of its manifest are called in the store."""
+    """The names of a package and of the copy of its manifest in the store."""
 
     package: str
     manifest: str
 
 
 class Packager:
-    """Makes packages of what the originals are.
+    """Writer of packages from the originals.
 
     Args:
-        store: Takes the packages.
-        contents: The bytes.
+        store: The store of the packages.
+        contents: The bytes of the resources.
 
     Attributes:
-        renewed: What went in as another thing than was asked for, by URI; ``None`` for what was
-            gone. The log of changes must come to tell of it.
+        renewed: Resources that differ in the package from the requested state, by URI; ``None`` for
+            those that no longer exist. The log of changes must record them.
     """
 
     def __init__(self, store: DocumentStore, contents: ResourceContents) -> None:
@@ -63,8 +63,8 @@ class Packager:
         self._store = store
         self._contents = contents
 
-    def is_unharmed(self, packed: PublishedPackage) -> bool:
-        """Whether a package and the copy of its manifest are as they were written."""
+    def confirm_unharmed(self, packed: PublishedPackage) -> bool:
+        """True if a package and the copy of its manifest are as they were written."""
         return self._signature(packed.name, packed.manifest) == packed.signature
 
     def pack(
@@ -77,23 +77,23 @@ class Packager:
     ) -> PublishedPackage:
         """Write a package and the copy of its manifest.
 
-        A resource that is no longer what the entry says goes in as it is now, with an entry that
-        says so: it is newer than asked for. One that is gone is left out, or is told to be deleted
-        if the entry is a change. Both are noted in ``renewed``.
+        A resource that differs from the requested entry is packed as it is now, with an entry for
+        this newer state. One that no longer exists is left out, or becomes a deletion if the entry
+        is a change. Both are recorded in ``renewed``.
 
         Args:
-            names: What they are called.
+            names: The names of both.
             header: The root of the manifest.
-            entries: What to pack, each with its ``path``.
-            key: Stands for what is packed.
-            text: The entries as they stand in the manifest, if they are written already.
+            entries: The entries to pack, each with its ``path``.
+            key: Identifies the contents.
+            text: The rendered entries of the manifest, if they exist already.
 
         Raises:
-            OriginalChangedError: Something changed each time it was read, or all of it is gone;
-                nothing was written.
-            StorageError: It could not be written or read; what is public is as it was.
+            OriginalChangedError: An original changed during each attempt to read it, or none exists
+                any more; nothing was written.
+            StorageError: It could not be written or read; the public dump is unchanged.
         """
-        asked = entries
+        requested = entries
         text = text or writer.body(entries, header)
         for _ in range(_TRIES):
             try:
@@ -101,10 +101,14 @@ class Packager:
             except _CHANGE_ERRORS:
                 entries = list(self._current_entries(entries))
                 text = writer.body(entries, header)
-                if not any(map(content_of, entries)):  # a disk that is not mounted looks so
+                if not any(map(content_of, entries)):  # the same as a disk that is not mounted
                     raise _all_gone_error(names.package) from None
             else:
-                return packed if entries is asked else self._note_renewed(packed, asked, entries)
+                return (
+                    packed
+                    if entries is requested
+                    else self._note_renewed(packed, requested, entries)
+                )
         raise OriginalChangedError(
             f"something in {names.package} changed each time it was packed",
             evidence=(("kept", "what was published before"),),
@@ -148,12 +152,12 @@ class Packager:
     def _note_renewed(
         self,
         packed: PublishedPackage,
-        asked: Sequence[ManifestEntry],
+        requested: Sequence[ManifestEntry],
         entries: Sequence[ManifestEntry],
     ) -> PublishedPackage:
-        """Note what went in as another thing than was asked for; such a package is not for long."""
+        """Record the resources that differ from the request; such a package is replaced soon."""
         found = {entry.uri: content_of(entry) for entry in entries}
-        for entry in asked:
+        for entry in requested:
             was, now = content_of(entry), found.get(entry.uri)
             if was is None or (isinstance(now, Resource) and now.digests == was.digests):
                 continue
@@ -174,14 +178,14 @@ class Packager:
         length = content.length
         if length is None or length > _SHORT:
             return _pieces(stream, uri)
-        with stream:  # one byte more tells whether there is more than the entry says
+        with stream:  # one byte more, to see if there is more than the entry says
             data = _read(stream, uri, length + 1)
             while len(data) < length and (more := _read(stream, uri)):
                 data += more
         return (data,)
 
     def _current_entries(self, entries: Sequence[ManifestEntry]) -> Iterator[ManifestEntry]:
-        """Yield the entries with what is true now."""
+        """Yield the entries with their present state."""
         for entry in entries:
             resource = content_of(entry)
             if resource is None:
@@ -189,7 +193,8 @@ class Packager:
                 continue
             found = self._contents.measure(entry.uri)
             if found is not None:
-                # Links to its versions are of what it is now; a patch is not packed by itself.
+                # Links to versions are those of its present version; a patch is not packed by
+                # itself.
                 found = replace(without_patches(found), path=resource.path)
             if isinstance(entry, Change):
                 yield _changed(entry, found)
@@ -230,10 +235,10 @@ def _changed(entry: Change, found: Resource | None) -> Change:
 
 
 def _check(stream: BinaryIO, name: str, manifest: bytes) -> None:
-    """Read a package as it was stored.
+    """Read a package back from the store.
 
     Raises:
-        StorageError: It is not what was meant (code ``read-back``).
+        StorageError: It differs from what was written (code ``read-back``).
     """
     try:
         reader = open_package(stream, uri=name, limits=_OURS)

@@ -1,4 +1,4 @@
-"""How many entries go into one document (§7: 50,000 entries, 50 MB)."""
+"""Distribution of entries to documents of limited size (§7: 50,000 entries, 50 MB)."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,12 +15,12 @@ _BLOCK: Final = 512
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageLimits:
-    """The most that one document holds.
+    """Limits of one document.
 
     Attributes:
-        max_entries: Entries, 1 to 50,000.
-        max_bytes: Bytes, uncompressed, 1 to 52,428,800. A single entry that is longer than that
-            still gets a document, of its own.
+        max_entries: Number of entries, 1 to 50,000.
+        max_bytes: Size, uncompressed, 1 to 52,428,800. A single entry that is longer than that
+            still gets a document of its own.
     """
 
     max_entries: int = MAX_ENTRIES
@@ -35,12 +35,12 @@ class PageLimits:
             )
 
     def allow(self, entries: int, size: int) -> bool:
-        """Whether a document may have so many entries and bytes; one entry is always allowed."""
+        """True if a document may have so many entries and bytes; one entry is always allowed."""
         return entries <= 1 or (entries <= self.max_entries and size <= self.max_bytes)
 
 
 class Block(NamedTuple, Generic[E]):
-    """Some entries, one after the other, and their bytes."""
+    """Consecutive entries and their bytes."""
 
     entries: Sequence[E]
     text: bytes
@@ -56,12 +56,12 @@ def blocks(entries: Iterable[E], render: Callable[[Sequence[E]], bytes]) -> Iter
 class Paginator(Generic[E]):
     """Entries cut into pages that are read one after the other, each as full as it may be.
 
-    It is true while there is a page to read. Some hundred entries are held in memory.
+    It is true while there is a page to read. Some hundred entries are in memory.
 
     Args:
         entries: The entries.
-        render: Gives the bytes of some entries.
-        limits: The most that a page holds.
+        render: Returns the bytes of some entries.
+        limits: The limits of a page.
     """
 
     def __init__(
@@ -87,11 +87,11 @@ class Paginator(Generic[E]):
         return bool(self._ahead)
 
     def page(self, size: int, entries: int = 0) -> Iterator[Block[E]]:
-        """Yield the blocks of the next page; read it to its end before asking for another.
+        """Yield the blocks of the next page; read it to its end before the next one.
 
         Args:
-            size: Bytes that are in its document already, or will be around the entries.
-            entries: Entries that are in its document already.
+            size: Bytes around the entries, and of entries that are in the document already.
+            entries: Number of entries that are in the document already.
         """
         while self._ahead:
             block = self._ahead[-1]

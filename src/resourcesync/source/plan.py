@@ -1,10 +1,8 @@
-"""The publisher's bookkeeping, in the catalogue's notes: what is public, and where it is cut.
+"""Plan and record of a publication, stored as notes of the catalogue, and the operator's policy.
 
 The plan is stored before the documents that follow from it are written, and the record of the
-documents after them. So a run that was killed anywhere leaves a plan, which the next one carries
-out: the same changes go into the same lists.
-
-When lists are closed, kept, archived and written anew: what the operator chooses.
+documents after them. So a run that was killed at any point leaves a plan, which the next run
+carries out: the same changes go into the same lists.
 """
 
 import re
@@ -32,12 +30,12 @@ class Span:
     """The changes in one Change List.
 
     Attributes:
-        after, last: It lists the changes numbered above ``after``, up to ``last``.
+        after, last: The list has the changes numbered above ``after``, up to ``last``.
         start: Its ``from``, in microseconds.
         reached: The time of its newest change, or ``start``; its ``until`` once it is closed.
-        entries: Changes in it.
+        entries: Number of changes in it.
         size: Bytes of its entries.
-        name: What the list is called; empty for the one that takes further changes.
+        name: The name of the list; empty for the open one.
     """
 
     after: int
@@ -51,12 +49,12 @@ class Span:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SupersededList:
-    """A Resource List that a newer one took the place of.
+    """A Resource List that was superseded by a newer one.
 
     Attributes:
         at: Its ``at``, in microseconds.
-        since: When the newer one was planned, in microseconds.
-        name: What it is called in the archive; empty when it is not kept.
+        since: The time when the newer one was planned, in microseconds.
+        name: Its name in the archive; empty when it is not archived.
         parts: The names of its parts, when it has any.
     """
 
@@ -68,17 +66,17 @@ class SupersededList:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublicationPlan:
-    """What follows from the catalogue, so that it follows again after a crash.
+    """The lists to publish from the catalogue, stored so that a run after a crash writes the same.
 
     Attributes:
-        base_uri, documents_uri: Where it is published.
+        base_uri, documents_uri: The addresses of the publication.
         at: The ``at`` of the Resource List, in microseconds.
         number: The number that the open Change List has, or will have, among several.
         closed: The Change Lists that are complete, oldest first.
         open: The Change List that takes further changes.
-        superseded: Former Resource Lists that somebody may still start from, or that are kept in
-            an archive, oldest first.
-        retired: Change Lists that are kept in the archive only, oldest first.
+        superseded: Former Resource Lists that somebody may still start from, or that are archived,
+            oldest first.
+        retired: Change Lists that are in the archive only, oldest first.
     """
 
     base_uri: str
@@ -92,26 +90,26 @@ class PublicationPlan:
 
     @property
     def start(self) -> int:
-        """The moment that the Change Lists reach back to, in microseconds."""
+        """Return the start of the oldest Change List, in microseconds."""
         return (self.closed[0] if self.closed else self.open).start
 
     @property
     def known_after(self) -> int:
-        """The number of the change after which all are in one of these lists."""
+        """Return the number of the change after which all are in one of these lists."""
         return min(span.after for span in (*self.retired, *self.closed, self.open))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
-    """What the Capability List leads to besides the lists of this publisher, such as dumps.
+    """A document that the Capability List leads to besides the lists, such as a dump.
 
     Attributes:
-        capability: What is offered.
+        capability: The capability that is offered.
         name: The document that the Capability List leads to.
-        documents: The names of all that belongs to it: never cleared away while it is offered.
+        documents: The names of all its documents: never removed while it is offered.
         at: The oldest state that a Destination can start from with it, in microseconds: Change
-            Lists reach back that far. ``None`` for what no one starts from.
-        base_uri: The URI of the resources' root; empty where it was not remembered.
+            Lists reach back that far. ``None`` if no one starts from it.
+        base_uri: The URI of the resources' root; empty where it was not recorded.
     """
 
     capability: Capability
@@ -121,27 +119,27 @@ class Offer:
     base_uri: str = ""
 
     def goes_with(self, plan: PublicationPlan) -> bool:
-        """Whether the Change Lists of a plan go on from it: not when they were started over."""
+        """True if the Change Lists of a plan continue from it: not when they were started over."""
         is_reached = self.at is None or self.at >= plan.start
         return is_reached and self.base_uri in ("", plan.base_uri)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentRecord:
-    """What is known of a document that was written.
+    """Record of a document that was written.
 
     Attributes:
-        key: Stands for its content: it is to be written again when it should have another.
-        signature: What the store said of it then.
+        key: Identifies its content: a different key means that it must be written again.
+        signature: The store's signature of it at that time.
         digest: The sha-256 of its bytes.
-        size: Its bytes.
-        entries: Its entries.
+        size: Its size.
+        entries: Number of its entries.
         opening: Bytes before its first entry.
-        body: Stands for what the entries are the beginning of; empty when they are not to be
-            copied.
-        start: Of a part of the Resource List, the URI that its range begins with.
-        is_plain: Of the same, whether its entries can be told apart by their bytes.
-        last: The number of the last change in it, where ``body`` is told.
+        body: Identifies the sequence that the entries are the beginning of; empty when they must
+            not be copied.
+        start: The URI that the range of a Resource List's part begins with.
+        is_plain: True if the entries of such a part can be separated by their bytes.
+        last: The number of the last change in it, where ``body`` is not empty.
     """
 
     key: str
@@ -158,11 +156,11 @@ class DocumentRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublicationRecord:
-    """What was published last.
+    """Record of the last publication.
 
     Attributes:
         listed: The number of the newest change that is listed.
-        base_uri, documents_uri: Where it was published.
+        base_uri, documents_uri: The addresses of the publication.
         parts: The names of the Resource List's parts, when it has any.
         sitemap: The names of the plain sitemap's parts, when it has any.
         documents: Every document that belongs to it.
@@ -179,7 +177,7 @@ class PublicationRecord:
 
     @property
     def public_at(self) -> int | None:
-        """The ``at`` of the Resource List, in microseconds; ``None`` where it is not known."""
+        """Return the ``at`` of the Resource List, in microseconds; ``None`` if unknown."""
         known = self.documents.get(naming.RESOURCE_LIST)
         return int(known.key) if known is not None and known.key.isdigit() else None
 
@@ -194,7 +192,7 @@ def read_plan(catalogue: CatalogueStore) -> PublicationPlan | None:
 
 
 def read_record(catalogue: CatalogueStore) -> PublicationRecord | None:
-    """Return what was published last, or ``None`` when nothing ever was.
+    """Return the record of the last publication, or ``None`` before the first.
 
     Raises:
         StateError: The note is damaged.
@@ -203,7 +201,7 @@ def read_record(catalogue: CatalogueStore) -> PublicationRecord | None:
 
 
 def read_offers(catalogue: CatalogueStore) -> tuple[Offer, ...]:
-    """Return what is offered besides the lists, in the order it was stored.
+    """Return the offers besides the lists, in the order they were stored.
 
     Raises:
         StateError: The note is damaged.
@@ -212,7 +210,7 @@ def read_offers(catalogue: CatalogueStore) -> tuple[Offer, ...]:
 
 
 def write_offers(catalogue: CatalogueStore, offers: Iterable[Offer]) -> None:
-    """Store durably what is offered besides the lists; the next publication leads to it."""
+    """Store the offers besides the lists durably; the next publication leads to them."""
     catalogue.write_notes({_OFFERS: encode(tuple(offers))})
 
 
@@ -232,7 +230,7 @@ def write_record(catalogue: CatalogueStore, record: PublicationRecord) -> None:
 
 
 def encode(value: object) -> str:
-    """Return what a note says, as text."""
+    """Return a value as the text of a note."""
     return msgspec.json.encode(value).decode()
 
 
@@ -281,7 +279,7 @@ def _record(fields: dict[str, Any]) -> PublicationRecord:
 
 
 def read_note(catalogue: CatalogueStore, key: str, make: Callable[[Any], T]) -> T | None:
-    """Return what is made of a note; ``None`` where there is none.
+    """Return the result of ``make`` for a note; ``None`` without such a note.
 
     Raises:
         StateError: The note is damaged.
@@ -300,7 +298,7 @@ def read_note(catalogue: CatalogueStore, key: str, make: Callable[[Any], T]) -> 
 
 
 GRACE: Final = 24 * 3_600 * 1_000_000
-"""How long what is no longer listed stays for those who are still reading it, microseconds."""
+"""Delay before unlisted documents are removed, for those still reading them; microseconds."""
 MOST_LISTS: Final = 10_000
 """Change Lists that one index or archive leads to; the specification allows 50,000 entries."""
 DIALECTS: Final = (
@@ -317,12 +315,11 @@ _HUB_ADDRESS: Final = re.compile(r"https?://[!$-;=?-\[\]_a-z~]+", re.IGNORECASE)
 
 
 class ChangeLists(StrEnum):
-    """How changes are listed (§12).
+    """Layout of the Change Lists (§12).
 
-    ``APPEND``: in one open Change List, which is closed when it is full, or old.
-    ``PER_RUN``: each run that updates writes a closed Change List, possibly empty, and adds it to
-    the Change List Index.
-    ``ARCHIVE``: the same, with a Change List Archive in the place of the index, as in 2013.
+    ``APPEND``: in one open Change List, which is closed when it is full, or old. ``PER_RUN``: each
+    run that updates writes a closed Change List, possibly empty, and adds it to the Change List
+    Index. ``ARCHIVE``: the same, with a Change List Archive in the place of the index, as in 2013.
     """
 
     APPEND = "append"
@@ -331,7 +328,7 @@ class ChangeLists(StrEnum):
 
 
 class PublicationStep(StrEnum):
-    """What a publication is to do.
+    """The requested step of a publication.
 
     ``DUE``: what is due. ``INITIALISE``: start over with a Resource List. ``UPDATE``: list the
     changes. ``REBASE``: list the changes, and write a Resource List of the present state.
@@ -345,23 +342,23 @@ class PublicationStep(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """What the operator chooses. Times are in microseconds; 0 is never.
+    """Choices of the operator. Times are in microseconds; 0 is never.
 
     Attributes:
-        change_lists: How changes are listed.
+        change_lists: The layout of the Change Lists.
         rotate: Age at which an open Change List is closed.
-        keep: Age at which closed Change Lists are dropped, once no one needs them to go on from
-            the oldest Resource List or dump that is offered. 0 keeps them all.
-        rebase: Age at which the Resource List is written anew.
-        archive: How long superseded lists are kept in archives; 0 keeps no archive.
-        sitemap: Whether a plain sitemap is written too, for search engines.
+        keep: Age at which closed Change Lists are dropped, once no one needs them to continue from
+            the oldest Resource List or dump that is offered. 0 retains them all.
+        rebase: Age at which the Resource List is written again.
+        archive: Age at which superseded lists are dropped from archives; 0 writes no archive.
+        sitemap: True if a plain sitemap is written too, for search engines.
         dialect: The version of the format that is written.
-        hubs: Where the channels of notifications can be subscribed to; empty for no channels.
+        hubs: Hubs of the channels of notifications; empty for no channels.
 
     Raises:
-        ConfigurationError: A time is below zero, or the dialect is none that is written, or
-            knows no open Change Lists, no archives of Resource Lists or no notifications, and
-            they are asked for; or a hub is at no address.
+        ConfigurationError: A time is below zero, the dialect cannot be written or lacks a requested
+            feature (open Change Lists, archives of Resource Lists, notifications), or a hub has no
+            address.
     """
 
     change_lists: ChangeLists = ChangeLists.APPEND
@@ -374,7 +371,7 @@ class Policy:
     hubs: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be."""
+        """Refuse impossible choices."""
         if min(self.rotate, self.keep, self.rebase, self.archive) < 0:
             raise ConfigurationError("an age is never below zero")
         if self.dialect not in DIALECTS:
@@ -397,14 +394,14 @@ class Policy:
 
     @property
     def is_per_run(self) -> bool:
-        """Whether each update writes a Change List of its own."""
+        """True if each update writes a Change List of its own."""
         return self.change_lists is not ChangeLists.APPEND
 
 
 def is_rebase_due(plan: PublicationPlan, policy: Policy, now: int) -> bool:
-    """Whether the Resource List is to be written anew: it is old, or stands in the way.
+    """True if the Resource List must be written again: it is old, or pins the Change Lists.
 
-    It does when there are so many Change Lists since that none can be dropped.
+    It pins them when there are so many Change Lists since that none can be dropped.
     """
     if policy.rebase and now - plan.at >= policy.rebase:
         return True
@@ -412,23 +409,23 @@ def is_rebase_due(plan: PublicationPlan, policy: Policy, now: int) -> bool:
 
 
 def is_rotation_due(plan: PublicationPlan, policy: Policy, now: int) -> bool:
-    """Whether the open Change List has reached its age; an empty one never does."""
+    """True if the open Change List has reached its age; an empty one never does."""
     return policy.rotate > 0 and plan.open.entries > 0 and now - plan.open.start >= policy.rotate
 
 
 def supersede(
     plan: PublicationPlan, at: int, former: SupersededList, public: int | None
 ) -> PublicationPlan:
-    """Return the plan with the Resource List of another moment, and what it takes the place of.
+    """Return the plan with the Resource List of another moment, and the superseded ones.
 
-    A run that could not write the planned one, or did not come to note that it had, leaves the one
-    before in place, for however long. Whoever starts from that, or from one that was planned since,
-    needs the changes since.
+    A run that could not write the planned one, or ended before it recorded it, leaves the one
+    before in place, possibly for long. Whoever starts from that, or from one that was planned
+    since, needs the changes since.
 
     Args:
         plan: The plan.
-        at: Of what moment its Resource List is to be, in microseconds; its own for the same.
-        former: Its own Resource List, as one that another takes the place of now.
+        at: The moment of its Resource List, in microseconds; its own for the same.
+        former: Its own Resource List, as a superseded one.
         public: The ``at`` of the one that is recorded as public, in microseconds; ``None`` where
             that is not known, or is the planned one.
     """
@@ -438,10 +435,10 @@ def supersede(
             (superseded_list for superseded_list in superseded if superseded_list.at == public),
             None,
         )
-        held = replace(known or SupersededList(at=public, since=0), since=former.since)
+        public_list = replace(known or SupersededList(at=public, since=0), since=former.since)
         superseded = (
             *(superseded_list for superseded_list in superseded if superseded_list is not known),
-            held,
+            public_list,
         )
     elif at != plan.at:
         superseded = (*superseded, former)
@@ -453,12 +450,12 @@ def retain(
 ) -> PublicationPlan:
     """Return the plan without the lists that are too old.
 
-    There is always a Change List that reaches back to the oldest state that somebody may start
-    from now, or may just have started from. One closed list stays, so that an index stays one.
+    There is always a Change List that reaches back to the oldest state that somebody may start from
+    now, or may just have started from. One closed list stays, so that an index stays one.
 
     Args:
         plan: The plan.
-        policy: Says what is too old.
+        policy: The policy with the ages.
         offered: The states that Destinations can start from besides the Resource List's.
         now: The present moment, in microseconds.
     """

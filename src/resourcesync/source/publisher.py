@@ -1,4 +1,4 @@
-"""Publish what the catalogue says: event log first, heads last, healed by the next run (§8-§12)."""
+"""Publisher of the lists: the change log is recorded first, heads are written last (§8-§12)."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -36,17 +36,17 @@ from resourcesync.source.plan import (
 __all__ = ["ListPublisher", "Publication", "WrittenDocument"]
 
 _MOST_FORGETS: Final = 50
-"""How often a publication may forget some thousand changes: it must end."""
+"""Batches of some thousand changes that one publication forgets at most, so that it ends."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Publication:
-    """What a publisher did.
+    """Result of a publication.
 
     Attributes:
-        written: The documents it put in place, in this order; none when all was as it should be.
-        created, updated, deleted: Changes that are listed now and were not before.
-        first: Whether nothing had been published from this catalogue before.
+        written: The documents that were written, in this order; none when nothing differed.
+        created, updated, deleted: Number of changes that are listed now and were not before.
+        first: True if nothing had been published from this catalogue before.
     """
 
     written: tuple[WrittenDocument, ...] = ()
@@ -58,15 +58,15 @@ class Publication:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _PublicationTask:
-    """What one publication is to do.
+    """Task of one publication.
 
     Attributes:
-        before: The plan to go on from; ``None`` starts a new one.
+        before: The plan to continue; ``None`` starts a new one.
         number: The number that a new plan's Change Lists begin with, at least.
-        closes: Whether a Change List is to be closed now.
-        rebases: Whether a Resource List of the present state is to be written in any case.
+        closes: True if a Change List is closed now.
+        rebases: True if a Resource List of the present state is written in any case.
         moment: The present moment, in microseconds.
-        offers: What is offered besides the lists.
+        offers: The offers besides the lists.
     """
 
     before: PublicationPlan | None
@@ -78,22 +78,21 @@ class _PublicationTask:
 
 
 class ListPublisher:
-    """Keeps a Source's documents in step with its catalogue.
+    """Publisher of a Source's lists from its catalogue.
 
     A reader that follows links finds a consistent set at every moment, also when a run is killed:
-    documents are put in place children first, and only heads are ever replaced (open Change
-    List, indexes, archives, Capability List, Source Description). Each is read back before it
-    takes its place. The next run writes what is missing, and what somebody altered.
+    documents are put in place children first, and only heads are ever replaced (open Change List,
+    indexes, archives, Capability List, Source Description). Each is read back before it takes its
+    place. The next run writes missing and altered documents.
 
     Args:
-        catalogue: What is published; nothing else may write it meanwhile.
-        documents: Where the documents go.
+        catalogue: The catalogue; nothing else may write it meanwhile.
+        documents: The store of the documents.
         base_uri: The URI of the resources' root.
-        documents_uri: The URI of the documents' folder; empty for ``resourcesync/`` below the
-            base.
-        clock: Tells how long documents have been out of use.
-        limits: The most that one document holds.
-        policy: When lists are closed, kept, archived and written anew.
+        documents_uri: The URI of the documents' folder; empty for ``resourcesync/`` below the base.
+        clock: The clock.
+        limits: The limits of one document.
+        policy: When lists are closed, dropped, archived and written again.
         described_by: The URI of a document about the resources; empty writes one (§8, §9).
 
     Raises:
@@ -129,32 +128,28 @@ class ListPublisher:
     ) -> Publication:
         """Bring the documents in step with the catalogue; write nothing when they are.
 
-        The first time this writes a Resource List, an empty Change List unless each run writes
-        one, the Capability List and the Source Description; later the changes since then go into
-        Change Lists. A Resource List that is lost or altered is replaced by one of the present
-        state. Another base than the last time starts anew, as ``Step.INITIALISE`` does: with a
-        Resource List, and no changes.
+        The first time this writes a Resource List, an empty Change List unless each run writes one,
+        the Capability List and the Source Description; later the changes since then go into Change
+        Lists. A Resource List that is lost or altered is replaced by one of the present state.
+        Another base than the last time starts over, as ``Step.INITIALISE`` does: with a Resource
+        List, and no changes.
 
         Args:
-            step: What to do; by default what is due.
+            step: The step; by default what is due.
             anew: Write a Resource List of the present state in any case.
-            now: A moment up to which the catalogue knows of every change, such as the start of
-                the scan; the present one by default. Lists that are closed now end there.
+            now: A moment up to which the catalogue knows of every change, such as the start of the
+                scan; the present one by default. Lists that are closed now end there.
 
         Raises:
             StateError: Nothing was recorded yet, or the catalogue is damaged.
-            StorageError: A document could not be written, or does not read back. What is public
-                is consistent, and the next run goes on from there.
+            StorageError: A document could not be written, or does not read back. The public set is
+                consistent, and the next run continues.
         """
         planned, record = read_plan(self._catalogue), read_record(self._catalogue)
         task = self._task(planned, record, step, now or self._clock.now(), anew=anew)
         first = record is None
-        if (
-            record is not None
-            and planned is not None
-            and not self._is_same_location(planned, record)
-        ):
-            record = None  # every document is to be written anew, at its new place
+        if record and planned and not self._is_same_location(planned, record):
+            record = None  # every document must be written again, at its new place
         counts: Counter[ChangeKind] = Counter()
         with self._catalogue.snapshot() as snapshot:
             shelf = DocumentWriter(
@@ -184,7 +179,7 @@ class ListPublisher:
 
     @property
     def sitemap_uri(self) -> str:
-        """The URI of what search engines should read."""
+        """Return the URI of the document for search engines."""
         name = naming.SITEMAP if self._policy.sitemap else naming.RESOURCE_LIST
         return self._naming.uri(name)
 
@@ -199,11 +194,11 @@ class ListPublisher:
         *,
         anew: bool,
     ) -> _PublicationTask:
-        """Decide what is to be done; when a list is to end now, see that no change comes earlier.
+        """Return the task of this run; when a list is closed now, ensure no change comes earlier.
 
-        To a Destination the log of a change of base is the deletion of resources of another
-        origin, which no Source may speak for. So nothing of it is listed: the new base starts
-        with a Resource List of its own.
+        To a Destination the log of a change of base is the deletion of resources of another origin,
+        which no Source may speak for. So nothing of it is listed: the new base starts with a
+        Resource List of its own.
         """
         moment, policy = to_microseconds(now), self._policy
         is_known = planned is not None and record is not None
@@ -269,7 +264,7 @@ class ListPublisher:
         return retain(plan, self._policy, offered, task.moment)
 
     def _is_same_location(self, plan: PublicationPlan, record: PublicationRecord) -> bool:
-        """Whether what was published is here; a plan may be of a run that was killed on the way."""
+        """True if the addresses are unchanged; the plan may be of a run that was killed."""
         base = record.base_uri or plan.base_uri  # an older version recorded neither
         documents = record.documents_uri or plan.documents_uri
         return (base, documents) == (self._naming.base_uri, self._naming.documents_uri)
@@ -282,7 +277,7 @@ class ListPublisher:
             base_uri=self._naming.base_uri,
             documents_uri=self._naming.documents_uri,
             at=at,
-            number=max((number, *numbers)),  # names that were in use are not used again
+            number=max((number, *numbers)),  # numbers that were in use are not used again
             closed=(),
             open=Span(after=last, last=last, start=at, reached=at),
         )
@@ -297,7 +292,7 @@ class ListPublisher:
         shelf: DocumentWriter,
         offers: tuple[Offer, ...],
     ) -> PublicationRecord:
-        """Write what is not there of the planned documents, children first."""
+        """Write the planned documents that are missing, children first."""
         shape = self._policy.change_lists
         parts, archived = self._write_lists(plan, record, snapshot, shelf)
         pages = self._write_sitemap(plan, () if record is None else record.sitemap, snapshot, shelf)
@@ -332,11 +327,11 @@ class ListPublisher:
         snapshot: CatalogueSnapshot,
         shelf: DocumentWriter,
     ) -> tuple[tuple[str, ...], dict[Capability, str]]:
-        """Write the lists; return the Resource List's parts, and the archives by what they hold.
+        """Write the lists; return the Resource List's parts, and the archives by capability.
 
-        Change Lists come before a Resource List that they lead up to from the one that is there:
-        if this run dies between the two, that one leads to the same. Else nothing would tell how
-        the new one came to what it has.
+        Change Lists come before a Resource List that they lead up to from the public one: if this
+        run dies between the two, that one leads to the same state. Otherwise nothing would document
+        the changes between the two.
         """
         shape, public = self._policy.change_lists, None if record is None else record.public_at
         leads_up = plan.start < plan.at and (public is None or plan.start <= public)
@@ -353,7 +348,7 @@ class ListPublisher:
         return parts, archived
 
     def _further_names(self, plan: PublicationPlan, offers: tuple[Offer, ...]) -> Iterator[str]:
-        """Yield what is wanted besides the Resource List and what the Capability List leads to."""
+        """Yield the names besides the Resource List and the targets of the Capability List."""
         for superseded_list in plan.superseded:
             if superseded_list.name:
                 yield from (superseded_list.name, *superseded_list.parts)
@@ -371,7 +366,7 @@ class ListPublisher:
         snapshot: CatalogueSnapshot,
         shelf: DocumentWriter,
     ) -> tuple[str, ...]:
-        """Write the plain sitemap, if there is to be one; return its parts."""
+        """Write the plain sitemap, if there is one; return its parts."""
         if not self._policy.sitemap:
             return ()
         if resource_list.is_sitemap_complete(shelf, plan.at, pages):
@@ -381,25 +376,25 @@ class ListPublisher:
     def _archive(self, plan: PublicationPlan, shelf: DocumentWriter) -> dict[Capability, str]:
         """Write the archive of Resource Lists, if there is one."""
         archive = Capability.RESOURCE_LIST_ARCHIVE
-        there = {
+        available = {
             superseded_list.at
             for superseded_list in plan.superseded
             if superseded_list.name and archives.archive_resource_list(shelf, superseded_list)
         }
-        if not there and not (self._policy.archive and naming.ARCHIVES[archive] in shelf.known):
+        if not available and not (self._policy.archive and naming.ARCHIVES[archive] in shelf.known):
             return {}
-        archives.write_archive(shelf, archive, archives.resource_list_parts(shelf, plan, there))
+        archives.write_archive(shelf, archive, archives.resource_list_parts(shelf, plan, available))
         return {archive: naming.ARCHIVES[archive]}
 
     def _conclude(self, before: PublicationRecord | None, after: PublicationRecord) -> None:
-        """Remember what is public now, and remove what has been out of use for a day."""
+        """Record the publication, and remove documents unreferenced for a day."""
         now = to_microseconds(self._clock.now())
         after = replace(after, orphans=garbage.remove_orphans(self._documents, after.orphans, now))
         if after != before:
             write_record(self._catalogue, after)
 
     def _forget_changes(self, plan: PublicationPlan, record: PublicationRecord) -> None:
-        """Forget changes that none of the lists has, so many at a time that others may write."""
+        """Forget changes that are in no list, in batches so that others may write in between."""
         last = min(plan.known_after, record.listed)
         for _ in range(_MOST_FORGETS):
             if not self._catalogue.forget_changes(last):

@@ -1,4 +1,4 @@
-"""Read back what was written, with our own reader, before the world can see it."""
+"""Read-back check of written documents with our own reader, before they are public."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import repeat
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from resourcesync.documents.reader import Document
 
 _Mark = tuple[str, str | None, int | None, str]
-"""What of an entry is compared: its URI, change, length and digests."""
+"""Compared properties of an entry: its URI, change, length and digests."""
 
 _CHUNK: Final = 1 << 18
 _ROWS: Final = frozenset({None, Capability.RESOURCE_LIST, Capability.CHANGE_LIST})
-"""What is read as rows, which takes half the time."""
+"""Documents that are read as rows, which takes half the time."""
 
 
 def read_back_error(name: str, fault: str) -> StorageError:
-    """Return the error for what is stored and is not what was written (code ``read-back``)."""
+    """Return the error for a stored document that differs from what was written (``read-back``)."""
     return StorageError(
         f"{name} does not read back as it was meant: {fault}",
         evidence=(("kept", "what was published before"),),
@@ -34,16 +34,16 @@ def read_back_error(name: str, fault: str) -> StorageError:
 
 
 class ReadBackCheck:
-    """What a document is to say, told while it is written; then it is asked of what was stored.
+    """Expected content of a document, noted while it is written and compared with what is stored.
 
-    Entries that were copied from a document that had been proved are compared by their bytes;
-    all others are read. A document that was put together of copies is compared as a whole: what
-    is new in it was proved before.
+    Entries that were copied from a verified document are compared by their bytes; all others are
+    read. A document that consists of copies is compared as a whole: its new entries were verified
+    before.
 
     Args:
         name: The document's name, for messages.
         header: Its header.
-        dialect: The version it is written in.
+        dialect: The version of the format.
     """
 
     def __init__(self, name: str, header: Header, dialect: Dialect) -> None:
@@ -65,16 +65,16 @@ class ReadBackCheck:
         self._opening = opening
 
     def add_bytes(self, chunk: bytes) -> None:
-        """Note bytes of the document, whatever they are."""
+        """Note bytes of the document."""
         self._sum = crc32(chunk, self._sum)
         self._stored += len(chunk)
 
     def mark_copied(self) -> None:
-        """Note that the bytes so far are of entries that were proved before."""
+        """Note that the bytes so far are of entries that were verified before."""
         self._before, self._size = self._sum, self._stored
 
     def expect(self, entries: Sequence[Any]) -> None:
-        """Note further entries; a range says only how many they are, since they are copies."""
+        """Note further entries; a range stands for the number of copied ones."""
         self._count += len(entries)
         if isinstance(entries, range):
             self._is_copied = True
@@ -93,7 +93,7 @@ class ReadBackCheck:
         """Read a document.
 
         Raises:
-            StorageError: It is not what was meant (code ``read-back``).
+            StorageError: It differs from what was written (code ``read-back``).
         """
         try:
             fault = self._fault(stream)
@@ -130,14 +130,14 @@ class ReadBackCheck:
             yield row.uri, row.change, length, row.hash_text or ""
 
     def _is_stored(self, stream: BinaryIO) -> bool:
-        """Whether a stream has the bytes that were noted."""
+        """True if a stream has the bytes that were noted."""
         found = 0
         while chunk := stream.read(_CHUNK):
             found = crc32(chunk, found)
         return found == self._sum
 
     def _is_copy(self, stream: BinaryIO) -> bool:
-        """Whether a stream begins with what was copied; it stands after that then."""
+        """True if a stream begins with the copied bytes; it is positioned after them then."""
         found, left = 0, self._size
         while left and (chunk := stream.read(min(left, _CHUNK))):
             found = crc32(chunk, found)
@@ -159,7 +159,7 @@ class _WithoutCopied:
 
 
 def _mark(entry: Entry) -> _Mark:
-    """Return what of an entry is compared."""
+    """Return the compared properties of an entry."""
     change = None
     if isinstance(entry, Change):
         change, entry = entry.kind.value, entry.resource
@@ -169,5 +169,5 @@ def _mark(entry: Entry) -> _Mark:
 
 
 def _plain_mark(entry: Entry) -> _Mark:
-    """Return what a plain sitemap says of an entry."""
+    """Return the compared properties of an entry of a plain sitemap."""
     return entry.uri, None, None, ""

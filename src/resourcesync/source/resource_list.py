@@ -1,13 +1,9 @@
-"""The pages of the next Resource List out of those of the last: what did not change is copied.
+"""Resource List in one document or in parts under an index (§10), and the plain sitemap.
 
-A page is a range of URIs. Its entries are copied as bytes, with those changed that were edited
-since the last list (`documents.splice`). A page is formatted anew from the catalogue when it is
-not as it was written, when it holds elements of other communities, or when so much of it changed
-that copying would not be quicker. One page is in memory at a time, and its edits.
-
-Write the Resource List, in one document or in parts under an index (§10).
-
-The plain twin of the Resource List: a sitemap that search engines read without complaint.
+A page is a range of URIs. Its entries are copied from the last list as bytes, with those changed
+that were edited since (`documents.splice`). A page is rendered again from the catalogue when it is
+not as it was written, when it has elements of other communities, or when so much of it changed that
+copying would not be faster. One page is in memory at a time, and its edits.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -32,9 +28,9 @@ from resourcesync.source.plan import DocumentRecord
 from resourcesync.source.read_back import ReadBackCheck
 
 _FEW: Final = 64
-"""Edits of a page that are always worth to be spliced."""
+"""Number of edits of a page that are always spliced."""
 _SHARE: Final = 4
-"""A page is formatted anew when more than one entry of so many was edited."""
+"""A page is rendered again when more than one entry of so many was edited."""
 _NOTHING: Final = EntrySlices(count=0, size=0, slices=())
 
 
@@ -42,8 +38,8 @@ class Page(NamedTuple):
     """A page of the last Resource List.
 
     Attributes:
-        name: Its document.
-        known: What was recorded of it then. A page of the next list may take its name.
+        name: The name of its document.
+        known: The record of the document. A page of the next list may take its name.
     """
 
     name: str
@@ -56,8 +52,8 @@ class NewPage:
 
     Attributes:
         blocks: Its entries, to be read once.
-        start: The URI that its range begins with; right once the blocks were read.
-        is_plain: Whether its entries can be told apart by their bytes; the same.
+        start: The URI that its range begins with; valid after the blocks were read.
+        is_plain: True if its bytes separate its entries; valid after the blocks were read.
     """
 
     blocks: Iterable[Block[object]]
@@ -66,10 +62,10 @@ class NewPage:
 
 
 def format_page(resources: Paginator[Resource], size: int) -> NewPage:
-    """Return the next page of some resources, which is formatted as it is read.
+    """Return the next page of some resources, rendered while it is read.
 
     Args:
-        resources: The resources; the page is to be read before the next one is asked for.
+        resources: The resources; read the page before the next one is requested.
         size: Bytes of the document around its entries.
     """
     page = NewPage(blocks=())
@@ -87,13 +83,13 @@ def format_page(resources: Paginator[Resource], size: int) -> NewPage:
 
 
 class PageRebase:
-    """Turns the pages of the last Resource List into those of the next.
+    """Conversion of the last Resource List's pages into those of the next.
 
     Args:
-        shelf: Has the last list.
-        snapshot: Tells what was edited since.
+        shelf: The document writer with the last list.
+        snapshot: The catalogue with the edits since.
         header: The header of the next list's parts.
-        limits: The most that a part holds.
+        limits: The limits of a part.
     """
 
     def __init__(
@@ -107,7 +103,7 @@ class PageRebase:
         self._edits = _EditReader(snapshot.edits())
 
     def only_page(self, old: Sequence[Page]) -> NewPage | None:
-        """Return the one page of the last list as the one of the next, if it can be copied."""
+        """Return the only page of the last list as the next list's, if it can be copied."""
         if len(old) != 1:
             return None
         entries = self._spliced(old[0], None)
@@ -116,45 +112,44 @@ class PageRebase:
         return NewPage(blocks=_blocks(entries))
 
     def format_all(self) -> Iterator[NewPage]:
-        """Yield the next list's pages, all of them formatted; read each before the next."""
+        """Yield the next list's pages, all of them rendered; read each before the next."""
         return self._formatted("", None)
 
     def pages(self, old: Sequence[Page]) -> Iterator[NewPage]:
         """Yield the next list's pages in URI order; read each to its end before the next.
 
-        A page that is too full becomes two halves, but the last one stays full, since many
-        Sources only add at the end. Neighbours that fill less than half a page together become
-        one.
+        A page that is too full is split in halves, but the last one stays full, since many Sources
+        only add at the end. Neighbours that fill less than half a page together are merged.
 
         Args:
             old: The last list's pages, at least one, their ranges in order.
         """
-        # The range of the first page begins before all others, whatever its first URI is.
+        # The first page's range begins before all others, whatever its first URI is.
         starts = ("", *(page.known.start for page in old[1:]))
         ends = (*starts[1:], None)
-        kept = _NOTHING  # these may yet become one page with the next
-        anew: str | None = None  # where a range begins that is to be formatted
+        waiting = _NOTHING  # these may yet become one page with the next
+        unrendered: str | None = None  # the start of a range to be rendered again
         for page, start, end in zip(old, starts, ends, strict=True):
             found = self._spliced(page, end)
-            if found is None or not self._are_small(kept, found):
-                yield from self._cut(kept)
-                kept = _NOTHING
+            if found is None or not self._are_small(waiting, found):
+                yield from self._cut(waiting)
+                waiting = _NOTHING
             if found is None:
-                anew = start if anew is None else anew
+                unrendered = start if unrendered is None else unrendered
                 continue
-            if anew is not None:
-                yield from self._formatted(anew, start)
-                anew = None
-            kept += found
-            if end is not None and not self._are_small(kept, _NOTHING):
-                yield from self._cut(kept)
-                kept = _NOTHING
-        yield from self._cut(kept, is_last=anew is None)
-        if anew is not None:
-            yield from self._formatted(anew, None)
+            if unrendered is not None:
+                yield from self._formatted(unrendered, start)
+                unrendered = None
+            waiting += found
+            if end is not None and not self._are_small(waiting, _NOTHING):
+                yield from self._cut(waiting)
+                waiting = _NOTHING
+        yield from self._cut(waiting, is_last=unrendered is None)
+        if unrendered is not None:
+            yield from self._formatted(unrendered, None)
 
     def _spliced(self, page: Page, end: str | None) -> EntrySlices | None:
-        """Return a page's entries as they are now; ``None`` if they are to be formatted anew."""
+        """Return a page's present entries; ``None`` if they must be rendered again."""
         known = page.known
         most = max(_FEW, known.entries // _SHARE)
         edits = self._edits.read_until(end, most)
@@ -176,7 +171,7 @@ class PageRebase:
             yield EntryEdit(uri, b"" if resource is None else next(new))
 
     def _prove(self, resources: Sequence[Resource], rows: Sequence[bytes]) -> None:
-        """Read entries that are to be put among others, which are not read again."""
+        """Read entries that are spliced between others, which are not read again."""
         proof = ReadBackCheck("an entry", self._header, Dialect.V1_1)
         proof.expect(resources)
         around = writer.opening(self._header), writer.closing(self._header)
@@ -210,14 +205,14 @@ def _blocks(entries: EntrySlices) -> Iterator[Block[object]]:
 
 
 class _EditReader:
-    """Edits that are taken range by range."""
+    """Edits, read range by range."""
 
     def __init__(self, edits: Iterator[tuple[str, Resource | None]]) -> None:
         self._edits = edits
         self._next = next(edits, None)
 
     def read_until(self, end: str | None, most: int) -> list[tuple[str, Resource | None]] | None:
-        """Return those of the next range, ``None`` when they are too many or not plain."""
+        """Return the edits of the next range; ``None`` when they are too many or not plain."""
         taken: list[tuple[str, Resource | None]] = []
         usable = True
         while self._next is not None and (end is None or self._next[0] < end):
@@ -237,7 +232,7 @@ class _TooManyResourcesError(Exception):
 
 
 def is_resource_list_complete(shelf: DocumentWriter, at: int, parts: tuple[str, ...]) -> bool:
-    """Whether the Resource List of the moment ``at``, with these parts, is there and unharmed."""
+    """True if the Resource List of the moment ``at``, with these parts, is stored unharmed."""
     key = str(at)
     return all(shelf.has(name, key) for name in (*parts, naming.RESOURCE_LIST))
 
@@ -251,15 +246,15 @@ def publish_resource_list(
 ) -> tuple[str, ...]:
     """Write the Resource List of a snapshot; return the names of its parts, none for one document.
 
-    What the last list says and is still true is copied, see ``stable_pages``. Parts have names of
-    their own for each snapshot and are written first; the head is replaced last, so that a reader
-    finds the old list or the new one, whole.
+    Unchanged entries of the last list are copied, see ``PageRebase``. Parts have names of their own
+    for each snapshot and are written first; the head is replaced last, so that a reader finds the
+    old list or the new one, whole.
 
     Args:
-        shelf: Takes it.
-        snapshot: Has the resources.
-        limits: The most that a document holds.
-        has_archive: Whether there is an archive of former ones to lead to.
+        shelf: The document writer.
+        snapshot: The catalogue with the resources.
+        limits: The limits of one document.
+        has_archive: True to link an archive of former ones.
 
     Raises:
         StorageError: It could not be written; the old list is still there.
@@ -281,7 +276,7 @@ def publish_resource_list(
             pass
         else:
             return ()
-        last = ()  # there is little to be gained
+        last = ()  # copying would save little
     header = _header(shelf, snapshot.at, description.index_link(shelf.naming, naming.RESOURCE_LIST))
     rebase = PageRebase(shelf, snapshot, header, limits)
     return _write_parts(
@@ -290,7 +285,7 @@ def publish_resource_list(
 
 
 def _last_pages(shelf: DocumentWriter) -> tuple[Page, ...]:
-    """Return the pages of the last Resource List, none when they are not known."""
+    """Return the pages of the last Resource List; none when they are not known."""
     head = shelf.known.get(naming.RESOURCE_LIST)
     if head is None or not head.key.isdigit():  # of an older version of the format
         return ()
@@ -362,7 +357,7 @@ _SITEMAP_HEADER = Header(capability=None)
 
 
 def is_sitemap_complete(shelf: DocumentWriter, at: int, parts: tuple[str, ...]) -> bool:
-    """Whether the sitemap of the moment ``at``, with these parts, is there and unharmed."""
+    """True if the sitemap of the moment ``at``, with these parts, is stored unharmed."""
     return all(shelf.has(name, str(at)) for name in (*parts, naming.SITEMAP))
 
 
@@ -375,10 +370,10 @@ def publish_sitemap(
     each is replaced in its place.
 
     Args:
-        shelf: Takes it.
-        at: Which Resource List it belongs to.
-        snapshot: Has the resources.
-        limits: The most that a document holds.
+        shelf: The document writer.
+        at: The moment of its Resource List.
+        snapshot: The catalogue with the resources.
+        limits: The limits of one document.
 
     Raises:
         StorageError: It could not be written.

@@ -1,4 +1,4 @@
-"""Whether entries can be said by a document, and are understood again: what is asked of rows."""
+"""Round trip of entries: those that a document can express and a reader reads back the same."""
 
 import re
 from collections.abc import Sequence
@@ -26,14 +26,14 @@ _HEADERS: Final = {
 
 
 def find_fault(entries: Sequence[Resource] | Sequence[Change]) -> str:
-    """Return why some entries of one kind cannot be said as they are; empty when they can."""
+    """Return why some entries of one kind cannot be expressed; empty when they can."""
     if all(map(_is_plain, entries)):
         return ""
     return find_round_trip_fault(entries)
 
 
 def find_round_trip_fault(entries: Sequence[Resource] | Sequence[Change]) -> str:
-    """Return the same, by writing them and reading what was written; they are not empty."""
+    """Return the same for at least one entry, by writing them and reading them back."""
     header = _HEADERS[type(entries[0])]
     try:
         content = b"".join(writer.write(header, entries))
@@ -49,7 +49,7 @@ def find_round_trip_fault(entries: Sequence[Resource] | Sequence[Change]) -> str
 
 
 def _is_plain(entry: object) -> bool:
-    """Whether an entry is one of the many that cannot but be understood; a glance, for millions."""
+    """True if an entry obviously survives a round trip; a fast check, for millions."""
     return (
         type(entry) is Resource
         and _PLAIN_URI(entry.uri) is not None
@@ -64,7 +64,7 @@ def _is_plain(entry: object) -> bool:
 
 
 def _mark(entry: object) -> object:
-    """Return what of an entry must be the same."""
+    """Return the properties of an entry that must survive."""
     if isinstance(entry, Change):
         return entry.kind, _mark(entry.resource)
     if isinstance(entry, Resource):

@@ -1,4 +1,4 @@
-"""Bring the catalogue in step with the originals."""
+"""Scan of the originals: their differences from the catalogue are recorded."""
 
 import logging
 from collections import Counter
@@ -31,11 +31,11 @@ _AHEAD: Final = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftFile:
-    """An original that was left as it is catalogued.
+    """An original whose catalogue entry was left unchanged.
 
     Attributes:
         code: A stable word.
-        reason: What happened, in one sentence that names it.
+        reason: The cause, in one sentence that names the original.
     """
 
     code: str
@@ -44,20 +44,20 @@ class LeftFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanReport:
-    """What a scan found.
+    """Result of a scan.
 
     Attributes:
-        files: Originals that are there.
-        bytes: Their bytes.
-        hashed: How many of them were read.
+        files: Number of originals.
+        bytes: Their size.
+        hashed: Number of originals that were read.
         created: New ones, recorded.
         updated: Known ones with new bytes, recorded.
-        deleted: Known ones that are gone, recorded.
-        touched: Known ones that looked different and have the same bytes.
-        changing: Ones that changed while they were read: left as they are catalogued.
-        unreadable: Ones that cannot be read: left as they are catalogued.
-        omitted: What is there and not published, other than on purpose, as far as it is listed
-            by ``Originals.omissions``.
+        deleted: Known ones that no longer exist, recorded.
+        touched: Known ones with other metadata and the same bytes.
+        changing: Ones that changed while they were read: their entries are unchanged.
+        unreadable: Ones that cannot be read: their entries are unchanged.
+        omitted: Files that are not published, other than on purpose, as far as
+            ``Originals.omissions`` lists them.
         left: The first 100 of those that are changing or unreadable.
     """
 
@@ -85,22 +85,22 @@ def scan(
 ) -> ScanReport:
     """Record in the catalogue how the originals differ from it; all or nothing.
 
-    What looks the same is not read. An original that cannot be read, or that changes while it
-    is, stays as it is catalogued: one bad file stops neither the others nor the next run.
+    An original with the same metadata is not read. The entry of one that cannot be read, or that
+    changes while it is, stays as it is: one bad file stops neither the others nor the next run.
 
     Args:
-        originals: What is.
-        catalogue: What was.
-        now: A moment before the scan: what the catalogue says afterwards includes every change
-            up to it.
-        anew: Read all originals, also what looks the same: other digests are asked for.
-        allow_empty: Whether it may be that there are no originals at all.
-        settle: Called before all is recorded; what it raises keeps it from being recorded.
+        originals: The originals.
+        catalogue: The catalogue.
+        now: A moment before the scan: the catalogue includes every change up to it afterwards.
+        anew: Read all originals, also those with the same metadata, for other digests.
+        allow_empty: True if there may be no originals at all.
+        settle: Called before all is recorded; an exception of it prevents the recording.
 
     Raises:
-        ConfigurationError: There are none, and there must be: a disk that is not mounted looks so.
+        ConfigurationError: There are no originals, and there must be some: a disk that is not
+            mounted looks the same.
         StorageError: The originals cannot be listed, or the catalogue cannot be written. The
-            catalogue is as it was.
+            catalogue is unchanged.
     """
     counts: Counter[str] = Counter()
     left: list[LeftFile] = []
@@ -132,7 +132,7 @@ def scan(
 def _expected(
     differences: Iterator[Difference[Original, CatalogueEntry]], originals: Originals
 ) -> Iterator[Difference[Original, CatalogueEntry]]:
-    """Yield all differences, some at a time where the originals want to know what is next."""
+    """Yield all differences, some at a time for originals that prefetch."""
     if not isinstance(originals, PrefetchingOriginals):
         yield from differences
         return
@@ -168,9 +168,9 @@ def _counted(originals: Iterator[Original], counts: Counter[str]) -> Iterator[Or
 
 
 def _has_same_bytes(before: CatalogueEntry, resource: Resource, fingerprint: str) -> bool:
-    """Whether an original that was read has the bytes it had, whatever it looks like."""
+    """True if an original has the bytes of before, whatever its metadata."""
     known = before.resource.digests
-    if before.fingerprint == fingerprint != "":  # perhaps other digests were asked for
+    if before.fingerprint == fingerprint != "":  # perhaps for other digests
         return not disagree(known, resource.digests)
     return agree(known, resource.digests)
 
@@ -190,7 +190,7 @@ def _record_original(
     after: Original,
     counts: Counter[str],
 ) -> StorageError | None:
-    """Read an original that looks different, and record what it is; return why it was left."""
+    """Read an original that differs, and record it; return why its entry was left unchanged."""
     try:
         resource, fingerprint = originals.measure(after)
     except OriginalChangedError as error:
@@ -211,7 +211,7 @@ def _record_original(
         return None  # it only could not be trusted unread
     elif _has_same_bytes(before, resource, fingerprint):
         recording.touched(resource, fingerprint)
-        # One that was too fresh to be trusted is read again, whether it was touched or not.
+        # An original too fresh to be trusted is read again, even without another write.
         counts["touched"] += before.fingerprint != "" or before.resource != resource
     else:
         recording.updated(resource, fingerprint)

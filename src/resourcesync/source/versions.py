@@ -1,9 +1,7 @@
-"""Keep the versions of resources, so that what a list promised can be had later (§14.6).
+"""Storage of the versions of resources (§14.6), and patches, proven by applying them (§14.4).
 
-A version is durable before anybody is told of it: its bytes are kept while the resource is
+A version is durable before anybody can know of it: its bytes are stored while the resource is
 measured, before the catalogue records the change, and so before a list names it.
-
-Compute patches of resources that changed, and prove each by applying it (§14.4).
 """
 
 import hashlib
@@ -37,11 +35,11 @@ _CHUNK: Final = 1 << 18
 
 
 class PatchGenerator:
-    """Computes patches; what a plug-in makes is believed no more than what we make.
+    """Generator of patches; those of a plug-in are verified like our own.
 
     Args:
-        makers: Returns what computes them, the preferred first; asked once, when it is needed.
-        formats: What applies them, by media type.
+        makers: Returns the makers of patches, the preferred first; called once, on first use.
+        formats: The formats that apply them, by media type.
     """
 
     def __init__(
@@ -54,7 +52,7 @@ class PatchGenerator:
     def compute(
         self, before: BinaryIO, after: BinaryIO, *, media_type: str, largest: int, length: int
     ) -> tuple[str, IO[bytes]] | None:
-        """Return the format and the bytes of a patch, which leads to these very bytes.
+        """Return the format and the bytes of a patch that is proven to yield the new version.
 
         Args:
             before: The version before.
@@ -89,7 +87,7 @@ class PatchGenerator:
         """Write a patch and apply it.
 
         Raises:
-            PatchError: It is not smaller, or does not lead to the new version.
+            PatchError: It is not smaller, or does not yield the new version.
         """
         _rewind(before, after)
         refusal = "the patch is not smaller than the new version"
@@ -123,17 +121,17 @@ def _rewind(*streams: IO[bytes]) -> None:
 
 _TRIES: Final = 3
 ALGORITHM: Final = "sha-256"
-"""The digest by which versions are kept."""
+"""The digest that identifies stored versions."""
 VERSIONS_FOLDER: Final = "versions/"
-"""Where versions are found, below the folder of the documents."""
+"""The folder of versions, below the folder of the documents."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VersionNames:
-    """Where the world finds versions: below one folder, which is not one of files.
+    """Public addresses of versions: below one folder, which is not one of files.
 
     Attributes:
-        naming: Where the resources and their documents are.
+        naming: The addresses of the resources and their documents.
     """
 
     naming: SourceNaming
@@ -143,15 +141,15 @@ class VersionNames:
         return self._address(f"{stamp(moment)}/", uri)
 
     def patch(self, uri: str, moment: int) -> str:
-        """Return the address of what leads to a version from the one before."""
+        """Return the address of the patch to a version from the one before."""
         return self._address(f"patch/{stamp(moment)}/", uri)
 
     def timegate(self, uri: str) -> str:
-        """Return where the version of a moment can be asked for."""
+        """Return the address of a resource's TimeGate."""
         return self._address("timegate/", uri)
 
     def timemap(self, uri: str) -> str:
-        """Return where all versions are listed."""
+        """Return the address of a resource's TimeMap."""
         return self._address("timemap/", uri)
 
     def _address(self, folder: str, uri: str) -> str:
@@ -159,7 +157,7 @@ class VersionNames:
         return f"{self.naming.uri(FOLDER)}{VERSIONS_FOLDER}{folder}{path}"
 
     def links(self, resource: Resource, version: ResourceVersion) -> tuple[Link, ...]:
-        """Return what an entry tells of its version: never a patch that it does not have."""
+        """Return the links of an entry to its version: never to a patch that it does not have."""
         uri = version.uri
         found = [
             Link(
@@ -193,7 +191,7 @@ def stamp(moment: int) -> str:
 
 
 def parse_stamp(text: str) -> int | None:
-    """Return the moment that a name means; ``None`` when it is none."""
+    """Return the moment of a version's name; ``None`` for any other text."""
     if len(text) != len("20260101000000000000") or not (text.isascii() and text.isdecimal()):
         return None
     with suppress(ValueError):
@@ -203,12 +201,12 @@ def parse_stamp(text: str) -> int | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VersionPolicy:
-    """How versions are kept.
+    """Choices for the storage of versions.
 
     Attributes:
-        is_public: Whether entries lead to them. Else only what changed is kept, for the next
-            package of changes.
-        most: The most bytes of all contents; 0 for any number.
+        is_public: True if entries lead to them. Otherwise only changed versions are stored, for the
+            next package of changes.
+        most: Largest size of all contents; 0 for no limit.
     """
 
     is_public: bool = True
@@ -216,20 +214,20 @@ class VersionPolicy:
 
 
 class VersionRecorder:
-    """Keeps versions.
+    """Recorder of versions.
 
     Args:
-        index: Which versions there are.
+        index: The index of versions.
         store: Their bytes.
-        names: Where the world finds them.
-        clock: Time.
-        keeping: How they are kept.
-        patches: Computes patches; ``None`` for none.
+        names: The public addresses of versions.
+        clock: The clock.
+        keeping: The choices for storage.
+        patches: The generator of patches; ``None`` for none.
 
     Attributes:
-        kept: Versions that were kept now.
-        patched: Patches that were computed now.
-        unkept: Versions for which there was no room.
+        stored: Number of versions that were stored now.
+        patched: Number of patches that were computed now.
+        skipped: Number of versions without room.
     """
 
     def __init__(
@@ -255,17 +253,17 @@ class VersionRecorder:
     def store(
         self, resource: Resource, opening: Callable[[str], BinaryIO | None]
     ) -> tuple[Link, ...] | None:
-        """Keep the bytes of a resource as it was measured; return the links that lead there.
+        """Store the bytes of a measured resource; return the links to them.
 
         Args:
             resource: The resource, with its sha-256.
             opening: Opens its bytes.
 
         Returns:
-            ``None`` when the bytes are others now.
+            ``None`` when the bytes differ now.
 
         Raises:
-            StorageError: They cannot be kept.
+            StorageError: They cannot be stored.
         """
         is_public = self._policy.is_public
         sha256, length = sha256_of(resource), resource.length
@@ -290,7 +288,7 @@ class VersionRecorder:
         return self._names.links(resource, newest) if is_public else ()
 
     def flush(self) -> None:
-        """Make durable what was kept: before the catalogue records who needs it."""
+        """Flush the stored bytes to disk, before the catalogue refers to them."""
         self._store.flush()
 
     def _is_known(self, resource: Resource) -> bool:
@@ -324,9 +322,9 @@ class VersionRecorder:
         return (*links, self._names.patch_link(version, version.patch))
 
     def _patch(self, before: ResourceVersion, after: ResourceVersion) -> VersionPatch | None:
-        """Compute a patch, prove it and keep it; ``None`` when there is none that helps.
+        """Compute, prove and store a patch; ``None`` when none is useful.
 
-        It must lead from what was listed last: there may be versions that were not kept.
+        Its base must be the version that was listed last: some versions may not have been stored.
         """
         assert self._patches is not None, "asked only where patches are computed"
         listed = parse_digests(self._index.recorded_hash(before.uri))
@@ -364,9 +362,9 @@ class VersionRecorder:
         return VersionPatch(sha256=sha256, length=length, media_type=media_type)
 
     def _make_room(self, length: int, spared: str = "") -> bool:
-        """Whether so many more bytes may be kept, perhaps in the place of old versions.
+        """Return whether so many more bytes fit, after old versions are dropped if necessary.
 
-        What is ``spared`` is about to be a version again: the index does not know that yet.
+        The version ``spared`` is about to be current again: the index does not know that yet.
         """
         most = self._policy.most
         if not most:
@@ -384,10 +382,10 @@ class VersionRecorder:
 
 
 def _since(resource: Resource, before: ResourceVersion | None, moment: int) -> int:
-    """Return since when a resource is known to be so.
+    """Return the start of a resource's present state.
 
-    That is its Last-Modified, unless it says what cannot be: something later than now, or a time
-    when another version was seen.
+    That is its Last-Modified, unless that is impossible: later than now, or a time when another
+    version was current.
     """
     if resource.lastmod is None:
         return moment
@@ -404,11 +402,11 @@ def sha256_of(resource: Resource) -> str | None:
 
 
 class VersionedOriginals:
-    """Originals of which each version is kept when it is read (``Originals``).
+    """Originals whose versions are stored when they are read (``Originals``).
 
     Args:
         originals: The originals.
-        keeper: Keeps them.
+        keeper: The recorder of versions.
     """
 
     def __init__(self, originals: ScannableOriginals, keeper: VersionRecorder) -> None:
@@ -419,27 +417,27 @@ class VersionedOriginals:
         self.open = originals.open
 
     def measure(self, original: Original) -> tuple[Resource, str]:
-        """Read the bytes and keep them; return the resource with the links to its versions.
+        """Read and store the bytes; return the resource with the links to its versions.
 
         Raises:
             OriginalChangedError: It changed or vanished meanwhile.
-            StorageError: It cannot be read, or not be kept.
+            StorageError: It cannot be read, or not be stored.
         """
         for _ in range(_TRIES):
             resource, fingerprint = self._originals.measure(original)
             links = self._recorder.store(resource, self._originals.open)
             if links is not None:
                 return replace(resource, links=(*resource.links, *links)), fingerprint
-            original = original._replace(fingerprint="")  # look anew: it is another one now
+            original = original._replace(fingerprint="")  # read it again: it changed since
         raise OriginalChangedError(f"{original.uri} changed each time it was read")
 
 
 class VersionedContents(PresentContents):
-    """The bytes of the originals as they are now, and of the versions that are kept (``Contents``).
+    """The bytes of the originals as they are now, and of stored versions (``Contents``).
 
     Args:
         originals: The originals.
-        opening: What opens them.
+        opening: Opens an original.
         store: The bytes of versions.
     """
 
@@ -450,22 +448,22 @@ class VersionedContents(PresentContents):
         self._store = store
 
     def contains(self, resource: Resource) -> bool:
-        """Whether the bytes of a version are kept."""
+        """True if the bytes of a version are stored."""
         sha256, length = sha256_of(resource), resource.length
         return sha256 is not None and length is not None and self._store.contains(sha256, length)
 
     def open(self, resource: Resource) -> BinaryIO | None:
-        """Open the bytes of a version; those that are there now when it is not kept.
+        """Open the bytes of a version; the present ones when it is not stored.
 
         Raises:
-            StorageError: They are there, and cannot be read.
+            StorageError: They exist and cannot be read.
         """
         sha256 = sha256_of(resource)
         kept = self._store.open(sha256) if sha256 is not None and self.contains(resource) else None
         return super().open(resource) if kept is None else kept
 
     def open_patch(self, patch: Link) -> BinaryIO | None:
-        """Open a patch; ``None`` when it is not kept."""
+        """Open a patch; ``None`` when it is not stored."""
         found = (digest.value for digest in patch.digests if digest.algorithm == ALGORITHM)
         sha256 = next(found, None)
         return None if sha256 is None else self._store.open(sha256)

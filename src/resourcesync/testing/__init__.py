@@ -1,9 +1,9 @@
-"""Suites of checks for those who write plug-ins: one for each port, and every adapter keeps it.
+"""Suites of checks for plug-ins: one for each port; every adapter of this package passes them.
 
 A suite is a class of plain test methods. Derive a class from it whose name begins with ``Test``,
 give it the pytest fixture that its docstring names, and run pytest. See
-``docs/how-to/write-a-plug-in.md``. Neither pytest nor anything else is imported here that the
-package does not need anyway, and nothing of the package imports this.
+``docs/how-to/write-a-plug-in.md``. The suites import nothing that the package itself does not need,
+not even pytest, and nothing of the package imports them.
 """
 
 from resourcesync.testing.accounts import AccountSuite

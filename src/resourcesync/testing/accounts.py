@@ -1,4 +1,4 @@
-"""What every account of another system must keep (``ports.accounts.Account``), as checks."""
+"""Checks of accounts (``resourcesync.ports.accounts.ResourceAccount``)."""
 
 import hashlib
 from abc import ABC, abstractmethod
@@ -18,7 +18,7 @@ _MAX_BATCH: Final = 10_000
 _SHORT_WAIT: Final = 0.2
 
 Contents = dict[str, bytes]
-"""What the other system has: the contents of the resources, by URI."""
+"""The contents of the resources in the other system, by URI."""
 
 
 class AccountSuite(ABC):
@@ -30,51 +30,51 @@ class AccountSuite(ABC):
     """
 
     can_list_resources: ClassVar[bool] = True
-    """Whether ``resources`` can be asked."""
+    """True if ``resources`` can list them all."""
 
     has_changes: ClassVar[bool] = True
-    """Whether there is a log of changes to follow."""
+    """True if there is a log of changes to follow."""
 
     has_deletions: ClassVar[bool] = True
-    """Whether that log tells what is gone."""
+    """True if that log reports deletions."""
 
     has_lengths: ClassVar[bool] = True
-    """Whether the system knows how many bytes a resource has."""
+    """True if the system knows the length of each resource."""
 
     has_digests: ClassVar[bool] = True
-    """Whether the system knows a digest of each resource."""
+    """True if the system knows a digest of each resource."""
 
     is_writable: ClassVar[bool] = False
-    """Whether it also takes changes (``WritableAccount``)."""
+    """True if it also accepts changes (``WritableAccount``)."""
 
     many: ClassVar[int] = 120
-    """How many resources are more than one answer of the system; make its pages small."""
+    """Number of resources that exceeds one answer of the system; make its pages small."""
 
     @abstractmethod
     def put(self, name: str, content: bytes) -> str:
-        """Let the other system have a resource with these bytes, or replace its bytes.
+        """Create a resource with these bytes in the other system, or replace its bytes.
 
         Returns:
-            The URI that the account tells for it, always the same for a name.
+            The URI that the account has for it, always the same for a name.
         """
 
     @abstractmethod
     def remove(self, name: str) -> None:
-        """Let a resource vanish from the other system."""
+        """Remove a resource from the other system."""
 
     def wait_until_visible(self) -> None:  # noqa: B027 - most systems need nothing
-        """Wait until the system tells of all that was put or removed; by default at once."""
+        """Wait until the system reports all that was put or removed; by default at once."""
 
     def outage(self) -> AbstractContextManager[object] | None:
-        """Let the system answer nothing, or refuse, while the block runs; ``None``: cannot."""
+        """Make the system unreachable or refuse in the block; ``None`` if impossible."""
         return None
 
     def partial_failure(self) -> AbstractContextManager[object] | None:
-        """Let the system fail after its first answers while the block runs; ``None``: cannot."""
+        """Make the system fail after its first answers in the block; ``None`` if impossible."""
         return None
 
     def expire_changes(self) -> bool:
-        """Let the system forget its changes so far; ``False``: cannot, or it never does."""
+        """Make the system expire its changes so far; ``False`` if it cannot, or never does."""
         return False
 
     # --- what there is ---
@@ -82,7 +82,7 @@ class AccountSuite(ABC):
     def test_every_resource_is_listed_once_with_its_metadata(
         self, account: ResourceAccount
     ) -> None:
-        """`resources` tells each with its URI, and with the length and digests it has."""
+        """`resources` yields each with its URI, length and digests."""
         held = self._fill("a", "b", "c", "d")
 
         self._expect_listed(account, held)
@@ -94,7 +94,7 @@ class AccountSuite(ABC):
         expect_equal(list(account.resources()), [], "no resources are told where there are none")
 
     def test_a_second_listing_reflects_changes(self, account: ResourceAccount) -> None:
-        """Nothing is remembered from the last time: `resources` tells how it is now."""
+        """`resources` lists the present state, whatever it listed before."""
         held = self._fill("a", "b", "c")
         self._expect_listed(account, held)
 
@@ -107,7 +107,7 @@ class AccountSuite(ABC):
         self._expect_listed(account, held)
 
     def test_all_pages_of_resources_are_listed(self, account: ResourceAccount) -> None:
-        """However many there are, each is told once."""
+        """Each resource is listed once, however many there are."""
         held = self._fill(*(f"r{number:05}" for number in range(self.many)))
 
         self._expect_listed(account, held)
@@ -115,7 +115,7 @@ class AccountSuite(ABC):
     def test_unchanged_resources_are_listed_during_concurrent_changes(
         self, account: ResourceAccount
     ) -> None:
-        """What comes and goes while all is read hides nothing else, and nothing is told twice."""
+        """Additions and removals during a listing hide no other resource and repeat none."""
         self._require_listing()
         held = self._fill(*(f"r{number:05}" for number in range(self.many)))
         telling = iter(account.resources())
@@ -135,21 +135,21 @@ class AccountSuite(ABC):
         expect(set(found) <= set(held), "nothing else is told")
 
     def test_can_list_resources_is_reported_correctly(self, account: ResourceAccount) -> None:
-        """`tells_all` is what the suite was told."""
+        """`can_list_resources` is as declared in the suite."""
         expect_equal(
             account.can_list_resources,
             self.can_list_resources,
-            "tells_all is true to what can be asked",
+            "can_list_resources is as declared",
         )
 
     # --- when it fails ---
 
     def test_an_outage_raises_an_error(self, account: ResourceAccount) -> None:
-        """No answer is no empty answer: all that is asked raises."""
+        """No answer is not an empty answer: every method raises."""
         position = self._position(account) if self.has_changes else ""
         trouble = self.outage()
         if trouble is None:
-            skip_check("down is not given")
+            skip_check("outage is not given")
         with trouble:
             if self.can_list_resources:
                 with expect_error(ResourceSyncError, "resources raises"):
@@ -159,12 +159,12 @@ class AccountSuite(ABC):
                     list(account.changes(position, 0))
 
     def test_a_truncated_listing_raises_an_error(self, account: ResourceAccount) -> None:
-        """Some of the resources are not all of them: the rest would be taken for deleted."""
+        """A truncated listing raises: the missing resources would count as deleted."""
         self._require_listing()
         self._fill(*(f"r{number:05}" for number in range(self.many)))
         trouble = self.partial_failure()
         if trouble is None:
-            skip_check("cut_short is not given")
+            skip_check("partial_failure is not given")
         with trouble, expect_error(ResourceSyncError, "resources raises when it is cut short"):
             list(account.resources())
 
@@ -177,7 +177,7 @@ class AccountSuite(ABC):
         )
 
     def test_changes_after_a_position_are_reported(self, account: ResourceAccount) -> None:
-        """New, replaced and vanished resources are told; the last word on each is how it is."""
+        """All kinds of changes are reported; the last change of each resource is its state."""
         self._require_changes()
         before = self._fill("a", "b", "c")
         start = self._position(account)
@@ -198,7 +198,7 @@ class AccountSuite(ABC):
         expect_equal(times, sorted(times), "changes are told oldest first")
 
     def test_reading_resumes_after_each_position(self, account: ResourceAccount) -> None:
-        """From every position that was told, the rest leads to how it is now."""
+        """The changes after any reported position lead to the present state."""
         self._require_changes()
         start = self._position(account)
         held = self._fill(*(f"r{number:05}" for number in range(self.many)))
@@ -213,7 +213,7 @@ class AccountSuite(ABC):
     def test_no_new_changes_are_reported_after_the_last_position(
         self, account: ResourceAccount
     ) -> None:
-        """What is told again is told as it is; when nothing is left to tell, it ends."""
+        """A repeated change has the present metadata; after the last one, `changes` ends."""
         self._require_changes()
         start = self._position(account)
         held = self._fill("a", "b")
@@ -227,7 +227,7 @@ class AccountSuite(ABC):
             self._expect_reported(word, held[uri], uri)
 
     def test_an_interrupted_reader_can_read_again(self, account: ResourceAccount) -> None:
-        """Nothing is lost by reading: the same position tells the same again."""
+        """Reading loses nothing: the same position yields the same changes again."""
         self._require_changes()
         start = self._position(account)
         held = self._fill("a", "b", "c")
@@ -240,7 +240,7 @@ class AccountSuite(ABC):
             self._expect_reported(words.get(uri), body, uri)
 
     def test_a_listing_and_the_changes_since_are_complete(self, account: ResourceAccount) -> None:
-        """A position, then all resources, then the changes after the position: how it is now."""
+        """A position, a listing, then the changes after the position give the present state."""
         self._require_listing()
         self._require_changes()
         self._fill("a", "b", "c")
@@ -257,12 +257,12 @@ class AccountSuite(ABC):
             self._expect_reported(words.get(uri), body, uri)
 
     def test_expired_changes_raise_a_discontinuity_error(self, account: ResourceAccount) -> None:
-        """Who asks for what the log has no more is told so, and reads all again."""
+        """`changes` raises if the log no longer has them; the caller then lists all again."""
         self._require_changes()
         start = self._position(account)
         self._fill("a", "b")
         if not self.expire_changes():
-            skip_check("forget is not given")
+            skip_check("expire_changes is not given")
         with expect_error(DiscontinuityError, "changes raises when some are forgotten"):
             list(account.changes(start, 0))
 
@@ -271,7 +271,7 @@ class AccountSuite(ABC):
     def test_posted_changes_are_listed_and_posting_is_idempotent(
         self, account: ResourceAccount
     ) -> None:
-        """`post` writes changes in order; all of them once more do no harm."""
+        """`post` writes changes in order; posting them twice has the same result."""
         if not self.is_writable:
             skip_check("the account takes no changes")
         expect(isinstance(account, WritableAccount), "it has the method post")

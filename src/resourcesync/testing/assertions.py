@@ -1,8 +1,8 @@
-"""What the checks of all suites are made of: facts that must hold, said in a sentence.
+"""Assertions of the checks of all suites, each with the promise it proves.
 
 No test framework is needed: a check that fails raises ``AssertionError``, and one that cannot be
 made raises ``unittest.SkipTest``, which pytest and unittest both understand. ``assert`` would not
-do: pytest explains it in the modules of tests only, and Python leaves it out when it is told to.
+do: pytest explains it in the modules of tests only, and Python removes it under ``-O``.
 """
 
 from collections.abc import Callable, Iterator
@@ -35,7 +35,7 @@ class ExpectedError:
     """A block that must raise one of ``kinds``; see ``expect_error``.
 
     Attributes:
-        told: What it raised, its evidence included; empty until then.
+        message: The message of the error, its evidence included; empty until then.
     """
 
     def __init__(self, kinds: type[Exception] | tuple[type[Exception], ...], promise: str) -> None:

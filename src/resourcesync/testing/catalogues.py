@@ -1,7 +1,4 @@
-"""What every catalogue of a Source must keep (``resourcesync.ports.Catalogue``), as checks.
-
-Resources to try catalogues with: a plain one, and one of which everything odd is told.
-"""
+"""Checks of catalogues (``resourcesync.ports.CatalogueStore``), and sample resources for them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -49,7 +46,7 @@ FULL_SAMPLE: Final = Resource(
     ),
     extra=(("{urn:x}b", "<&>"),),
 )
-"""It tells everything that can be told, but nothing that usually is."""
+"""A resource with all optional metadata and none of the usual."""
 
 
 _TICK: Final = timedelta(microseconds=1)
@@ -58,21 +55,21 @@ _NAMES: Final = ("b", "a/z", "a.b", "a", "é", "A", "~", "%20", "日本")
 
 
 class CatalogueSuite:
-    """The promises of a Source's memory, one check each.
+    """The promises of a Source's catalogue, one check each.
 
     Derive a class whose name begins with ``Test`` in a module of tests, and give it a pytest
     fixture ``catalogue`` that returns an empty catalogue. Times are whole microseconds.
     """
 
     many: ClassVar[int] = 5_000
-    """How many resources are more than one lot of reading or writing."""
+    """Number of resources that exceeds one batch of reading or writing."""
 
     # --- what is recorded ---
 
-    def test_what_is_recorded_comes_back_equal_and_in_uri_order(
+    def test_recorded_resources_are_read_unchanged_in_uri_order(
         self, catalogue: CatalogueStore
     ) -> None:
-        """Every field of every resource is kept, and order is that of the URIs' characters."""
+        """Every field of every resource is stored; the order is that of the URIs' characters."""
         _record(catalogue, *map(sample_resource, _NAMES), FULL_SAMPLE)
 
         held = list(catalogue.entries())
@@ -94,7 +91,7 @@ class CatalogueSuite:
             expect_equal(counts, (len(held), 3), "a snapshot counts them, and stops where asked")
 
     def test_a_part_of_the_resources_is_read_by_its_bounds(self, catalogue: CatalogueStore) -> None:
-        """From ``start`` up to before ``end``, one by one and in runs."""
+        """`resources` and `batches` yield the URIs from ``start`` up to before ``end``."""
         uris = [f"https://h/{number:05}" for number in range(self.many)]
         _record(catalogue, *(Resource(uri=uri) for uri in reversed(uris)))
 
@@ -110,7 +107,7 @@ class CatalogueSuite:
                 expect_equal(found, uris[first:last], "runs between two bounds tell the same")
 
     def test_a_patch_belongs_to_the_change_alone(self, catalogue: CatalogueStore) -> None:
-        """It leads from the version before to this one (§14.4), so the resource has none."""
+        """A patch leads from the version before to this one (§14.4), so the resource has none."""
         _record(catalogue, sample_resource("a"))
         patch = Link(rel=Relation.PATCH, href="https://h/a.patch", media_type="application/x-diff")
         other = Link(rel="up", href="https://h/")
@@ -125,7 +122,7 @@ class CatalogueSuite:
     def test_deleting_and_creating_in_one_recording_stores_the_last_version(
         self, catalogue: CatalogueStore
     ) -> None:
-        """The last word counts, and every change is logged."""
+        """The last version counts, and every change is logged."""
         _record(catalogue, sample_resource("a"))
         with catalogue.record(NOW) as recording:
             recording.deleted(sample_resource("a"))
@@ -140,7 +137,7 @@ class CatalogueSuite:
         expect_equal(len(_changes(catalogue)), 5, "every change is logged")
 
     def test_the_catalogue_can_be_read_during_a_recording(self, catalogue: CatalogueStore) -> None:
-        """A reading goes on with what there was when it began."""
+        """A reader sees the entries as they were at its start."""
         _record(catalogue, *(sample_resource(f"{number:05}") for number in range(self.many)))
 
         with catalogue.record(NOW) as recording:
@@ -153,7 +150,7 @@ class CatalogueSuite:
         expect_equal(list(catalogue.entries()), [], "what was recorded meanwhile is recorded")
 
     def test_a_recording_that_fails_leaves_no_trace(self, catalogue: CatalogueStore) -> None:
-        """Whatever was recorded in the block, and however much: none of it is."""
+        """Nothing of a block that fails is recorded, however much it was."""
         _record(catalogue, sample_resource("a"))
 
         with (
@@ -175,7 +172,7 @@ class CatalogueSuite:
     # --- the first recording ---
 
     def test_a_new_catalogue_is_empty_and_has_no_snapshot(self, catalogue: CatalogueStore) -> None:
-        """Nothing is catalogued, no moment was given away, and a view is refused."""
+        """It has no entries and no latest moment, and refuses a snapshot."""
         expect_equal(list(catalogue.entries()), [], "nothing is catalogued")
         expect_equal(catalogue.latest(), None, "no moment was given away")
         with (
@@ -185,7 +182,7 @@ class CatalogueSuite:
             pass
 
     def test_the_first_recording_logs_no_changes(self, catalogue: CatalogueStore) -> None:
-        """The Resource List will tell of it all."""
+        """The Resource List will list them all."""
         _record(catalogue, sample_resource("a"))
 
         expect_equal(_changes(catalogue), [], "the first recording logs no changes")
@@ -194,7 +191,7 @@ class CatalogueSuite:
             expect_equal(snapshot.last_change(), 0, "no number was given away")
 
     def test_an_empty_first_recording_is_a_first_recording(self, catalogue: CatalogueStore) -> None:
-        """What comes after it is news."""
+        """All recordings after it log changes."""
         _record(catalogue)
         with catalogue.snapshot() as snapshot:
             expect_equal((snapshot.at, snapshot.count()), (NOW, 0), "a view of nothing is a view")
@@ -206,7 +203,7 @@ class CatalogueSuite:
     # --- changes and their times ---
 
     def test_each_change_is_logged_with_a_time_of_its_own(self, catalogue: CatalogueStore) -> None:
-        """Kinds, resources and times are as they were recorded; a touch is no change."""
+        """Kinds, resources and times are stored as recorded; a touch is no change."""
         _record(catalogue, sample_resource("a"), sample_resource("b"), sample_resource("c"))
         later = NOW + _HOUR
         with catalogue.record(later) as recording:
@@ -235,7 +232,7 @@ class CatalogueSuite:
             expect_equal(snapshot.last_change(), found[-1][0], "a view tells the last number")
 
     def test_changes_are_read_from_a_number_on(self, catalogue: CatalogueStore) -> None:
-        """Numbers rise, and ``after`` leaves out what was read."""
+        """Numbers rise, and ``after`` skips the changes that were read."""
         _record(catalogue)
         _record(catalogue, *(sample_resource(f"{number:03}") for number in range(10)))
 
@@ -246,7 +243,7 @@ class CatalogueSuite:
             expect_equal(found, numbers[place + 1 :], "changes after a number are told")
 
     def test_times_rise_strictly_whatever_the_clock_does(self, catalogue: CatalogueStore) -> None:
-        """Every change is later than all views before it, also when the clock was set back."""
+        """Every change is later than all snapshots before it, even if the clock was set back."""
         _record(catalogue, sample_resource("x"))
         now = NOW
         for number, step in enumerate((-1, -1, 0, 0, 87_600, 1, -87_600, -1)):
@@ -267,7 +264,7 @@ class CatalogueSuite:
         expect_equal(catalogue.latest(), times[-1], "the latest moment is the last change's")
 
     def test_an_empty_recording_does_not_advance_time(self, catalogue: CatalogueStore) -> None:
-        """A recording without a word gives no moment away."""
+        """A recording without changes assigns no moment."""
         _record(catalogue, sample_resource("a"))
         with catalogue.record(NOW + _HOUR):
             pass
@@ -278,7 +275,7 @@ class CatalogueSuite:
     def test_touching_a_resource_or_advancing_time_moves_the_moment(
         self, catalogue: CatalogueStore
     ) -> None:
-        """So two lists of one moment are equal; but neither is a change."""
+        """Two lists of one moment are equal; but neither is a change."""
         _record(catalogue, sample_resource("a"))
         with catalogue.record(NOW - _HOUR) as recording:
             recording.touched(sample_resource("a"), "f2")
@@ -294,7 +291,7 @@ class CatalogueSuite:
     # --- views ---
 
     def test_a_snapshot_is_isolated_from_later_recordings(self, catalogue: CatalogueStore) -> None:
-        """All of it is as it was when it was opened."""
+        """A snapshot stays as it was when it was opened."""
         _record(catalogue, sample_resource("a"))
         with catalogue.snapshot() as snapshot:
             with catalogue.record(NOW + _HOUR) as recording:
@@ -308,10 +305,10 @@ class CatalogueSuite:
             expect_equal(list(snapshot.changes()), [], "a view has the changes of its moment")
             expect_equal(list(snapshot.edits()), [], "a view has the edits of its moment")
 
-    def test_edits_are_what_was_written_since_they_were_forgotten(
+    def test_edits_are_the_entries_written_since_they_were_cleared(
         self, catalogue: CatalogueStore
     ) -> None:
-        """In URI order, as it is now; the first recording is no edit."""
+        """Edits are in URI order, with present values; the first recording has none."""
         _record(catalogue, *map(sample_resource, "abcd"))
         expect_equal(_edits(catalogue), {}, "the first recording is no edit")
         with catalogue.record(NOW) as recording:
@@ -339,7 +336,7 @@ class CatalogueSuite:
     def test_changes_are_pruned_and_their_numbers_are_not_reused(
         self, catalogue: CatalogueStore
     ) -> None:
-        """Up to a number and not further; also when none is left."""
+        """Changes up to a number are removed, and no others; also when none is left."""
         _record(catalogue)
         _record(catalogue, *map(sample_resource, "abc"))
         numbers = [number for number, _ in _changes(catalogue)]
@@ -356,7 +353,7 @@ class CatalogueSuite:
         expect_equal(len(list(catalogue.entries())), 4, "no resource is forgotten with them")
 
     def test_the_latest_moment_can_be_rewound(self, catalogue: CatalogueStore) -> None:
-        """Changes after the moment are forgotten, and later ones are dated from there."""
+        """Changes after the moment are removed, and later ones are dated from there."""
         ahead = NOW + 87_600 * _HOUR
         _record(catalogue)
         _record(catalogue, sample_resource("a"), now=NOW + _HOUR)
@@ -372,7 +369,7 @@ class CatalogueSuite:
     # --- notes ---
 
     def test_notes_are_stored_atomically(self, catalogue: CatalogueStore) -> None:
-        """Any text by any key; what cannot be read whole writes nothing."""
+        """Any text by any key; a failed write changes nothing."""
         expect_equal(catalogue.note("a"), None, "what was never noted is None")
         catalogue.write_notes({"a": "1", "b": "é\n", "": ""})
         catalogue.write_notes({"a": "2"})
@@ -384,7 +381,7 @@ class CatalogueSuite:
 
 
 class _NotesReadError(Exception):
-    """What no catalogue raises by itself."""
+    """An error that no catalogue raises by itself."""
 
 
 class _UnreadableNotes(Mapping[str, str]):

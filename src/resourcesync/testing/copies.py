@@ -1,4 +1,4 @@
-"""What all copies of a Destination must keep (``resourcesync.ports.Copies``), as checks."""
+"""Checks of copies (``resourcesync.ports.Copies``)."""
 
 import hashlib
 from abc import ABC, abstractmethod
@@ -34,10 +34,10 @@ class CopiesSuite(ABC):
     """
 
     has_folders: ClassVar[bool] = True
-    """Whether nothing can be below a copy, as in a folder nothing is below a file."""
+    """True if nothing can be below a copy, as in a folder nothing is below a file."""
 
     many: ClassVar[int] = 150
-    """How many copies are more than one lot."""
+    """Number of copies that exceeds one batch."""
 
     @abstractmethod
     def tamper(self, path: str, content: bytes) -> None:
@@ -70,7 +70,7 @@ class CopiesSuite(ABC):
         _expect_contents(copies, {"a.txt": b"one two"})
 
     def test_a_copy_that_starts_again_forgets_its_bytes(self, copies: Copies) -> None:
-        """After `restart` only what came since counts."""
+        """After `restart` only the later bytes count."""
         staged = copies.stage(["sha-256"])
         staged.write(b"half of the wrong ones")
         staged.restart()
@@ -158,7 +158,7 @@ class CopiesSuite(ABC):
         expect_equal(sorted(copies.paths()), ["a.txt", "b.txt"], "the quarantine is not listed")
 
     def test_repeated_quarantine_entries_are_listed_newest_last(self, copies: Copies) -> None:
-        """One path may be spoiled more than once."""
+        """One path may go to the quarantine more than once."""
         for body in (b"the first", b"the second one"):
             self.tamper("a.txt", body)
             _put(copies, "a.txt", b"new")
@@ -167,7 +167,7 @@ class CopiesSuite(ABC):
         expect_equal(kept, [b"the first", b"the second one"], "the newest is last")
 
     def test_foreign_files_with_equal_bytes_are_adopted(self, copies: Copies) -> None:
-        """They are what is wanted, so nothing makes way."""
+        """Their bytes are those to install, so nothing goes to the quarantine."""
         self.tamper("a.txt", b"same")
 
         _put(copies, "a.txt", b"same")
@@ -205,7 +205,7 @@ class CopiesSuite(ABC):
         expect_equal(list(copies.paths()), [], "nothing is there")
 
     def test_nothing_is_put_below_a_copy(self, copies: Copies) -> None:
-        """Where a file is, there is no folder, and where a folder is, no file."""
+        """A path is a file or a folder, never both."""
         if not self.has_folders:
             skip_check("the copies are in no folders")
         _put(copies, "a", b"a copy")
@@ -220,7 +220,7 @@ class CopiesSuite(ABC):
     # --- taken away ---
 
     def test_a_removed_copy_is_in_the_trash(self, copies: Copies) -> None:
-        """It is gone from its place, and its bytes are kept under the name that is returned."""
+        """Its path is free, and its bytes are in the trash under the returned name."""
         _put(copies, "a/c.txt", b"stays")
         signature = _put(copies, "a/b.txt", b"goes")
 
@@ -235,7 +235,7 @@ class CopiesSuite(ABC):
         expect_equal(again, [""], "what is not there is no error")
 
     def test_a_trashed_copy_can_be_staged(self, copies: Copies) -> None:
-        """Its bytes can be put in place, and stay in the trash until somebody purges them."""
+        """Its bytes can be installed, and stay in the trash until they are purged."""
         signature = _put(copies, "a/b.txt", b"goes")
         (place,) = copies.remove([CopyRemoval(path="a/b.txt", signature=signature)], "deleted")
         expect(isinstance(place, str) and place, "remove tells where it went")
@@ -252,7 +252,7 @@ class CopiesSuite(ABC):
             expect(copies.stage_trashed(other, ["md5"]) is None, f"{other} is not in the trash")
 
     def test_a_locally_modified_copy_is_not_removed(self, copies: Copies) -> None:
-        """Only the copy that the signature tells of goes; others of the batch do."""
+        """Only a copy with the given signature is removed; the rest of the batch is."""
         removals = [
             CopyRemoval(path=path, signature=_put(copies, path, b"ours"))
             for path in ("a.txt", "b.txt")
@@ -297,7 +297,7 @@ class CopiesSuite(ABC):
         _expect_no_trace(copies, "b/c.txt")
 
     def test_moving_a_missing_copy_does_nothing(self, copies: Copies) -> None:
-        """It is no error: what the state knows of it stays as it was."""
+        """A missing copy is no error; its signature stays as it was."""
         expect_equal(_move(copies, "a.txt", "b.txt", "1"), "1", "the signature stays")
         _put(copies, "c.txt", b"another")
         expect_equal(_move(copies, "a/b.txt", "c.txt", "1"), "1", "the signature stays")

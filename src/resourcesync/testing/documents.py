@@ -1,4 +1,4 @@
-"""What every store of documents must keep (``resourcesync.ports.DocumentStore``), as checks."""
+"""Checks of document stores (``resourcesync.ports.DocumentStore``)."""
 
 from collections.abc import Iterator
 from typing import BinaryIO, ClassVar, Final
@@ -27,7 +27,7 @@ class DocumentStoreSuite:
     """
 
     many: ClassVar[int] = 1_100
-    """How many documents are more than one page of a listing."""
+    """Number of documents that exceeds one page of a listing."""
 
     # --- what is written ---
 
@@ -46,7 +46,7 @@ class DocumentStoreSuite:
         expect_equal(sorted(documents.names()), [_SECOND_NAME, _NAME], "names has what was written")
 
     def test_a_document_may_stand_at_the_top(self, documents: DocumentStore) -> None:
-        """It is found, read and removed like any other, and others' files there are not found."""
+        """It is listed, read and removed like any other; foreign files there are not listed."""
         documents.write(_TOP, [b"one"])
         documents.write(_NAME, [b"two"])
         expect_equal(read_and_close(documents.open(_TOP)), b"one", "open reads what was written")
@@ -57,7 +57,7 @@ class DocumentStoreSuite:
         expect_equal(list(documents.names()), [_NAME], "it is gone, and nothing else")
 
     def test_a_document_never_written_does_not_exist(self, documents: DocumentStore) -> None:
-        """Of a name that was never written, all methods say so, and none raises."""
+        """All methods report a name that was never written as missing; none raises."""
         expect(documents.open(_NAME) is None, "open says that nothing is there")
         expect_equal(documents.signature(_NAME), None, "signature says that nothing is there")
         expect_equal(list(documents.names()), [], "an empty store has no names")
@@ -92,7 +92,7 @@ class DocumentStoreSuite:
     def test_a_document_that_cannot_be_made_leaves_the_old_one(
         self, documents: DocumentStore
     ) -> None:
-        """What the chunks raise passes, and nothing was changed."""
+        """An error of the chunks propagates, and nothing is changed."""
         documents.write(_NAME, [b"old"])
         signature = documents.signature(_NAME)
         for name in (_NAME, _SECOND_NAME):
@@ -130,7 +130,7 @@ class DocumentStoreSuite:
         expect_equal(read_and_close(documents.open(_NAME)), b"good", "what passes is in place")
 
     def test_a_reader_always_sees_a_whole_document(self, documents: DocumentStore) -> None:
-        """While a document is replaced, others see the old one or the new one, whole."""
+        """During a replacement, readers see the whole old document or the whole new one."""
         versions = [bytes([number]) * 200_000 for number in (1, 2)]
         documents.write(_NAME, [versions[0]])
 
@@ -145,7 +145,7 @@ class DocumentStoreSuite:
                 documents.write(_NAME, (body[at : at + 20_000] for at in range(0, 200_000, 20_000)))
 
     def test_an_open_document_does_not_change(self, documents: DocumentStore) -> None:
-        """Replaced or deleted while it is read, it goes on or fails; it is never mixed."""
+        """A reader of a replaced or deleted document gets the rest or fails; it is never mixed."""
         old, new = (bytes([number]) * 1_000_000 for number in (1, 2))
         documents.write(_NAME, [old])
         readers = [documents.open(_NAME) for _ in range(2)]
@@ -185,7 +185,7 @@ class DocumentStoreSuite:
 
 
 class _ChunkError(Exception):
-    """What no store raises by itself."""
+    """An error that no store raises by itself."""
 
 
 def _failing_chunks() -> Iterator[bytes]:

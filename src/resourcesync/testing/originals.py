@@ -1,4 +1,4 @@
-"""What all originals of a Source must keep (``resourcesync.ports.Originals``), as checks."""
+"""Checks of originals (``resourcesync.ports.Originals``)."""
 
 import hashlib
 from abc import ABC, abstractmethod
@@ -31,13 +31,13 @@ class OriginalsSuite(ABC):
     """
 
     has_fingerprints: ClassVar[bool] = True
-    """Whether equal fingerprints mean equal bytes; else they are empty, and all is read always."""
+    """True if equal fingerprints mean equal bytes; else they are empty, and all is always read."""
 
     can_be_read: ClassVar[bool] = True
-    """Whether the bytes can be opened too (``ports.originals.OriginalReader``)."""
+    """True if the bytes can be opened too (``ports.originals.OriginalReader``)."""
 
     many: ClassVar[int] = 1_100
-    """How many originals are more than one page of a listing."""
+    """Number of originals that exceeds one page of a listing."""
 
     @abstractmethod
     def put(self, name: str, content: bytes) -> str:
@@ -48,21 +48,21 @@ class OriginalsSuite(ABC):
         """Remove an original."""
 
     def outage(self) -> AbstractContextManager[object] | None:
-        """Let the originals be out of reach while the block runs; ``None``: cannot."""
+        """Make the originals unreachable in the block; ``None`` if impossible."""
         return None
 
     def partial_failure(self) -> AbstractContextManager[object] | None:
-        """Let a listing fail after its first originals while the block runs; ``None``: cannot."""
+        """Make a listing fail after its first originals in the block; ``None`` if impossible."""
         return None
 
     def add_unpublished(self) -> str | None:
-        """Make something that is not published; return its name, ``None`` where all is."""
+        """Create a file that is not published; return its name, or ``None`` if all are."""
         return None
 
     # --- what is listed ---
 
     def test_every_original_is_listed_once_in_uri_order(self, originals: Originals) -> None:
-        """In strictly rising order of the URIs' characters, with length and time."""
+        """The order is strictly rising by the URIs' characters; length and time are given."""
         lengths = {self.put(name, name.encode()): len(name) for name in _NAMES}
 
         found = list(originals.scan())
@@ -81,7 +81,7 @@ class OriginalsSuite(ABC):
         expect_equal(list(originals.scan()), [], "nothing is listed where nothing is")
 
     def test_the_next_listing_has_additions_and_removals(self, originals: Originals) -> None:
-        """Nothing is remembered from the last time."""
+        """A listing does not depend on the one before."""
         uris = [self.put(name, b"x") for name in ("a", "b", "c")]
         expect_equal(_uris(originals), uris, "all are listed")
 
@@ -91,7 +91,7 @@ class OriginalsSuite(ABC):
         expect_equal(_uris(originals), uris, "what came is listed, and what went is not")
 
     def test_unchanged_originals_are_listed_unchanged(self, originals: Originals) -> None:
-        """Two listings of what did not change are equal, fingerprints included."""
+        """Two listings of unchanged originals are equal, fingerprints included."""
         for name in _NAMES:
             self.put(name, name.encode())
 
@@ -106,7 +106,7 @@ class OriginalsSuite(ABC):
     def test_unchanged_originals_are_listed_during_concurrent_changes(
         self, originals: Originals
     ) -> None:
-        """What changes under a listing hides nothing else, and order is kept."""
+        """Changes during a listing hide no other original, and the order stays."""
         names = [f"m/{number:05}" for number in range(self.many)]
         held = {self.put(name, b"x"): name for name in names}
         listing = iter(originals.scan())
@@ -124,11 +124,11 @@ class OriginalsSuite(ABC):
         expect(set(found) <= {*held, new}, "nothing else is listed")
 
     def test_omissions_are_reported(self, originals: Originals) -> None:
-        """``omissions`` names what the last listing left out, and why."""
+        """``omissions`` names what the last listing left out, with reasons."""
         uri = self.put("a", b"x")
         name = self.add_unpublished()
         if name is None:
-            skip_check("leave_out is not given")
+            skip_check("add_unpublished is not given")
         found = _uris(originals)
 
         reasons = {omission.name: omission.reason for omission in originals.omissions()}
@@ -142,7 +142,7 @@ class OriginalsSuite(ABC):
         self.put("a", b"x")
         trouble = self.outage()
         if trouble is None:
-            skip_check("down is not given")
+            skip_check("outage is not given")
         with trouble, expect_error(ResourceSyncError, "scan raises when it cannot list"):
             list(originals.scan())
 
@@ -152,14 +152,14 @@ class OriginalsSuite(ABC):
             self.put(f"m/{number:05}", b"x")
         trouble = self.partial_failure()
         if trouble is None:
-            skip_check("cut_short is not given")
+            skip_check("partial_failure is not given")
         with trouble, expect_error(StorageError, "scan raises when it cannot go on"):
             list(originals.scan())
 
     # --- what is measured ---
 
     def test_a_fingerprint_changes_with_the_bytes(self, originals: Originals) -> None:
-        """Also when their length is the same; who cannot promise that gives none."""
+        """It changes even if the length is the same; a system without this promise gives none."""
         self.put("a", b"old")
         (before,) = originals.scan()
 
@@ -185,7 +185,7 @@ class OriginalsSuite(ABC):
     def test_an_original_changed_since_the_listing_is_measured_as_it_is(
         self, originals: Originals
     ) -> None:
-        """Bytes, digests and fingerprint belong together; or it is left for the next run."""
+        """Bytes, digests and fingerprint match; or the original is left for the next run."""
         self.put("a", b"the old bytes")
         (original,) = originals.scan()
         self.put("a", b"the new bytes")
@@ -199,7 +199,7 @@ class OriginalsSuite(ABC):
         expect_equal(fingerprint, after.fingerprint, "the fingerprint is of the same bytes")
 
     def test_a_vanished_original_raises_an_error(self, originals: Originals) -> None:
-        """It raises ``OriginalChangedError``, and says nothing of bytes that are gone."""
+        """`measure` raises ``OriginalChangedError`` and returns no digests of lost bytes."""
         self.put("a", b"x")
         (original,) = originals.scan()
         self.remove("a")
@@ -207,8 +207,8 @@ class OriginalsSuite(ABC):
         with expect_error(OriginalChangedError, "what vanished cannot be measured"):
             originals.measure(original)
 
-    def test_what_is_expected_is_measured_as_if_it_was_not(self, originals: Originals) -> None:
-        """With `expect`, if there is such: also when not all is measured that was expected."""
+    def test_prefetching_does_not_change_measurements(self, originals: Originals) -> None:
+        """With `prefetch`, if supported; also if not all prefetched originals are measured."""
         if not isinstance(originals, PrefetchingOriginals):
             skip_check("the originals need not know what is next")
         held = {self.put(name, name.encode()): name.encode() for name in ("a", "bc", "def", "g")}

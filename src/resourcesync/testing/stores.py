@@ -1,4 +1,4 @@
-"""What every store must keep (``resourcesync.ports.stores.Store``), as checks."""
+"""Checks of stores (``resourcesync.ports.stores.Store``)."""
 
 import hashlib
 import unicodedata
@@ -50,33 +50,33 @@ class StoreSuite:
     """
 
     has_conditional_writes: ClassVar[bool] = True
-    """Whether deciding and replacing are one step, as the port asks. Without that, a second
-    program that writes the same keys is overwritten now and then: say so to your users."""
+    """True if comparison and replacement are one step, as the port requires. Otherwise a second
+    program that writes the same keys may be overwritten: document that for your users."""
 
     checks_digests: ClassVar[bool] = False
-    """Whether bytes that do not match ``ContentOpener.digests`` are refused."""
+    """True if bytes that do not match ``ContentOpener.digests`` are refused."""
 
     many: ClassVar[int] = 1_100
-    """How many keys are more than one page of a listing."""
+    """Number of keys that exceeds one page of a listing."""
 
     def reopen(self, store: Store) -> Store:
         """Return the same store as another program would open it; by default the same object."""
         return store
 
     def leave_stale_lock(self, store: Store) -> float | None:
-        """Leave a hold behind as a program does that was killed, if that can be done.
+        """Leave a lock behind as a killed program does, if possible.
 
         Returns:
-            Seconds after which it must have ended; ``None`` when it cannot be tried.
+            Seconds after which it must have expired; ``None`` if impossible.
         """
         del store
         return None
 
     def die_holding_as(self, store: ReclaimableStore, holder: str) -> bool:
-        """Leave a hold of a named holder behind as a program does that was killed.
+        """Leave the lock of a named holder behind as a killed program does.
 
         Returns:
-            Whether it was left; ``False`` when it cannot be tried.
+            True if it was left; ``False`` if impossible.
         """
         del store, holder
         return False
@@ -84,7 +84,7 @@ class StoreSuite:
     # --- what is put ---
 
     def test_a_stored_object_is_visible_to_all_clients(self, store: Store) -> None:
-        """`put` returns its version; `look`, `open` and `keys` have it at once, for others too."""
+        """`put` returns its version; `stat`, `open` and `keys` show it at once, to all clients."""
         version = _put(store, "a/b.txt", b"some bytes")
 
         expect(version, "put returns a version that is not empty")
@@ -97,7 +97,7 @@ class StoreSuite:
             expect_equal(list(eyes.keys("")), ["a/b.txt"], "keys has what was put")
 
     def test_a_key_never_written_does_not_exist(self, store: Store) -> None:
-        """Of a key that was never put, all methods say so, and none raises."""
+        """All methods report a key that was never put as missing; none raises."""
         expect_equal(store.stat("a.txt"), None, "look says that nothing is there")
         expect(store.open("a.txt") is None, "open says that nothing is there")
         expect_equal(list(store.keys("")), [], "an empty store has no keys")
@@ -106,7 +106,7 @@ class StoreSuite:
         expect_equal(store.stat("b.txt"), None, "nothing came to be by asking")
 
     def test_every_kind_of_key_is_stored_unchanged(self, store: Store) -> None:
-        """Blanks, signs, other scripts, case and 1,000 bytes: none is changed or mixed up."""
+        """Blanks, signs, other scripts, upper case and 1,000 bytes stay unchanged and distinct."""
         for key in _KEYS:
             expect(_put(store, key, key.encode()), f"{key!r} is taken")
 
@@ -117,7 +117,7 @@ class StoreSuite:
             )
 
     def test_empty_and_large_objects_are_stored(self, store: Store) -> None:
-        """Empty resources are resources; large ones come back as they were."""
+        """Empty and large objects are read back unchanged."""
         large = _pattern(_LARGE)
         _put(store, "empty", b"")
         _put(store, "large", large)
@@ -130,7 +130,7 @@ class StoreSuite:
     # --- what is replaced ---
 
     def test_the_named_version_is_replaced(self, store: Store) -> None:
-        """`put` replaces the version it is given; other bytes have another version."""
+        """`put` replaces the named version; other bytes have another version."""
         first = _put(store, "a.txt", b"old")
 
         second = _put(store, "a.txt", b"new", replaces=first)
@@ -143,7 +143,7 @@ class StoreSuite:
         expect_equal(list(store.keys("")), ["a.txt"], "a key is listed once")
 
     def test_an_unknown_version_is_not_replaced(self, store: Store) -> None:
-        """`put` returns `None` and touches nothing when something else, or nothing, is there."""
+        """`put` returns `None` and changes nothing if another version, or none, is stored."""
         first = _put(store, "a.txt", b"one")
         second = _put(store, "a.txt", b"two", replaces=first)
 
@@ -158,7 +158,7 @@ class StoreSuite:
         expect_equal(store.stat("b.txt"), None, "nothing was put where nothing was to be replaced")
 
     def test_one_of_several_concurrent_writers_succeeds(self, store: Store) -> None:
-        """Deciding and replacing are one step, whoever else writes there."""
+        """Comparison and replacement are one atomic step, whoever else writes."""
         if not self.has_conditional_writes:
             skip_check("the store has no conditional writes")
         eyes = [self.reopen(store) for _ in range(_AT_ONCE)]
@@ -174,7 +174,7 @@ class StoreSuite:
             expect_equal(read_and_close(store.open("a.txt")), bodies[won[0]], "its bytes are there")
 
     def test_a_failed_put_leaves_the_old_version(self, store: Store) -> None:
-        """When the bytes cannot be read, or are fewer than told, nothing is replaced."""
+        """If the bytes cannot be read, or are too few, nothing is replaced."""
         first = _put(store, "a.txt", b"old")
         body = _pattern(_LARGE)
         short = ObjectContent(BytesIO(body[:-1]), len(body), _digests(body))
@@ -194,7 +194,7 @@ class StoreSuite:
         expect_equal(list(store.keys("")), ["a.txt"], "no part of what failed is there")
 
     def test_bytes_that_do_not_match_their_digests_are_refused(self, store: Store) -> None:
-        """A store that checks what it takes replaces nothing by other bytes than were told."""
+        """A store that verifies uploads refuses bytes that do not match their digests."""
         if not self.checks_digests:
             skip_check("the store does not check digests")
         first = _put(store, "a.txt", b"old")
@@ -207,7 +207,7 @@ class StoreSuite:
     # --- what others see meanwhile ---
 
     def test_a_reader_always_sees_a_whole_version(self, store: Store) -> None:
-        """While a version is replaced, others see the old one or the new one, whole."""
+        """During a replacement, readers see the whole old version or the whole new one."""
         bodies = [bytes([number]) * 200_000 for number in (1, 2)]
         version = _put(store, "a.txt", bodies[0])
         eyes = self.reopen(store)
@@ -221,7 +221,7 @@ class StoreSuite:
                 version = _put(store, "a.txt", bodies[number % 2], replaces=version)
 
     def test_an_open_version_does_not_change(self, store: Store) -> None:
-        """Replaced or removed while it is read, it goes on or fails; it is never mixed."""
+        """A reader of a replaced or removed version gets its rest or fails, never a mixture."""
         old, new = (bytes([number]) * _LARGE for number in (1, 2))
         version = _put(store, "a.txt", old)
         readers = [self.reopen(store).open("a.txt") for _ in range(2)]
@@ -238,7 +238,7 @@ class StoreSuite:
     # --- what is moved and removed ---
 
     def test_a_moved_object_has_only_its_new_key(self, store: Store) -> None:
-        """`move` takes the bytes to the other key; the old one is free for others."""
+        """`move` moves the bytes to the other key; the old one is free."""
         _put(store, "other.txt", b"other")
         version = _put(store, "a/b.txt", b"bytes")
 
@@ -252,7 +252,7 @@ class StoreSuite:
         expect(_put(store, "a/b.txt", b"next"), "the old key is free again")
 
     def test_another_version_is_not_moved(self, store: Store) -> None:
-        """`move` returns `False` and moves nothing when its version is not there any more."""
+        """`move` returns `False` and moves nothing if the version was replaced."""
         first = _put(store, "a.txt", b"one")
         second = _put(store, "a.txt", b"two", replaces=first)
 
@@ -262,7 +262,7 @@ class StoreSuite:
         expect_equal(store.stat("b.txt"), None, "nothing came where it was to go")
 
     def test_an_object_being_moved_always_has_a_key(self, store: Store) -> None:
-        """Whoever looks while it is moved finds it at one key at least."""
+        """During a move, a reader finds the object at one key at least."""
         version = _put(store, "0.txt", b"precious" * 10_000)
         eyes = self.reopen(store)
         last = [0]
@@ -283,7 +283,7 @@ class StoreSuite:
                 version = there and there.version
 
     def test_only_the_named_key_is_removed(self, store: Store) -> None:
-        """`remove` takes one key, not those that begin as it does; twice is no error."""
+        """`remove` removes one key, not those with it as prefix; twice is no error."""
         for key in ("a.txt", "a.txt.old", "b/a.txt"):
             _put(store, key, b"x")
 
@@ -297,7 +297,7 @@ class StoreSuite:
     # --- what is listed ---
 
     def test_keys_are_listed_by_prefix(self, store: Store) -> None:
-        """`keys` yields those that begin with a prefix, each once, and no others."""
+        """`keys` yields each key with a prefix once, and no others."""
         for key in ("a/b/1", "a/b/2", "a/bc", "b/a/b/1"):
             _put(store, key, b"x")
 
@@ -312,7 +312,7 @@ class StoreSuite:
             expect_equal(found, expected, f"keys({prefix!r}) yields what begins so")
 
     def test_all_keys_are_listed_during_concurrent_changes(self, store: Store) -> None:
-        """However many there are: what was put before and stays is among them, once."""
+        """A key that was put before and stays is listed once, however many there are."""
         names = [f"many/{number:05}" for number in range(self.many)]
         for key in names:
             _put(store, key, b"")
@@ -332,7 +332,7 @@ class StoreSuite:
     # --- who holds it ---
 
     def test_a_lock_excludes_a_second_holder(self, store: Store) -> None:
-        """`hold` refuses a second holder and says who the first is; work goes on within."""
+        """`lock` refuses a second holder and names the first, which can go on."""
         other = self.reopen(store)
         with store.lock("the first holder"):
             with (
@@ -347,7 +347,7 @@ class StoreSuite:
             pass
 
     def test_a_lock_is_released_when_its_block_fails(self, store: Store) -> None:
-        """What the block raises passes, and the next one may hold the store."""
+        """An error of the block propagates, and the next holder gets the lock."""
         with expect_error(_LockBlockError, "what the block raises passes"), store.lock("who fails"):
             raise _LockBlockError
 
@@ -355,18 +355,18 @@ class StoreSuite:
             pass
 
     def test_a_stale_lock_expires(self, store: Store) -> None:
-        """After a program was killed, another may hold the store before long."""
+        """After a program was killed, another gets the lock before long."""
         seconds = self.leave_stale_lock(store)
         if seconds is None:
-            skip_check("die_holding is not given")
+            skip_check("leave_stale_lock is not given")
 
         Event().wait(seconds)
 
         with self.reopen(store).lock("who comes later"):
             pass
 
-    def test_a_holder_that_is_known_again_takes_over_what_it_left(self, store: Store) -> None:
-        """With `hold_as`, if there is such: others are still kept out."""
+    def test_a_restarted_holder_reclaims_its_lock(self, store: Store) -> None:
+        """With `lock_as`, if the store has it; a holder of another name is still refused."""
         if not isinstance(store, ReclaimableStore):
             skip_check("the store knows no holder again")
         if not self.die_holding_as(store, "the first"):
@@ -375,20 +375,20 @@ class StoreSuite:
 
         with (
             expect_error(LockedError, "a holder of another name is kept out"),
-            other.hold_as("who comes later", "the second"),
+            other.lock_as("who comes later", "the second"),
         ):
             pass
-        with other.hold_as("who comes again", "the first"):
+        with other.lock_as("who comes again", "the first"):
             expect(_put(other, "a.txt", b"x"), "the holder works while it holds")
 
     # --- several calls at a time ---
 
-    def test_calls_that_are_made_at_a_time_do_not_disturb_each_other(self, store: Store) -> None:
-        """With `in_flight`, if there is such: so many put and read, each a key of its own."""
+    def test_concurrent_calls_do_not_interfere(self, store: Store) -> None:
+        """With `max_in_flight`: that many calls put and read at a time, each its own key."""
         if not isinstance(store, ParallelStore):
             skip_check("the store takes one call at a time")
         threads = min(store.max_in_flight, _MOST_AT_ONCE)
-        expect(threads > 0, "in_flight is a number, at least 1")
+        expect(threads > 0, "max_in_flight is at least 1")
         bodies = {f"{number}.txt": b"%d" % number * 999 for number in range(_TIMES * threads)}
 
         def put_and_read(key: str) -> bytes | None:
@@ -402,7 +402,7 @@ class StoreSuite:
 
 
 class _LockBlockError(Exception):
-    """What no store raises by itself."""
+    """An error that no store raises by itself."""
 
 
 class _FailingBytes(RawIOBase):

@@ -1,6 +1,6 @@
-"""A judge of documents: every rule of the standard, checked with its place, clause and mend.
+"""The validator: every rule of the standard, reported with its place, clause and fix.
 
-`rules` is the table; `examining` judges one document as it streams by; `together` compares what
-several documents say of each other; `delivery`, `packages` and `notifications` judge facts that
-somebody else has fetched. Nothing here opens a file or a connection.
+`rules` is the table; `examination` checks one document as it streams by; `cross_document` compares
+documents with each other; `delivery`, `packages` and `notifications` check facts that the caller
+has fetched. Nothing here opens a file or a connection.
 """

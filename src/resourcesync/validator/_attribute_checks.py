@@ -1,6 +1,6 @@
-"""Words that others registered: link relations of IANA, and the forms of addresses and types.
+"""Checks of attributes: their names, their values, and in which documents they may be (§7).
 
-Checks of attributes: their names, their values, and in which documents they may stand (§7).
+Link relations are those of IANA.
 """
 
 import re
@@ -54,19 +54,19 @@ _MEDIA_TYPE: Final = re.compile(rf"{_PART}/{_PART}\s*(?:;.*)?")
 
 
 def is_uri(text: str) -> bool:
-    """Whether a text is an absolute URI (RFC 3986); a fragment is no fault here."""
+    """True if a text is an absolute URI (RFC 3986); a fragment is no fault here."""
     if _URI.fullmatch(text) is None or _BAD_ESCAPE.search(text) is not None:
         return False
     return _WEB.match(text) is None or _HOST.match(text) is not None
 
 
 def is_relation(token: str) -> bool:
-    """Whether a relation type is registered or an absolute URI."""
+    """True if a relation type is registered or an absolute URI."""
     return token.lower() in RELATIONS or is_uri(token)
 
 
 def is_media_type(text: str) -> bool:
-    """Whether a text has the form of a media type (RFC 6838)."""
+    """True if a text has the form of a media type (RFC 6838)."""
     return _MEDIA_TYPE.fullmatch(text) is not None
 
 

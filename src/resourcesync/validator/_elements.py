@@ -1,6 +1,6 @@
-"""Elements with their places, and the window of bytes that shows where an attribute stands.
+"""Elements with their places, one child of the root at a time, in bounded memory.
 
-XML becomes elements with places, one child of the root at a time, in bounded memory.
+A window of the bytes shows where an attribute is.
 """
 
 import pyexpat
@@ -20,7 +20,7 @@ from resourcesync.documents._expat import (
 )
 
 TEXT: Final = "#text"
-"""Names the text of an element where otherwise an attribute is named."""
+"""Name of an element's text, in place of an attribute's name."""
 
 _WINDOW_SIZE: Final = 2**20
 _CONTEXT: Final = 512
@@ -68,14 +68,14 @@ class Spot:
 
 
 class ByteWindow:
-    """The last bytes of a document, at least from the start of the entry being read."""
+    """A window of the last bytes of a document, at least from the start of the present entry."""
 
     def __init__(self) -> None:
         self._bytes = b""
         self._base = 0
 
     def push(self, block: bytes, *, keep_from: int) -> None:
-        """Take the next bytes and forget those before ``keep_from``."""
+        """Append the next bytes and drop those before ``keep_from``."""
         end = self._base + len(self._bytes)
         start = max(keep_from - _CONTEXT, end - _WINDOW_SIZE, self._base)
         self._bytes = self._bytes[start - self._base :] + block
@@ -145,7 +145,7 @@ _ENCODINGS: Final = frozenset({"utf-8", "utf8"})
 
 
 class StopError(Exception):
-    """The document cannot be judged any further."""
+    """The document cannot be checked any further."""
 
     def __init__(self, message: str, spot: Spot) -> None:
         super().__init__(message)
@@ -154,13 +154,13 @@ class StopError(Exception):
 
 
 class ElementParser:
-    """Feeds one document through expat and keeps the children of the root until they are taken.
+    """A parser of one document that buffers the children of the root.
 
     Attributes:
         window: The bytes around what was read last.
         root: The root, once it has started.
-        encoding: What the XML declaration names, if it is not UTF-8.
-        closed: Whether the root has ended.
+        encoding: The encoding in the XML declaration, if it is not UTF-8.
+        closed: True if the root has ended.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -185,7 +185,7 @@ class ElementParser:
         self._parser = parser
 
     def feed(self, block: bytes) -> None:
-        """Take the next bytes.
+        """Feed the next bytes.
 
         Raises:
             StopError: They cannot be judged.
@@ -198,7 +198,7 @@ class ElementParser:
             self._stop(f"there are more than {found[0]:,} {found[1]}")
 
     def close(self) -> None:
-        """Tell that the document ends here.
+        """End the document.
 
         Raises:
             StopError: It is not complete.

@@ -1,7 +1,4 @@
-"""Checks of an entry that are the same in every document: its elements and their order (§7).
-
-Checks of the links of entries (§14).
-"""
+"""Checks of any entry, whatever its document: elements, their order (§7), links (§14)."""
 
 from dataclasses import dataclass, field
 from typing import Final
@@ -52,7 +49,7 @@ class ParsedLink:
 
 @dataclass(slots=True)
 class ParsedEntry:
-    """An entry, as far as it could be understood."""
+    """An entry, as far as it could be parsed."""
 
     node: ElementNode
     uri: str = ""
@@ -68,7 +65,7 @@ class ParsedEntry:
         return "" if self.md is None else self.md.attributes.get(name, "").strip()
 
     def has(self, name: str) -> bool:
-        """Whether the entry's ``rs:md`` carries an attribute."""
+        """True if the entry's ``rs:md`` carries an attribute."""
         return self.md is not None and name in self.md.attributes
 
     def linked(self, relation: str) -> list[ParsedLink]:
@@ -77,7 +74,7 @@ class ParsedEntry:
 
     @property
     def is_part(self) -> bool:
-        """Whether it tells what the entries of an index tell, and nothing of a resource."""
+        """True if it tells what the entries of an index tell, and nothing of a resource."""
         names = set() if self.md is None else set(self.md.attributes)
         told = self.value("capability").lower() or Capability.RESOURCE_LIST
         is_bare = names <= _OF_PARTS and told == Capability.RESOURCE_LIST
@@ -85,18 +82,18 @@ class ParsedEntry:
 
     @property
     def is_change_list(self) -> bool:
-        """Whether it says that it is a Change List, and not what happened."""
+        """True if it says that it is a Change List, and not what happened."""
         named = self.value("capability").lower() == Capability.CHANGE_LIST
         return named and not self.has("change")
 
     @property
     def place(self) -> ElementNode:
-        """Where findings about the metadata are told: the ``rs:md`` or else the entry."""
+        """Place of findings about the metadata: the ``rs:md`` or else the entry."""
         return self.md or self.node
 
 
 def is_rs(subject: ExaminedDocument, node: ElementNode) -> bool:
-    """Whether an element belongs to ResourceSync; tell when its namespace is another (§4)."""
+    """True if an element belongs to ResourceSync; tell when its namespace is another (§4)."""
     if node.namespace in OLD_NAMESPACES:
         message = f"rs:{node.name} is in the namespace of {OLD_NAMESPACES[node.namespace]}"
         subject.report_once("G04", message, node)
@@ -279,7 +276,7 @@ def _check_structure(subject: ExaminedDocument, link: ParsedLink) -> None:
 
 
 class DescriptionLinks:
-    """Which entries describe which, to see whether the links lead both ways (§14.5)."""
+    """Links between entries and their descriptions, to check both directions (§14.5)."""
 
     def __init__(self) -> None:
         self._described: dict[tuple[int, int], Spot] = {}
@@ -287,7 +284,7 @@ class DescriptionLinks:
         self._listed: set[int] = set()
 
     def add(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
-        """Take note of an entry."""
+        """Add an entry."""
         here = hash(entry.uri)
         self._listed.add(here)
         for link in entry.linked("describedby"):
@@ -299,7 +296,7 @@ class DescriptionLinks:
             subject.report("LK10", "an entry that describes another tells no profile", entry.node)
 
     def finish(self, subject: ExaminedDocument) -> None:
-        """Tell which links do not lead back, where both entries are in this document."""
+        """Report links without a link back, if both entries are in this document."""
         for (resource, metadata), spot in self._described.items():
             if metadata in self._listed and (resource, metadata) not in self._describing:
                 subject.report_at("LK09", "the metadata does not link back with describes", spot)

@@ -1,4 +1,4 @@
-"""The document under examination: what is known of it, and where its findings go."""
+"""The document under examination: its known facts, and the sink of its findings."""
 
 import re
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ OLD_NAMESPACES: Final[Mapping[str, str]] = {
     "http://www.resourcesync.org/ns/": "the drafts of 2012",
     "https://www.openarchives.org/rs/terms/": "no version",
 }
-"""Namespaces that readers forgive, and whose they are."""
+"""Tolerated namespaces, each with the right one."""
 
 RS_NAMESPACES: Final = frozenset({RS_NS, *OLD_NAMESPACES})
 _ALIASES: Final = {
@@ -35,7 +35,7 @@ _ALIASES: Final = {
 
 
 class DocumentKind(Enum):
-    """What a document is, as its root and its capability say."""
+    """The kind of a document by its root and its capability."""
 
     UNKNOWN = "other"
     SITEMAP = "sitemap"
@@ -119,16 +119,16 @@ class ExaminedDocument:
     """One document while it is examined.
 
     Attributes:
-        profile: By which text it is judged.
+        profile: The text that it is checked against.
         window: The bytes around what is being read.
-        summary: What was learned of it.
-        kind: What it is; `DocumentKind.UNKNOWN` until its root's ``rs:md`` was seen.
+        summary: Its summary.
+        kind: Its kind; `DocumentKind.UNKNOWN` until its root's ``rs:md`` was read.
         namespace: Its spelling of the Sitemap namespace.
-        root, md: Where the root and its first ``rs:md`` stand.
-        root_times: The times of the root's ``rs:md`` as written and as understood.
-        seen: What has been told once and is not told again.
-        places: Which rule an attribute of an ``rs:md`` breaks here, by whether it is the root's
-            and by its name; what was found out once for this kind of document.
+        root, md: Places of the root and its first ``rs:md``.
+        root_times: The times of the root's ``rs:md`` as written and as parsed.
+        seen: Findings that are reported once only.
+        places: The rule that an attribute of an ``rs:md`` breaks, by whether it is the root's and
+            by its name; computed once for this kind of document.
     """
 
     profile: RuleProfile
@@ -144,17 +144,17 @@ class ExaminedDocument:
     _found: list[RuleFinding] = field(default_factory=list)
 
     def report(self, rule: str, message: str, node: ElementNode, part: str = "") -> None:
-        """Tell that a rule is broken by an element, one of its attributes, or its text."""
+        """Report that an element, one of its attributes, or its text breaks a rule."""
         if self.profile in RULES[rule].profiles:
             self._add(rule, message, self.window.spot(node, part))
 
     def report_at(self, rule: str, message: str, spot: Spot) -> None:
-        """Tell that a rule is broken at a place that was kept."""
+        """Report that a rule is broken at a recorded place."""
         if self.profile in RULES[rule].profiles:
             self._add(rule, message, spot)
 
     def report_once(self, rule: str, message: str, node: ElementNode, part: str = "") -> None:
-        """Tell that a rule is broken, the first time only."""
+        """Report that a rule is broken, the first time only."""
         if rule not in self.reported:
             self.reported.add(rule)
             self.report(rule, message, node, part)
@@ -165,7 +165,7 @@ class ExaminedDocument:
         return found
 
     def is_sitemap(self, node: ElementNode) -> bool:
-        """Whether an element belongs to the Sitemap protocol."""
+        """True if an element belongs to the Sitemap protocol."""
         return node.namespace == self.namespace
 
     def _add(self, rule: str, message: str, spot: Spot) -> None:

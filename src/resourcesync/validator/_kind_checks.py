@@ -1,10 +1,6 @@
-"""Checks that need more than one entry: order, repetition, life of a resource (§10 to §13).
+"""Checks that depend on the kind of document (§8 to §13, Archives, Notification).
 
-Checks of packages and of what they hold (§11, §13).
-
-Checks of entries on the change side, and of archives and notifications (§12, §13).
-
-Checks of entries by the kind of their document (§8 to §13, Archives, Notification).
+Some need more than one entry: order, repetition, the life of a resource.
 """
 
 from collections.abc import Callable, Mapping
@@ -32,7 +28,7 @@ _IMPOSSIBLE: Final = frozenset(
 
 
 class TimeOrderCheck:
-    """Whether times come oldest first; entries without a time are passed over."""
+    """The check that times come oldest first; entries without a time are skipped."""
 
     def __init__(self, rule: str) -> None:
         self._rule = rule
@@ -53,13 +49,13 @@ class TimeOrderCheck:
 
 
 class RepetitionCheck:
-    """Whether a resource is listed twice; remembers as many entries as a document may have."""
+    """The check for resources listed twice; it stores as many entries as a document may have."""
 
     def __init__(self) -> None:
         self._marks: set[int] = set()
 
     def check(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
-        """Look for the address of an entry among those before."""
+        """Search for the address of an entry among those before."""
         if not entry.uri:
             return
         mark = hash(entry.uri)
@@ -170,7 +166,7 @@ def check_within(
 
 
 class LogEntryChecks:
-    """Checks the entries of one change document, archive or notification."""
+    """The checks of the entries of one change document, archive or notification."""
 
     def __init__(self, kind: DocumentKind, packages: PackageEntryCheck) -> None:
         self._packages = packages
@@ -180,7 +176,7 @@ class LogEntryChecks:
         self._open = 0
 
     def finish(self, subject: ExaminedDocument) -> None:
-        """Tell what only the end of the document shows."""
+        """Report findings that only the end of the document shows."""
         if subject.kind is DocumentKind.CHI and "until" in subject.root_times and self._open:
             message = f"the index has an end, and {self._open} of its lists have none"
             subject.report_at("CI08", message, subject.md or subject.root)
@@ -312,7 +308,7 @@ _UNLISTED: Final = frozenset(
 
 
 class EntryChecks:
-    """Checks the entries of one document, one after the other."""
+    """The checks of the entries of one document, one after the other."""
 
     def __init__(self, kind: DocumentKind) -> None:
         self._repetition = RepetitionCheck()
@@ -348,7 +344,7 @@ class EntryChecks:
         self._check_via(subject, entry)
 
     def finish(self, subject: ExaminedDocument) -> None:
-        """Tell what only the end of the document shows."""
+        """Report findings that only the end of the document shows."""
         root = subject.md or subject.root
         if subject.kind is DocumentKind.CAP and not self._count:
             subject.report_at("CA10", "the Capability List has no entry", root)
@@ -416,7 +412,7 @@ class EntryChecks:
     # --- aggregators ---------------------------------------------------------------------------
 
     def _check_via(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
-        """Look at ``via`` links: the copy is our own, and no entry lacks the link (§14.8)."""
+        """Check ``via`` links: the copy is our own, and no entry lacks the link (§14.8)."""
         via = entry.linked("via")
         for link in via:
             if entry.uri and link.href == entry.uri:
@@ -428,6 +424,6 @@ class EntryChecks:
 
 
 def _is_framework_channel(entry: ParsedEntry) -> bool:
-    """Whether it leads to a channel of Framework Notifications, which no set describes."""
+    """True if it leads to a channel of Framework Notifications, which no set describes."""
     capability = entry.value("capability")
     return capability == Capability.FRAMEWORK_NOTIFICATION and bool(entry.linked("hub"))

@@ -1,4 +1,4 @@
-"""Checks of the root: its name, its ``rs:md``, its links, and what is missing there (§6, §7)."""
+"""Checks of the root: its name, its ``rs:md``, its links, and missing ones (§6, §7)."""
 
 import re
 from collections.abc import Mapping
@@ -36,7 +36,7 @@ _SPELLINGS: Final = re.compile(
     r"(?:https?://(?:www\.)?sitemaps\.org/schemas/sitemap/0\.90?/?"
     r"|http://www\.google\.com/schemas/sitemap/0\.(?:84|90?))?"
 )
-"""What is read as the Sitemap namespace, none included."""
+"""Spellings of the Sitemap namespace that are accepted, none included."""
 _MAX_LINKS: Final = 100
 _TOLERATED: Final = frozenset({"href", "rel", "type"})
 
@@ -70,7 +70,7 @@ _UP: Final[Mapping[DocumentKind, str]] = {
 
 
 class RootChecks:
-    """What the root says, gathered until the document ends."""
+    """The facts about the root, gathered until the document ends."""
 
     def __init__(self) -> None:
         self.attributes: dict[str, str] = {}
@@ -157,7 +157,7 @@ class RootChecks:
             subject.report("LK11", "contents under the root", node)
 
     def finish(self, subject: ExaminedDocument) -> None:
-        """Tell what is missing in the root (§8 to §13)."""
+        """Report missing parts of the root (§8 to §13)."""
         if subject.md is None:
             subject.report_at("G05", "the root has no rs:md", subject.root)
             return

@@ -1,8 +1,6 @@
-"""What a document says of those it lists, against what they say themselves (§8 to §13).
+"""Checks between documents: what a document states of those it lists, against them (§6 to §13).
 
-Compares what several documents of a Source say of each other (§6 to §13).
-
-Only documents that were given are compared: a link that leads to none of them is not judged.
+Only documents that were given are compared: a link that leads to none of them is not checked.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -152,8 +150,8 @@ def judge_together(
     """Judge what documents say of each other.
 
     Args:
-        documents: What was read of each, every address once.
-        whole_source: Whether these are all the documents of the Source, so that what is missing
+        documents: The summaries, every address once.
+        whole_source: True if these are all the documents of the Source, so that what is missing
             here is missing there.
     """
     known = {document.uri: document for document in documents}

@@ -1,4 +1,4 @@
-"""Judges how a Source delivers what it lists: facts that somebody else fetched (§6.3, §7)."""
+"""Checks of delivery: how a Source serves what it lists, from fetched facts (§6.3, §7)."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,10 +28,10 @@ _DAY: Final = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveredResponse:
-    """What a server answered to GET, redirects followed.
+    """The answer of a server to GET, redirects followed.
 
     Attributes:
-        uri: What was asked for.
+        uri: The requested address.
         status: The last status.
         headers: The last header fields, names in small letters.
         length: Bytes of the body as it was sent, still coded; ``None`` when it was not read.
@@ -130,8 +130,8 @@ def judge_page_link(
 
     Args:
         page: The page's address.
-        target: What its link leads to; ``None`` when that is no document at all.
-        in_head: Whether the link stands in the head of the page.
+        target: The document its link leads to; ``None`` when that is no document at all.
+        in_head: True if the link stands in the head of the page.
         listed: The resources of the set, when they were all read.
     """
     if not in_head:

@@ -1,4 +1,4 @@
-"""Judges one document while it streams by, in bounded memory (§6 to §14)."""
+"""The examination of one document while it streams by, in bounded memory (§6 to §14)."""
 
 import codecs
 from collections.abc import Callable, Iterable, Iterator
@@ -54,9 +54,9 @@ def validate_document(
     Args:
         chunks: The document's bytes in pieces of any size; gzip is unpacked.
         uri: Its address, for the findings.
-        profile: By which text it is judged.
+        profile: The text that it is checked against.
         on_resource: Called with every entry that is a resource, a change or a package.
-        store: Where the marks of its entries are kept; ``None`` keeps them in memory.
+        store: The store of the marks of its entries; ``None`` for memory.
 
     Returns:
         The findings, as they are met; after the last of them its ``summary`` is complete.
@@ -69,10 +69,10 @@ def validate_document(
 
 
 class Examination(Iterator[RuleFinding]):
-    """The findings of one document, as they are met.
+    """The findings of one document, in order.
 
     Attributes:
-        summary: What was learned of the document; complete after the last finding.
+        summary: The summary of the document; complete after the last finding.
     """
 
     def __init__(
@@ -243,7 +243,7 @@ class Examination(Iterator[RuleFinding]):
 
 
 def is_full(summary: DocumentSummary) -> bool:
-    """Whether a summary holds as many entries as a document may have."""
+    """True if a summary holds as many entries as a document may have."""
     return max(len(summary.targets), len(summary.resources)) >= MAX_ENTRIES
 
 

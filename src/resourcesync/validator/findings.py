@@ -1,4 +1,4 @@
-"""What a check has to say: one broken rule at one place."""
+"""Findings: one broken rule at one place."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -12,15 +12,15 @@ _MAX_WAITING: Final = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleFinding:
-    """A rule is broken here.
+    """A rule that is broken at one place.
 
     Attributes:
-        rule: Which rule.
+        rule: The rule.
         uri: The document, package or resource it is about.
         line: 1-based line in the document; 0 when the finding has no place.
         column: 1-based column, in characters; 0 when it has no place.
         length: Characters that are at fault from there, on this line; at least 1 with a place.
-        message: What is wrong, with the value at fault.
+        message: The fault, with the value that causes it.
         excerpt: The line at fault, or the part of it around the fault; empty when not at hand.
         excerpt_column: 1-based position in ``excerpt`` where the fault begins; 0 without one.
     """
@@ -36,7 +36,7 @@ class RuleFinding:
 
     @property
     def severity(self) -> Severity:
-        """How loudly it is told."""
+        """Severity of the finding."""
         return self.rule.severity
 
 

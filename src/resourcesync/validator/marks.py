@@ -1,7 +1,7 @@
-"""Marks of entries: what rules between documents compare, in memory that does not grow with them.
+"""Marks of entries, for rules between documents, in memory that does not grow with them.
 
-A mark is 64 bits of an entry. Those of a document wait in memory for a block to be full and go to
-one temporary file that all documents of a Source share; what remains of them are places in it.
+A mark is 64 bits of an entry. Those of a document are buffered in memory until a block is full and
+then go to one temporary file that all documents of a Source share; places in it remain.
 """
 
 from array import array
@@ -14,13 +14,13 @@ from resourcesync.errors import StorageError
 _BLOCK: Final = 4_096
 _BYTES: Final = 8
 _SMALL: Final = 64
-"""Marks of one document that are not worth a place in the file."""
+"""Most marks of one document that stay in memory and out of the file."""
 AT_ONCE: Final = 500_000
-"""Marks that are held against others at a time: some 50 MB of them."""
+"""Marks that are compared at a time: some 50 MB of them."""
 
 
 class MarkStore:
-    """Keeps the marks of many documents in one temporary file, made when the first block is full.
+    """A store of the marks of many documents: one temporary file, made for the first full block.
 
     Args:
         spill: Opens the file.
@@ -35,7 +35,7 @@ class MarkStore:
         """Keep a block; return its place.
 
         Raises:
-            StorageError: There is no room.
+            StorageError: The disk is full.
         """
         try:
             if self._file is None:
@@ -76,7 +76,7 @@ class Marks:
     """The marks of one document, in its order.
 
     Args:
-        store: Where they are kept; ``None`` keeps them in memory.
+        store: Their store; ``None`` for memory.
     """
 
     __slots__ = ("_count", "_places", "_store", "_tail")
@@ -89,10 +89,10 @@ class Marks:
         self._count = 0
 
     def append(self, mark: int) -> None:
-        """Take the next one.
+        """Append the next one.
 
         Raises:
-            StorageError: There is no room.
+            StorageError: The disk is full.
         """
         self._tail.append(mark)
         self._count += 1
@@ -104,14 +104,14 @@ class Marks:
         """Put the rest away: no more will come.
 
         Raises:
-            StorageError: There is no room.
+            StorageError: The disk is full.
         """
         if self._store is not None and len(self._tail) > _SMALL:
             self._places.append(self._store.write(self._tail))
             self._tail = array("q")
 
     def __len__(self) -> int:
-        """How many there are."""
+        """Number of there are."""
         return self._count
 
     def __iter__(self) -> Iterator[int]:
@@ -128,11 +128,11 @@ class Marks:
         yield self._tail
 
     def __eq__(self, other: object) -> bool:
-        """Whether both are the same marks in the same order."""
+        """True if both are the same marks in the same order."""
         return isinstance(other, Marks) and len(self) == len(other) and self.begins_with(other)
 
     def begins_with(self, other: "Marks") -> bool:
-        """Whether these are the other ones and perhaps more."""
+        """True if these are the other ones and perhaps more."""
         ends = object()
         pairs = zip_longest(self, other, fillvalue=ends)
         return all(mine == theirs or theirs is ends for mine, theirs in pairs)

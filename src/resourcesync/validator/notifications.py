@@ -1,6 +1,6 @@
-"""Messages of WebSub and the answers to them, as they were recorded, and their rules.
+"""Recorded messages of WebSub, the answers to them, and their rules.
 
-They pass between a hub and a receiver. Who stands there can keep one in a file, byte by byte: a
+Messages pass between a hub and a receiver. Either can record one in a file, byte by byte: a
 request, and behind it the answer, if there is one (``message/http``, RFC 9112 §10.1).
 """
 
@@ -36,7 +36,7 @@ _BLANK: Final = re.compile(rb"\r?\n")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """An answer to a message, as it was recorded.
+    """A recorded answer to a message.
 
     Attributes:
         status: Its status.
@@ -49,11 +49,11 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """A message of a hub to a receiver, as it was recorded.
+    """A recorded message of a hub to a receiver.
 
     Attributes:
         method: ``POST`` of a notification, ``GET`` of a verification.
-        target: What was asked for, its query included.
+        target: The request target, its query included.
         fields: The header fields, names in small letters, the values of each in their order.
         body: The bytes.
         line: The line of the file on which they begin, from 1.
@@ -69,12 +69,12 @@ class Message:
 
     @property
     def is_notification(self) -> bool:
-        """Whether it tells of changes; else it asks whether a subscription is wanted."""
+        """True if it tells of changes; else it asks whether a subscription is wanted."""
         return self.method == "POST"
 
 
 def looks_recorded(start: bytes) -> bool:
-    """Whether a file that begins so is a recorded message."""
+    """True if a file that begins so is a recorded message."""
     return _REQUEST.match(start[:_LONGEST_TARGET]) is not None
 
 
@@ -83,7 +83,7 @@ def read_message(data: bytes, uri: str) -> Message:
 
     Args:
         data: The bytes, those of the answer included.
-        uri: Where they are, for the errors.
+        uri: Their address, for errors.
 
     Raises:
         DocumentError: They are no HTTP message, or not a whole one.
@@ -170,8 +170,8 @@ def judge_message(message: Message, uri: str, secret: bytes | None = None) -> It
 
     Args:
         message: The message.
-        uri: Where it is, for the findings.
-        secret: What was agreed with the hub; ``None`` when nothing was, or nobody knows it.
+        uri: Its address, for the findings.
+        secret: The secret agreed with the hub; ``None`` if there is none, or it is unknown.
     """
     if not message.is_notification:
         yield from _judge_question(message, uri)
@@ -213,8 +213,8 @@ def judge_message_links(uri: str, links: Mapping[str, int]) -> Iterator[RuleFind
     """Judge how many ``self`` and ``hub`` links a message carries (WebSub §7).
 
     Args:
-        uri: Where the message was met.
-        links: How many links of each relation its Link header has.
+        uri: The address or file of the message.
+        links: Number of links of each relation its Link header has.
     """
     if links.get("self", 0) != 1:
         yield without_place("NT02", f"{links.get('self', 0)} self links instead of one", uri)
@@ -226,7 +226,7 @@ def judge_signature(uri: str, *, secret: bytes, header: str, body: bytes) -> Ite
     """Judge the signature of a message for which a secret was agreed (WebSub §7.1).
 
     Args:
-        uri: Where the message was met.
+        uri: The address or file of the message.
         secret: The agreed secret.
         header: ``X-Hub-Signature`` as received; empty when there was none.
         body: The bytes of the message.
@@ -243,14 +243,14 @@ def judge_signature(uri: str, *, secret: bytes, header: str, body: bytes) -> Ite
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntentVerification:
-    """How a receiver answered when a hub asked whether it wants a topic (WebSub §5.3).
+    """The receiver's answer to a verification of intent (WebSub §5.3).
 
     Attributes:
         callback: The receiver's address.
-        pending: Whether it had asked for this.
-        challenge: What it was to repeat.
+        pending: True if it had requested this.
+        challenge: The challenge to repeat.
         status, body: Its answer; ``None`` for a status that is not known.
-        lease_seconds: How long the hub will keep the subscription; ``None`` when it did not say.
+        lease_seconds: Seconds of the lease; ``None`` if the hub gave none.
         mode: ``subscribe`` or ``unsubscribe``.
     """
 

@@ -1,4 +1,4 @@
-"""Judges packages: what they hold against what their manifest lists (§11.2, §13.2)."""
+"""Checks of packages: their members against their manifest (§11.2, §13.2)."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -30,7 +30,7 @@ class PackageFile:
     Attributes:
         name: Its name as the package gives it.
         length: Bytes, unpacked.
-        hashes: Digests of these bytes: algorithm to lower-case hex; those that were asked for.
+        hashes: Digests of these bytes: algorithm to lower-case hex; the requested ones.
     """
 
     name: str
@@ -50,10 +50,10 @@ def judge_package(
 
     Args:
         uri: Its address or file.
-        members: What it holds, the manifest too.
-        manifest: What was read of its manifest; ``None`` when it has none that can be read.
+        members: Its members, the manifest included.
+        manifest: The summary of its manifest; ``None`` when it has none that can be read.
         listed: The entries of the manifest.
-        dump: Which kind of dump lists the package, when that is known.
+        dump: Kind of dump that lists the package, if known.
     """
     if not any(member.name == MANIFEST for member in members):
         similar = [
@@ -73,8 +73,8 @@ def judge_manifest(
     """Judge whether what a package has for its manifest is one, and of the kind wanted.
 
     Args:
-        manifest: What was read of it.
-        dump: Which kind of dump lists the package, when that is known.
+        manifest: Its summary.
+        dump: Kind of dump that lists the package, if known.
     """
     kind = manifest.capability
     if dump in _MANIFESTS:
@@ -125,9 +125,9 @@ def judge_listed_package(
 
     Args:
         dump: Lists it.
-        package: As it is listed.
+        package: Its entry in the dump.
         length: Bytes that it has.
-        hashes: Its digests: algorithm to lower-case hex; those that were asked for.
+        hashes: Its digests: algorithm to lower-case hex; the requested ones.
     """
     if package.length not in (None, length):
         message = f"{package.uri} has {length} bytes instead of {package.length}"

@@ -1,6 +1,6 @@
-"""The links of a page to a Source, wherever in the page they stand (§6.3.3).
+"""The links of a page to a Source, anywhere in the page (§6.3.3).
 
-Discovery heeds those in the head alone; a judge wants to see the others, too.
+Discovery follows those in the head alone; the validator reports the others, too.
 """
 
 import re
@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from urllib.parse import urljoin
 
 MOST_READ: Final = 65_536
-"""Bytes of a page that are looked at: a head is shorter."""
+"""Bytes of a page that are read: a head is shorter."""
 _MOST_TAG: Final = 2_048
 _MOST_LINKS: Final = 10
 _RELATION: Final = "resourcesync"
@@ -20,9 +20,9 @@ _ATTRIBUTE: Final = re.compile(
     rb"""([^\s"'<>/=]++)\s*+=\s*+(?:"([^"]*+)"|'([^']*+)'|([^\s"'=<>`]++))"""
 )
 _RAW: Final = frozenset({b"script", b"style", b"title", b"template", b"textarea"})
-"""Elements whose content is not looked at."""
+"""Elements whose content is ignored."""
 _ENDING: Final = frozenset({b"head", b"body", b"html"})
-"""Whose end tag ends the head; a stray one of another is passed over."""
+"""Elements whose end tag ends the head; a stray one of another is ignored."""
 _OF_HEAD: Final = frozenset({b"html", b"head", b"base", b"link", b"meta", b"noscript"}) | _RAW
 
 
@@ -34,7 +34,7 @@ class PageLink(NamedTuple):
 
 
 def is_page(media_type: str) -> bool:
-    """Whether a media type, parameters or not, is that of HTML."""
+    """True if a media type, parameters or not, is that of HTML."""
     return media_type.partition(";")[0].strip().lower() in _HTML
 
 
@@ -45,7 +45,7 @@ def page_links(page: bytes) -> list[PageLink]:
     as browsers have it. Time grows with the page and no faster.
 
     Args:
-        page: Its bytes from the first on; what comes after 64 KiB is not looked at.
+        page: Its bytes from the first on; those after 64 KiB are ignored.
     """
     page = page[:MOST_READ].removeprefix(b"\xef\xbb\xbf")
     small = page.lower()

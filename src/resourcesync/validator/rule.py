@@ -1,11 +1,11 @@
-"""What a rule is: its identity, its weight, and how it can be checked."""
+"""A rule: its identity, its severity, and how it can be checked."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 
 class Level(StrEnum):
-    """How strongly the standard asks. A GUIDE is not in its text, but wise."""
+    """The level of a requirement. A GUIDE is not in the standard, but good practice."""
 
     MUST = "MUST"
     SHOULD = "SHOULD"
@@ -13,7 +13,7 @@ class Level(StrEnum):
 
 
 class Severity(StrEnum):
-    """How loudly a finding is told."""
+    """The severity of a finding."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -21,7 +21,7 @@ class Severity(StrEnum):
 
 
 class RuleProfile(StrEnum):
-    """Which text a document is judged by."""
+    """The text that a document is checked against."""
 
     RS_1_1 = "rs-1.1"
     RS_1_0 = "rs-1.0"
@@ -29,10 +29,10 @@ class RuleProfile(StrEnum):
 
 
 class CheckScope(StrEnum):
-    """What a check has to see.
+    """The input that a check needs.
 
-    ``MESSAGE`` has to see what passes between a hub and a receiver, recorded in a file. ``PARTLY``
-    finds some of the faults and ``LIVE`` none of them; both say why in `Rule.reason`.
+    ``MESSAGE`` needs the messages between a hub and a receiver, recorded in a file. ``PARTLY``
+    finds some of the faults and ``LIVE`` none of them; `Rule.reason` explains both.
     """
 
     DOCUMENT = "document"
@@ -56,22 +56,23 @@ _SEVERITIES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """One thing that the standard asks.
+    """One requirement of the standard.
 
     Attributes:
         id: Its row in the table of requirements, such as ``CH05``.
-        code: What reports print, such as ``RS402``; the first digit is the family.
-        level: How strongly it is asked.
+        code: The code in reports, such as ``RS402``; the first digit is the family.
+        level: Its level.
         clause: Section of ANSI/NISO Z39.99-2017; ``Sitemaps``, ``XSD``, ``Archives``, ``WebSub``
             and ``Notification`` are the documents around it.
         document: The kind of document it is about, as a heading.
-        sentence: What it asks, in one sentence.
-        why: What goes wrong for readers when it is broken.
-        fix: What mends it.
+        sentence: The requirement, in one sentence.
+        why: The consequence for readers when it is broken.
+        fix: The fix.
         profiles: The texts it belongs to.
-        checked: What a check has to see.
-        reason: Why it is checked in part or not at all; empty for all others.
-        softened: A MUST that is told as a warning, because published documents break it.
+        checked: The input that its check needs.
+        reason: Reason why it is checked in part or not at all; empty for all others.
+        softened: True for a MUST that is reported as a warning, because published documents break
+            it.
     """
 
     id: str
@@ -89,7 +90,7 @@ class Rule:
 
     @property
     def severity(self) -> Severity:
-        """How loudly its findings are told."""
+        """Severity of its findings."""
         severity = _SEVERITIES[self.level]
         return Severity.WARNING if self.softened and severity is Severity.ERROR else severity
 

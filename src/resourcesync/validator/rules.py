@@ -54,7 +54,7 @@ FAMILIES: Final[Mapping[str, str]] = {
     "RS8": "Notification",
     "RS9": "Advice",
 }
-"""What the first digit of a code means."""
+"""Families of rules by the first digit of their codes."""
 
 _FOLDED: Final = {
     **{rule.id.lower(): rule for rule in RULES.values()},

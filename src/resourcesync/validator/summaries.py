@@ -1,7 +1,4 @@
-"""What one examination learns of a document, for the rules that need several documents.
-
-Findings at places that a summary remembers.
-"""
+"""The summary of one examination, for the rules that need several documents."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -16,7 +13,7 @@ from resourcesync.validator.rules import RULES
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentPlace:
-    """Where something stands in a document: line and column from 1, and its length."""
+    """A place in a document: line and column from 1, and its length."""
 
     line: int = 0
     column: int = 0
@@ -29,9 +26,9 @@ class ListedTarget:
 
     Attributes:
         uri: Its address.
-        place: Where it is listed.
+        place: Place of its entry.
         label: ``capability`` as written on the entry.
-        capability: What that means today; ``None`` for nothing that is known.
+        capability: Its present meaning; ``None`` if unknown.
         at, completed, from_, until: Its times as listed, UTC.
         contents: Target of the entry's ``contents`` link.
         media_type: ``type`` as listed.
@@ -60,7 +57,7 @@ class ListedResource:
     Attributes:
         uri: Its address.
         document: The document that lists it.
-        place: Where it is listed there.
+        place: Place of its entry there.
         change: ``change`` as written; empty outside change documents.
         length: Bytes, or ``None``.
         media_type: ``type`` as written.
@@ -84,20 +81,20 @@ class ListedResource:
 
 @dataclass(slots=True, kw_only=True)
 class DocumentSummary:
-    """What was read of one document; complete once its examination is exhausted.
+    """The summary of one document; complete once its examination is exhausted.
 
     Attributes:
         uri: The document's address.
         label: ``capability`` as written; empty when there is none.
-        capability: What that means today; ``None`` for a plain or unknown one.
-        is_index: Whether the root is ``sitemapindex``.
-        dialect: Which version of the format it shows.
+        capability: Its present meaning; ``None`` for a plain or unknown one.
+        is_index: True if the root is ``sitemapindex``.
+        dialect: The version of the format it shows.
         at, completed, from_, until: Times of the root's ``rs:md``, UTC.
         links: Root links as (relation, target); the first 100.
-        place: Where the root's ``rs:md`` (or the root) stands.
-        entries: How many entries were read.
+        place: Place of the root's ``rs:md`` (or of the root).
+        entries: Number of entries were read.
         size: Bytes, unpacked.
-        complete: Whether the end of the document was reached.
+        complete: True if the end of the document was reached.
         targets: The documents or packages it lists, at most 50,000; empty for other kinds, but for
             a list that lists nothing but lists of its kind.
         resources: A 64-bit mark of each resource's address in the order listed; at most 50,000.
@@ -128,7 +125,7 @@ class DocumentSummary:
         """Put the marks away: the document was read to its end.
 
         Raises:
-            StorageError: There is no room.
+            StorageError: The disk is full.
         """
         for marks in (self.resources, self.changes, self.change_times):
             marks.flush()
@@ -139,13 +136,13 @@ class DocumentSummary:
 
     @property
     def phrase(self) -> str:
-        """What people call such a document, such as ``Change List Index``."""
+        """Name of such a document for people, such as ``Change List Index``."""
         known = "sitemap" if self.capability is None else self.capability.phrase
         name = self.label if self.capability is None and self.label else known
         return f"{name} Index" if self.is_index else name
 
     def covers(self, time: int) -> bool:
-        """Whether a time, in microseconds since 1970, lies in this document's interval."""
+        """True if a time, in microseconds since 1970, lies in this document's interval."""
         if time < 0 or self.from_ is None or time < to_microseconds(self.from_):
             return False
         return self.until is None or time <= to_microseconds(self.until)

@@ -1,1 +1,1 @@
-"""Many mirrors kept in step: when each is due, what a failure postpones, and who works on it."""
+"""Synchronization of many mirrors: their schedules, retries after failures, and workers."""

@@ -1,4 +1,4 @@
-"""The loop that keeps mirrors in step: it begins what is due and hears how it ended."""
+"""The loop that synchronizes mirrors: it starts due jobs and receives their outcomes."""
 
 import logging
 import select
@@ -31,7 +31,7 @@ _LONGEST_WAIT: Final = 3_600.0
 
 
 class WakeUp:
-    """Wakes the one thread that waits; any thread, and any signal handler, may ring it."""
+    """Wakes the one waiting thread; any thread, and any signal handler, may call `wake`."""
 
     def __init__(self) -> None:
         self._heard, self._rope = socket.socketpair()
@@ -39,19 +39,19 @@ class WakeUp:
             end.settimeout(0)
 
     def fileno(self) -> int:
-        """Return the descriptor that rings by a byte that is written to it."""
+        """Return the descriptor on which a written byte wakes the thread."""
         return self._rope.fileno()
 
     def wake(self) -> None:
-        """Wake the thread that waits, or the next one that wants to."""
+        """Wake the waiting thread, or the next one that waits."""
         try:
             self._rope.send(b"\0")
         except BlockingIOError:
-            return  # it rings as loud as it can already
+            return  # a wake-up is already pending
 
     def wait(self, seconds: float) -> None:
-        """Wait until the bell rings, at most so long."""
-        poll = select.poll()  # which knows descriptors of any number
+        """Wait for a wake-up, at most so many seconds."""
+        poll = select.poll()  # unlike ``select.select``, for descriptors of any number
         poll.register(self._heard, select.POLLIN)
         ready = poll.poll(ceil(seconds * 1_000))
         while ready:
@@ -61,19 +61,19 @@ class WakeUp:
                 return
 
     def close(self) -> None:
-        """Take the bell down."""
+        """Close the descriptors."""
         self._heard.close()
         self._rope.close()
 
 
 IsStopped = Callable[[], bool]
-"""Asked many times a second whether work is to stop."""
+"""Called many times a second; ``True`` stops the work."""
 
 JobRunner = Callable[[MirrorJob, IsStopped], tuple[JobOutcome, object]]
-"""Does an errand in a thread of its own; returns how it ended, and what is to be told of it."""
+"""Runs a job in a thread of its own; returns its outcome, and a report of it."""
 
 OnJobEnd = Callable[["FinishedJob"], None]
-"""Told of each errand that ended, on the thread of the loop."""
+"""Receives each finished job, on the thread of the loop."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,9 +81,9 @@ class NextPull:
     """The next pull of a mirror.
 
     Attributes:
-        time: Seconds since 1970, UTC; ``None`` when that is open.
-        why: Why then.
-        failures: How many times in a row it failed.
+        time: Seconds since 1970, UTC; ``None`` when it is not known.
+        reason: Reason of that time.
+        failures: Number of failures in a row.
     """
 
     time: float | None
@@ -93,34 +93,34 @@ class NextPull:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinishedJob:
-    """An errand that ended.
+    """A finished job.
 
     Attributes:
-        errand: What it was.
-        ended: How it ended.
-        report: What the work returned of it.
-        next: Seconds since 1970, UTC, when it is done again; ``inf`` when that is open.
-        failures: How many times in a row it failed now.
-        seconds: How long it took.
+        job: The job.
+        outcome: Its outcome.
+        report: The result that the work returned.
+        next_attempt: Seconds since 1970, UTC, of the next run; ``inf`` when it is not known.
+        failures: Number of failures in a row, this one included.
+        seconds: Seconds that it took.
     """
 
     job: MirrorJob
     outcome: JobOutcome
     report: object
-    next_attempt: float
+    next_due: float
     failures: int
     seconds: float
 
 
 class WatchLoop:
-    """Keeps mirrors in step until it is asked to stop.
+    """Synchronizes mirrors until it is asked to stop.
 
     Args:
-        rota: Says who is due.
-        work: Does an errand.
-        tell: Told how each ended.
+        rota: The scheduler.
+        work: Runs a job.
+        tell: Receives each outcome.
         clock: Time.
-        most: How many errands are worked on at a time; as many more tell other programs.
+        most: Most jobs at a time; as many hand-overs to other programs run beside them.
     """
 
     def __init__(
@@ -140,28 +140,28 @@ class WatchLoop:
     def configure(
         self, wanted: Mapping[str, MirrorSchedule], past: Mapping[str, MirrorHistory]
     ) -> None:
-        """Take what is wanted from now on; on the thread of the loop only."""
+        """Replace the configuration; on the thread of the loop only."""
         self._rota.configure(wanted, past, self._now())
 
     def retry(self) -> None:
-        """Try again now what waits after a failure; on the thread of the loop only."""
+        """Retry now what waits after a failure; on the thread of the loop only."""
         self._rota.retry(self._now())
 
     def failing(self) -> dict[str, float]:
-        """Return the mirrors that wait after a failed pull, and when it ended (Unix time)."""
+        """Return the mirrors that wait after a failed pull, and its end (Unix time)."""
         return self._rota.failing()
 
     def record_pull(self, mirror: str, moment: float) -> None:
-        """Take note that another program pulled a mirror; on the thread of the loop only.
+        """Record that another program pulled a mirror; on the thread of the loop only.
 
         Args:
             mirror: The mirror.
-            moment: When that ended, in seconds since 1970, UTC.
+            moment: End of that pull, in seconds since 1970, UTC.
         """
         self._rota.record_pull(mirror, moment, self._now())
 
     def next_pull(self, mirror: str) -> "NextPull | None":
-        """Return when a mirror is pulled next; on any thread. ``None`` for no mirror of ours."""
+        """Return the next pull of a mirror; on any thread. ``None`` for an unknown mirror."""
         found = self._rota.next_pull(mirror)
         if found is None:
             return None
@@ -170,41 +170,41 @@ class WatchLoop:
         return NextPull(time=time, reason=found.reason, failures=found.failures)
 
     def hint(self, mirror: str) -> None:
-        """Say, on any thread, that a mirror's Source calls for a pull."""
+        """Report, on any thread, that a mirror's Source calls for a pull."""
         self._hints.put(mirror)
         self.wake_up.wake()
 
     @property
     def running(self) -> tuple[MirrorJob, ...]:
-        """What is being worked on."""
+        """The running jobs."""
         return tuple(self._threads)
 
     def run_once(self, longest: float = _LONGEST_WAIT) -> None:
-        """Begin what is due, then wait for something to happen, at most ``longest`` seconds."""
+        """Start what is due, then wait for an event, at most ``longest`` seconds."""
         now = self._now()
         self._check_clock(now)
         self._collect()
         for errand in self._rota.begin(now, *self._free_places()):
             self._begin(errand)
-        work, tell = self._free_places()
+        work, hand_overs = self._free_places()
         for mirror in self._rota.preempt(now, work):
             _logger.info("the pull of %s stops for others, and goes on later", mirror)
             self._cut.add(MirrorJob(mirror=mirror, kind=JobKind.PULL))
-        due = self._rota.next_moment(work=work > 0, tell=tell > 0) - now.steady
+        due = self._rota.next_moment(work=work > 0, tell=hand_overs > 0) - now.steady
         self.wake_up.wait(max(0.0, min(due, longest)))
         self._collect()
 
     def _free_places(self) -> tuple[int, int]:
-        """Return how much more can be worked on, and told: programs that hang stop no pull."""
+        """Return how many more jobs and hand-overs may run: hanging programs stop no pull."""
         telling = sum(thread.kind is JobKind.HAND_OVER for thread in self._threads)
         return self._most - len(self._threads) + telling, self._most - telling
 
     def finish(self, grace: float) -> bool:
-        """Ask all work to stop, and wait for it; return whether all of it did.
+        """Ask all work to stop, and wait for it; return True if all of it stopped.
 
         Args:
-            grace: Seconds that it has. Work that takes longer is left where it is: every step of
-                it is safe to be cut.
+            grace: Seconds to wait. Work that takes longer is abandoned: every step of it is safe to
+                be interrupted.
         """
         self._stop.set()
         until = self._clock.monotonic() + grace
@@ -214,7 +214,7 @@ class WatchLoop:
         return not self._threads
 
     def close(self) -> None:
-        """Let go of the bell; nothing rings it any more."""
+        """Close the wake-up; nothing may call it any more."""
         self._hints = SimpleQueue()
         if not self._threads:
             self.wake_up.close()
@@ -224,7 +224,7 @@ class WatchLoop:
         return Now(self._clock.now().timestamp(), self.beat)
 
     def _check_clock(self, now: Now) -> None:
-        """Reckon anew when somebody set the clock on the wall."""
+        """Compute all times again when the wall clock was set."""
         ahead = now.wall - now.steady
         if self._ahead is not None and abs(ahead - self._ahead) > _STEP:
             _logger.warning("the clock was set by %+.0f seconds", ahead - self._ahead)
@@ -243,7 +243,7 @@ class WatchLoop:
 
         try:
             ended, report = self._work(errand, is_stopped)
-        except Exception as error:  # the work tells its own failures; this is a fault of ours
+        except Exception as error:  # the work reports its own failures; this is a fault of ours
             _logger.exception("%s of %s", errand.kind.value, errand.mirror)
             ended, report = JobOutcome(status=JobStatus.FAILED), error
         self._ended.put((errand, ended, report))
@@ -266,7 +266,7 @@ class WatchLoop:
                     job=errand,
                     outcome=ended,
                     report=report,
-                    next_attempt=following,
+                    next_due=following,
                     failures=failures,
                     seconds=now.steady - began,
                 )

@@ -1,9 +1,6 @@
-"""When something is to be done again: every so often, or by the clock on the wall.
+"""The scheduler: due jobs of the mirrors, by their timetables, failures and hints.
 
-Who is due: the mirrors, their timetables, and what failures and hints make of these.
-
-Pure: it is told the time, and it says what is to be done. The intervals of failures and hints are
-those of ADR 0055.
+Pure: time comes in, jobs go out. The intervals after failures and hints are those of ADR 0055.
 """
 
 from collections.abc import Mapping
@@ -19,7 +16,7 @@ from cronsim import CronSim, CronSimError
 from resourcesync.errors import ConfigurationError
 
 MAX_JITTER_SHARE: Final = 0.1
-"""The part of an interval by which it may be longer: mirrors do not ask all at once."""
+"""Greatest random extension of an interval, as a share: it spreads the requests of mirrors."""
 
 _MAX_JITTER_SECONDS: Final = 300.0
 _FIELDS: Final = 5
@@ -29,7 +26,7 @@ class Now(NamedTuple):
     """A moment by both clocks.
 
     Attributes:
-        wall: Seconds since 1970, UTC; somebody may set this clock.
+        wall: Seconds since 1970, UTC; this clock may be set.
         steady: Seconds that never go back; all that is due is counted in them.
     """
 
@@ -38,7 +35,7 @@ class Now(NamedTuple):
 
 
 class Jitter(Protocol):
-    """What spreads things, such as ``random.Random``."""
+    """A source of random delays, such as ``random.Random``."""
 
     def uniform(self, a: float, b: float) -> float:
         """Return any number from ``a`` to ``b``."""
@@ -46,22 +43,22 @@ class Jitter(Protocol):
 
 
 class Timetable(Protocol):
-    """Says when something is due again."""
+    """Computes the next time that something is due."""
 
-    def next_attempt(self, last: Now, now: Now, dice: Jitter) -> float:
+    def next_due(self, last: Now, now: Now, dice: Jitter) -> float:
         """Return the moment, by the steady clock, from which it is due again.
 
         Args:
-            last: When it was last begun.
+            last: Time of the last start.
             now: The present moment, not before ``last``.
-            dice: Spreads what would come all at once.
+            dice: Source of random delays.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Every:
-    """Again so many seconds after it was last begun, and a little later than that.
+    """A fixed interval after the last start, with a random extension.
 
     Attributes:
         seconds: The interval.
@@ -69,7 +66,7 @@ class Every:
 
     seconds: float
 
-    def next_attempt(self, last: Now, now: Now, dice: Jitter) -> float:
+    def next_due(self, last: Now, now: Now, dice: Jitter) -> float:
         """Return the moment; at once when it is long past (``Timetable``)."""
         spread = min(self.seconds * MAX_JITTER_SHARE, _MAX_JITTER_SECONDS)
         return max(last.steady + self.seconds, now.steady) + dice.uniform(0, spread)
@@ -84,7 +81,7 @@ class Cron:
             ``5 2 * * * Europe/Vienna``. Around a change of the clock it does as Debian's cron does.
 
     Raises:
-        ConfigurationError: The line makes no sense.
+        ConfigurationError: The line is not valid.
     """
 
     line: str
@@ -98,8 +95,8 @@ class Cron:
         object.__setattr__(self, "_zone", _zone_of(zone) if zone else UTC)
         self._after(datetime(2026, 1, 1, tzinfo=UTC))
 
-    def next_attempt(self, last: Now, now: Now, dice: Jitter) -> float:
-        """Return the moment (``Timetable``); what was missed while nobody watched is due now."""
+    def next_due(self, last: Now, now: Now, dice: Jitter) -> float:
+        """Return the moment (``Timetable``); a time missed while not running is due now."""
         due = self._after(datetime.fromtimestamp(last.wall, UTC)).timestamp()
         following = self._after(datetime.fromtimestamp(now.wall, UTC)).timestamp()
         wait = max(min(due, following) - now.wall, 0.0)
@@ -110,7 +107,7 @@ class Cron:
             return next(CronSim(self._fields, moment.astimezone(self._zone)))
         except (CronSimError, StopIteration) as error:
             raise ConfigurationError(
-                f"{self.line!r} is no line of crontab",
+                f"{self.line!r} is not a crontab line",
                 evidence=(("got", str(error) or "no such day"),),
                 hint="write five fields: minute hour day month weekday, such as 5 2 * * *",
             ) from error
@@ -119,7 +116,7 @@ class Cron:
 def _zone_of(name: str) -> tzinfo:
     try:
         return ZoneInfo(name)
-    except (ValueError, OSError, LookupError) as error:  # not there, or no name at all
+    except (ValueError, OSError, LookupError) as error:  # missing, or not a valid name
         raise ConfigurationError(
             f"there is no time zone {name!r}",
             hint="name one such as Europe/Vienna, or none for UTC",
@@ -131,11 +128,11 @@ FIRST_PAUSE: Final = 60.0
 
 LONGEST_PAUSE: Final = 86_400.0
 PULL_TURN: Final = 600.0
-"""Seconds that a pull may take while others wait for its place; doubled each time it stops."""
+"""Seconds of a pull while others wait for a worker; doubled each time it is interrupted."""
 
 _MOST_DOUBLINGS: Final = 7
 LOCKED_PAUSE: Final = 60.0
-"""Seconds until a mirror is tried again that another process holds."""
+"""Seconds to the next try of a mirror that another process has locked."""
 
 HINT_GAP: Final = 0.2
 """Seconds from the end of a pull to the next one that hints ask for."""
@@ -149,7 +146,7 @@ def retry_pause(failures: int, every: float, longest: float = LONGEST_PAUSE) -> 
     """Return the seconds from a failure to the next try.
 
     Args:
-        failures: How many times in a row it failed, at least 1: each further one doubles the pause.
+        failures: Number of failures in a row, at least 1: each further one doubles the pause.
         every: Seconds between two tries when all is well; a first retry comes no later.
         longest: Most seconds.
     """
@@ -157,7 +154,7 @@ def retry_pause(failures: int, every: float, longest: float = LONGEST_PAUSE) -> 
 
 
 class JobKind(StrEnum):
-    """What may be done for a mirror."""
+    """The kinds of jobs of a mirror."""
 
     PULL = "pull"
     AUDIT = "audit"
@@ -165,10 +162,10 @@ class JobKind(StrEnum):
 
 
 class JobStatus(StrEnum):
-    """How something ended, as far as it decides when it is tried again.
+    """The outcome of a job, as far as the next try depends on it.
 
-    ``DONE``: it came to an end of its own. ``FAILED``: it could not be done. ``HELD``: another
-    process works on the mirror. ``CUT``: it was asked to stop, and goes on from there.
+    ``DONE``: it completed. ``FAILED``: it failed. ``HELD``: another process has locked the
+    mirror. ``CUT``: it was asked to stop, and resumes from there.
     """
 
     DONE = "done"
@@ -178,7 +175,7 @@ class JobStatus(StrEnum):
 
 
 class PullReason(StrEnum):
-    """Why a mirror is pulled when it is."""
+    """The reasons for a pull."""
 
     SCHEDULED = "scheduled"
     RETRY = "retry"
@@ -193,9 +190,9 @@ class PlannedPull(NamedTuple):
     """The next pull of a mirror.
 
     Attributes:
-        due: When, by the steady clock; ``inf`` when that is open.
-        why: Why then.
-        failures: How many times in a row it failed.
+        due: Its time, by the steady clock; ``inf`` when it is not known.
+        reason: Reason of that time.
+        failures: Number of failures in a row.
     """
 
     due: float
@@ -205,13 +202,13 @@ class PlannedPull(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MirrorSchedule:
-    """What is wanted of one mirror.
+    """The configured schedule of one mirror.
 
     Attributes:
-        pull: When it is pulled.
-        audit: When it is audited; ``None`` for never.
-        hands_on: Whether another program is told of its changes.
-        takes_hints: Whether its Source may call for a pull.
+        pull: Timetable of pulls.
+        audit: Timetable of audits; ``None`` for none.
+        hands_over: True if another program gets its changes.
+        accepts_hints: True if its Source may call for a pull.
     """
 
     pull: Timetable
@@ -222,7 +219,7 @@ class MirrorSchedule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MirrorHistory:
-    """What is known of a mirror when watching begins, by the clock on the wall.
+    """The recorded runs of a mirror at the start of watching, by the wall clock.
 
     Attributes:
         pulled, audited: Seconds since 1970, UTC; ``None`` when never.
@@ -234,7 +231,7 @@ class MirrorHistory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MirrorJob:
-    """One thing to do for one mirror."""
+    """One job for one mirror."""
 
     mirror: str
     kind: JobKind
@@ -242,12 +239,12 @@ class MirrorJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobOutcome:
-    """How an errand ended.
+    """The outcome of a job.
 
     Attributes:
-        verdict: As far as the timetable goes.
-        retry_after: Seconds that the Source asks to be left alone; 0 for none.
-        changed: Whether the next program may have something to be told.
+        status: Its kind, which decides on the next try.
+        retry_after: Seconds that the Source asks to wait; 0 for none.
+        changed: True if there may be changes to hand over to the next program.
     """
 
     status: JobStatus
@@ -288,7 +285,7 @@ class _ScheduleRow:
 
     @property
     def turn_ends(self) -> float:
-        """When its pull has had its turn, by the steady clock."""
+        """End of the time slice of its pull, by the steady clock."""
         if JobKind.PULL not in self.running or JobKind.PULL not in self.began:
             return inf
         return self.began[JobKind.PULL].steady + PULL_TURN * 2.0 ** min(
@@ -296,16 +293,16 @@ class _ScheduleRow:
         )
 
     def is_free(self, kind: JobKind) -> bool:
-        """Whether nothing stands in its way: one pull or audit at a time, one hand-over."""
+        """True if nothing blocks it: one pull or audit at a time, one hand-over."""
         rivals = {kind} if kind is JobKind.HAND_OVER else {JobKind.PULL, JobKind.AUDIT}
         return not self.running & rivals
 
 
 class Scheduler:
-    """When what is done for which mirror.
+    """Decides which job of which mirror is due.
 
     Args:
-        dice: Spreads what would come all at once.
+        dice: Source of random delays.
     """
 
     def __init__(self, dice: Jitter) -> None:
@@ -318,72 +315,74 @@ class Scheduler:
     def configure(
         self, wanted: Mapping[str, MirrorSchedule], past: Mapping[str, MirrorHistory], now: Now
     ) -> None:
-        """Take what is wanted from now on; mirrors that are not named are let go.
+        """Replace the schedules; mirrors that are not named are removed.
 
-        What goes on goes on, even if its mirror is let go and named again meanwhile; and what
-        failed keeps its pause.
+        Running jobs continue, even if their mirror is removed and named again meanwhile; a pause
+        after a failure stays.
 
         Args:
-            wanted: By the names of the mirrors.
-            past: What is known of those that are new here.
+            wanted: Schedules by the names of the mirrors.
+            past: Recorded runs of new mirrors.
             now: The present moment.
         """
         rows = {}
-        for name, wish in wanted.items():
+        for name, schedule in wanted.items():
             row = self._rows.get(name)
             if row is None:
-                row = self._new(wish, past.get(name, _NO_HISTORY), now)
+                row = self._new(schedule, past.get(name, _NO_HISTORY), now)
                 row.running = self._left.pop(name, row.running)
-            elif row.schedule != wish:
-                row = self._changed(row, wish, now)
+            elif row.schedule != schedule:
+                row = self._changed(row, schedule, now)
             rows[name] = row
         for name, row in self._rows.items():
             if name not in rows and row.running:
                 self._left[name] = row.running
         self._rows = rows
 
-    def _new(self, wish: MirrorSchedule, past: MirrorHistory, now: Now) -> _ScheduleRow:
+    def _new(self, schedule: MirrorSchedule, past: MirrorHistory, now: Now) -> _ScheduleRow:
         """Return a row; audits and hand-overs begin with the first pull, if there was none."""
-        due = {JobKind.PULL: self._first(wish.pull, past.pulled, now)}
-        if wish.audit is not None:
+        due = {JobKind.PULL: self._first(schedule.pull, past.pulled, now)}
+        if schedule.audit is not None:
             is_known = past.audited is not None
-            due[JobKind.AUDIT] = self._first(wish.audit, past.audited, now) if is_known else inf
-        if wish.hands_over:
+            due[JobKind.AUDIT] = self._first(schedule.audit, past.audited, now) if is_known else inf
+        if schedule.hands_over:
             due[JobKind.HAND_OVER] = inf if past.pulled is None else now.steady
-        return _ScheduleRow(schedule=wish, history=past, due=due)
+        return _ScheduleRow(schedule=schedule, history=past, due=due)
 
     def _first(self, timetable: Timetable, last: float | None, now: Now) -> float:
-        """Return when something is due for the first time; what is overdue is due at once."""
+        """Return the first time that something is due; what is overdue is due at once."""
         if last is None:
             return now.steady
         gone = max(now.wall - last, 0.0)
-        return timetable.next_attempt(Now(now.wall - gone, now.steady - gone), now, self._dice)
+        return timetable.next_due(Now(now.wall - gone, now.steady - gone), now, self._dice)
 
-    def _changed(self, row: _ScheduleRow, wish: MirrorSchedule, now: Now) -> _ScheduleRow:
-        fresh = self._new(wish, row.history, now)
+    def _changed(self, row: _ScheduleRow, schedule: MirrorSchedule, now: Now) -> _ScheduleRow:
+        fresh = self._new(schedule, row.history, now)
         for kind in fresh.due:
-            table = wish.audit if kind is JobKind.AUDIT else wish.pull
+            table = schedule.audit if kind is JobKind.AUDIT else schedule.pull
             last = row.began.get(kind)
             if kind is JobKind.HAND_OVER or row.failures.get(kind):
                 fresh.due[kind] = row.due.get(kind, now.steady)
             elif last is not None and table is not None:
-                fresh.due[kind] = table.next_attempt(last, now, self._dice)
-        return replace(row, schedule=wish, due=fresh.due, hinted=row.hinted and wish.accepts_hints)
+                fresh.due[kind] = table.next_due(last, now, self._dice)
+        return replace(
+            row, schedule=schedule, due=fresh.due, hinted=row.hinted and schedule.accepts_hints
+        )
 
     def recompute(self, now: Now) -> None:
-        """Find out again when all is due, after somebody set the clock on the wall."""
+        """Compute all times again, after the wall clock was set."""
         for row in self._rows.values():
             for kind in row.due.keys() - row.running - row.failures.keys():
                 last = row.began.get(kind)
                 table = row.schedule.audit if kind is JobKind.AUDIT else row.schedule.pull
                 if last is not None and table is not None and kind is not JobKind.HAND_OVER:
                     since = now.steady - last.steady
-                    row.due[kind] = table.next_attempt(
+                    row.due[kind] = table.next_due(
                         Now(now.wall - since, last.steady), now, self._dice
                     )
 
     def retry(self, now: Now) -> None:
-        """End all pauses after failures, but where a Source asked to be left alone."""
+        """End all pauses after failures, except those that a Source asked for."""
         for row in self._rows.values():
             for kind in row.failures:
                 if kind in row.due and kind not in row.running:
@@ -393,7 +392,7 @@ class Scheduler:
             row.failures = {}
 
     def failing(self) -> dict[str, float]:
-        """Return the mirrors that wait after a failed pull, and when it ended, by the wall."""
+        """Return the mirrors that wait after a failed pull, and its end by the wall clock."""
         return {
             name: row.failed
             for name, row in self._rows.items()
@@ -401,14 +400,14 @@ class Scheduler:
         }
 
     def record_pull(self, mirror: str, wall: float, now: Now) -> None:
-        """Take note that another program pulled a mirror: its pause after a failure is over."""
+        """Record that another program pulled a mirror: its pause after a failure is over."""
         row = self._rows.get(mirror)
         if row is not None and row.failures.pop(JobKind.PULL, 0):
             row.due[JobKind.PULL] = max(self._first(row.schedule.pull, wall, now), row.retry_from)
             row.reason = PullReason.SCHEDULED
 
     def next_pull(self, mirror: str) -> PlannedPull | None:
-        """Return when a mirror is pulled next, and why then; ``None`` for no mirror of ours."""
+        """Return the next pull of a mirror, with the reason; ``None`` for an unknown mirror."""
         row = self._rows.get(mirror)
         if row is None:
             return None
@@ -420,11 +419,11 @@ class Scheduler:
         return PlannedPull(moment, row.reason if moment == due else PullReason.NOTIFIED, failures)
 
     def preempt(self, now: Now, room: int) -> list[str]:
-        """Return the mirrors whose pulls are to stop, since others wait for their places.
+        """Return the mirrors whose pulls are to stop, since others wait for their workers.
 
         Args:
             now: The present moment.
-            room: How many pulls and audits more can be worked on.
+            room: Number of free workers for pulls and audits.
         """
         stopping = sum(row.is_stopping for row in self._rows.values())
         over = sorted(
@@ -438,14 +437,14 @@ class Scheduler:
         return chosen
 
     def begin(self, now: Now, room: int, room_to_tell: int) -> list[MirrorJob]:
-        """Return what is to be begun now, what waits longest first; it counts as running.
+        """Return the jobs to start now, the longest waiting first; they count as running.
 
-        Pulls that had to stop for others take all places but one: who is quick always has a place.
+        Pulls that were interrupted for others use all workers but one: quick jobs always have one.
 
         Args:
             now: The present moment.
-            room: How many pulls and audits more can be worked on.
-            room_to_tell: How many other programs more can be told of changes; these may take as
+            room: Number of free workers for pulls and audits.
+            room_to_tell: Number of free workers for hand-overs to other programs; these may take as
                 long as they like.
         """
         left = {True: room_to_tell, False: room}
@@ -469,7 +468,7 @@ class Scheduler:
         return chosen
 
     def _waiting(self, now: Now) -> list[tuple[float, str, JobKind]]:
-        """Return what is due, what waits longest first."""
+        """Return what is due, the longest waiting first."""
         return sorted(
             (_begin_moment(row, kind, due), name, kind)
             for name, row in self._rows.items()
@@ -485,7 +484,7 @@ class Scheduler:
             row.due[kind] = inf
 
     def _count_preempted(self) -> int:
-        """Return how many pulls go on that had to stop for others before."""
+        """Return the number of running pulls that were interrupted for others before."""
         return sum(
             row.preemptions > 0 and JobKind.PULL in row.running for row in self._rows.values()
         )
@@ -494,11 +493,11 @@ class Scheduler:
         return self._is_long_full and kind is JobKind.PULL and row.preemptions > 0
 
     def next_moment(self, *, work: bool = True, tell: bool = True) -> float:
-        """Return when, by the steady clock, something is due; ``inf`` when only ends matter.
+        """Return the time, by the steady clock, of the next job; ``inf`` when none is due.
 
         Args:
-            work: Whether pulls and audits count.
-            tell: Whether it counts that other programs are told of changes.
+            work: True if pulls and audits count.
+            tell: True if hand-overs to other programs count.
         """
         return min(
             (
@@ -512,7 +511,7 @@ class Scheduler:
         )
 
     def hint(self, mirror: str) -> bool:
-        """Note that a Source says that something changed; return whether it is heeded."""
+        """Record that a Source reports a change; return True if it is accepted."""
         row = self._rows.get(mirror)
         if row is None or not row.schedule.accepts_hints:
             return False
@@ -520,10 +519,10 @@ class Scheduler:
         return True
 
     def record_end(self, errand: MirrorJob, how: JobOutcome, now: Now) -> float:
-        """Note how an errand ended.
+        """Record the outcome of a job.
 
         Returns:
-            When, by the steady clock, it is due again; ``inf`` when that is open.
+            Its next time, by the steady clock; ``inf`` when that is not known.
         """
         row = self._rows.get(errand.mirror)
         if row is None:
@@ -548,56 +547,54 @@ class Scheduler:
         return row.due[kind]
 
     def _schedule_hand_over(self, row: _ScheduleRow, now: Now) -> None:
-        """Let changes be handed on now, or after what goes on; what failed keeps its pause."""
+        """Schedule a hand-over now, or after the running one; a pause after a failure stays."""
         is_paused = row.failures.get(JobKind.HAND_OVER) and JobKind.HAND_OVER not in row.running
         if JobKind.HAND_OVER in row.due and not is_paused:
             row.due[JobKind.HAND_OVER] = now.steady
 
-    def _record_pull_end(self, row: _ScheduleRow, how: JobOutcome, now: Now) -> None:
-        """Note why it is pulled next; the first audit of a mirror follows its first pull."""
-        row.hints_from = now.steady + max(_HINT_PAUSES[how.status], how.retry_after)
-        row.retry_from = now.steady + how.retry_after
+    def _record_pull_end(self, row: _ScheduleRow, outcome: JobOutcome, now: Now) -> None:
+        """Record the reason of the next pull; a mirror's first audit follows its first pull."""
+        row.hints_from = now.steady + max(_HINT_PAUSES[outcome.status], outcome.retry_after)
+        row.retry_from = now.steady + outcome.retry_after
         row.reason = (
             PullReason.RETRY_AFTER
             if row.due[JobKind.PULL] == row.retry_from
-            else _REASONS[how.status]
+            else _REASONS[outcome.status]
         )
         row.failed = now.wall
         row.is_stopping = False
-        row.preemptions = row.preemptions + 1 if how.status is JobStatus.PREEMPTED else 0
+        row.preemptions = row.preemptions + 1 if outcome.status is JobStatus.PREEMPTED else 0
         is_first = JobKind.AUDIT not in row.began and row.due.get(JobKind.AUDIT) == inf
-        if is_first and how.status is JobStatus.DONE:
+        if is_first and outcome.status is JobStatus.DONE:
             row.due[JobKind.AUDIT] = now.steady
 
-    def _next_due(self, row: _ScheduleRow, kind: JobKind, how: JobOutcome, now: Now) -> float:
+    def _next_due(self, row: _ScheduleRow, kind: JobKind, outcome: JobOutcome, now: Now) -> float:
         table = row.schedule.audit if kind is JobKind.AUDIT else row.schedule.pull
-        if how.status is JobStatus.LOCKED:
+        if outcome.status is JobStatus.LOCKED:
             return now.steady + LOCKED_PAUSE
-        if how.status is JobStatus.PREEMPTED:
+        if outcome.status is JobStatus.PREEMPTED:
             return now.steady
-        if how.status is JobStatus.FAILED:
+        if outcome.status is JobStatus.FAILED:
             is_told = kind is JobKind.HAND_OVER
             every = table.seconds if isinstance(table, Every) and not is_told else inf
             longest = _LONGEST_HAND_OVER_PAUSE if is_told else LONGEST_PAUSE
             pause = retry_pause(row.failures[kind], every, longest)
             return now.steady + pause * self._dice.uniform(1.0 - _SPREAD, 1.0)
         if kind is JobKind.HAND_OVER:
-            return row.due[kind]  # what came meanwhile
-        return (
-            inf if table is None else table.next_attempt(row.began.get(kind, now), now, self._dice)
-        )
+            return row.due[kind]  # a new request in the meantime
+        return inf if table is None else table.next_due(row.began.get(kind, now), now, self._dice)
 
     def failures(self, mirror: str, kind: JobKind) -> int:
-        """Return how many times in a row something failed."""
+        """Return the number of failures in a row."""
         row = self._rows.get(mirror)
         return 0 if row is None else row.failures.get(kind, 0)
 
     def running(self, mirror: str) -> frozenset[JobKind]:
-        """Return what is being done for a mirror."""
+        """Return the running jobs of a mirror."""
         row = self._rows.get(mirror)
         return frozenset() if row is None else frozenset(row.running)
 
 
 def _begin_moment(row: _ScheduleRow, kind: JobKind, due: float) -> float:
-    """Return when something is to be begun, a hint counted in."""
+    """Return the time to start something, hints included."""
     return min(due, row.hints_from) if kind is JobKind.PULL and row.hinted else due

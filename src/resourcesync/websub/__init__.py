@@ -1,5 +1,5 @@
-"""Push by WebSub: what a hub, a publisher and a subscriber say and decide (Notification, WebSub).
+"""Push by WebSub: hub, publisher and subscriber (Notification, WebSub).
 
-Nothing here touches network, disk, clock or thread. `resourcesync.server` hands in what arrives,
-`resourcesync.adapters.hub` remembers, and a ``Messenger`` carries what is to be said.
+This package touches no network, disk, clock or thread. `resourcesync.server` passes requests in,
+`resourcesync.adapters.hub` stores the state, and a ``Messenger`` sends the messages.
 """

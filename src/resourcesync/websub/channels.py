@@ -1,10 +1,8 @@
-"""Which channels a Source offers: what its documents and its answers say (Notification §5).
+"""Channels of notifications that a Source offers (Notification §5, WebSub §4).
 
-Sources say it in several ways, and all are read: an entry of the Capability List or of the Source
-Description whose capability is a notification, with its hubs beside it; ``self`` and ``hub`` at
-the root of a document; and the ``Link`` field of an answer.
-
-Finds the channels that a Source offers (Notification §5, WebSub §4).
+Sources declare them in several ways, and all are read: an entry of the Capability List or of the
+Source Description whose capability is a notification, with its hubs beside it; ``self`` and ``hub``
+at the root of a document; and the ``Link`` field of an answer.
 """
 
 from collections.abc import Iterable
@@ -35,8 +33,8 @@ class Channel:
 
     Attributes:
         topic: Its URI.
-        hubs: Where it can be subscribed to, the first one first; empty when that is not known.
-        capability: What it tells of.
+        hubs: Its hubs, the preferred one first; empty when none is known.
+        capability: The kind of its notifications.
     """
 
     topic: str
@@ -45,11 +43,11 @@ class Channel:
 
 
 def channels_of(uri: str, header: Header, entries: Iterable[Entry]) -> list[Channel]:
-    """Return the channels that a Capability List or a Source Description tells of.
+    """Return the channels that a Capability List or a Source Description declares.
 
     Args:
-        uri: Where the document came from.
-        header: What its root says.
+        uri: The address of the document.
+        header: The header of its root.
         entries: Its entries.
     """
     roots = _absolute(uri, (link.href for link in header.hubs))
@@ -67,12 +65,12 @@ def channels_of(uri: str, header: Header, entries: Iterable[Entry]) -> list[Chan
 
 
 def channel_of_response(uri: str, link: str, header: Header | None) -> Channel | None:
-    """Return the channel that the answer of a topic tells of; the field counts before the body.
+    """Return the channel that the answer of a topic declares; the field precedes the body.
 
     Args:
-        uri: Where the answer came from.
+        uri: The address of the topic.
         link: Its ``Link`` fields.
-        header: What the root of its body says; ``None`` when that is no such document.
+        header: The header of its body's root; ``None`` when the body is no such document.
     """
     topics, hubs = read_links(link, uri)
     if header is not None:
@@ -102,12 +100,12 @@ _FAULTS: Final = 500
 
 
 class FoundChannels(NamedTuple):
-    """What was found.
+    """Channels that were found.
 
     Attributes:
         channels: The channels, with their hubs.
-        is_all: Whether everything was had that may tell of one. Where it was not, a channel that
-            is missing here is not given up.
+        is_complete: True if every document that may declare one was read. Otherwise channels that
+            are missing in this result stay subscribed.
     """
 
     channels: list[Channel]
@@ -117,19 +115,20 @@ class FoundChannels(NamedTuple):
 def find_channels(
     documents: DocumentProvider, messenger: Messenger, addresses: Iterable[str]
 ) -> FoundChannels:
-    """Return the channels that some documents of a Source tell of, with their hubs.
+    """Return the channels that some documents of a Source declare, with their hubs.
 
-    Where a document names a channel and no hub, the topic is asked: its ``Link`` fields count, and
-    then the root of what it answers. A document that cannot be had, and a channel without a hub,
-    are left out: a Source without channels is polled. What only cannot be had now is asked again.
+    Where a document names a channel and no hub, the topic is fetched: its ``Link`` fields count,
+    and then the root of its body. A document that cannot be fetched, and a channel without a hub,
+    are left out: a Source without channels is polled. A temporary failure makes the result
+    incomplete.
 
     Args:
-        documents: Gets the documents.
-        messenger: Asks the topics.
+        documents: Fetches the documents.
+        messenger: Fetches the topics.
         addresses: Of the Capability List, and of the Source Description.
 
     Raises:
-        StorageError: A document could not be kept.
+        StorageError: A document could not be stored.
     """
     found: dict[str, Channel] = {}
     is_all = True
@@ -166,7 +165,7 @@ def _channels_in(documents: DocumentProvider, address: str) -> list[Channel]:
 def _fetch_topic(
     messenger: Messenger, channel: Channel
 ) -> tuple[FetchResponse | FetchFailure, bytes]:
-    """Ask the topic of a channel for its hubs."""
+    """Fetch the topic of a channel for its hubs."""
     sink = BodySink()
     request = FetchRequest(
         uri=channel.topic, sink=sink, purpose=Purpose.MESSAGE, limit=MOST_PAYLOAD
@@ -176,7 +175,7 @@ def _fetch_topic(
 
 
 def _is_transient(outcome: FetchResponse | FetchFailure) -> bool:
-    """Whether the same question may have another answer soon."""
+    """True if the same request may soon have another outcome."""
     if isinstance(outcome, FetchFailure):
         return outcome.error.transient
     return outcome.status in _LATER or outcome.status >= _FAULTS
@@ -185,7 +184,7 @@ def _is_transient(outcome: FetchResponse | FetchFailure) -> bool:
 def _with_topic_hubs(
     channel: Channel, outcome: FetchResponse | FetchFailure, body: bytes
 ) -> Channel | None:
-    """Return a channel with the hubs that its topic tells of."""
+    """Return a channel with the hubs that its topic declares."""
     if not isinstance(outcome, FetchResponse) or outcome.status not in _SUCCESS:
         return None
     header: Header | None = None

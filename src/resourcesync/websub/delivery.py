@@ -1,12 +1,12 @@
-"""What a hub does between two answers: it asks receivers whether they mean it, and tells them.
+"""Deliveries of a hub: it verifies the intent of receivers and sends them notifications.
 
-One loop in one thread does it all: ``requests`` gives what is to be sent now, ``settle`` takes how
-each ended. A receiver that is slow or away takes one place of many and is told later, with all
-that came meanwhile in one payload; those that failed last time have places of their own, and those
-of one origin never more than a few.
+One loop in one thread does it all: ``requests`` yields what is to be sent now, ``record_outcome``
+takes the result of each. A slow receiver takes one place of many; a failed one is retried later,
+with all newer notifications merged into one payload. Receivers that failed last time have places of
+their own, and those of one origin never more than a few.
 
-What was accepted and not delivered is in the store: a program that is killed anywhere goes on
-with it when it is started again. A receiver may get a payload twice, never none.
+Accepted and undelivered notifications are in the store: a program that is killed at any point
+continues with them after a restart. A receiver may get a payload twice, never none.
 """
 
 import logging
@@ -34,12 +34,12 @@ from resourcesync.websub.signatures import sign
 _LOG: Final = logging.getLogger(__name__)
 
 OUTCOMES: Final = ("verified", "refused", "delivered", "merged", "failed", "ended")
-"""What ``Deliveries.counts`` counts."""
+"""Keys of ``Deliveries.counts``."""
 
 _VERIFICATIONS: Final = 16
 _MOST_ATTEMPTS: Final = 3
 _INTENT_LIFETIME: Final = 600 * MICROSECONDS
-"""After so long a wish that nobody confirmed is forgotten."""
+"""Lifetime of a request that was not confirmed."""
 _TIDY_EVERY: Final = 60 * MICROSECONDS
 _CACHED: Final = 8
 _GONE: Final = 410
@@ -47,17 +47,17 @@ _SUCCESS: Final = range(200, 300)
 
 
 class BodySink:
-    """Keeps the few bytes of an answer."""
+    """Buffer of the few bytes of an answer."""
 
     def __init__(self) -> None:
         self.body = bytearray()
 
     def write(self, chunk: bytes) -> None:
-        """Take the next bytes."""
+        """Store the next bytes."""
         self.body += chunk
 
     def restart(self) -> None:
-        """Forget them."""
+        """Discard the bytes."""
         self.body.clear()
 
 
@@ -91,17 +91,17 @@ _T = TypeVar("_T", _PendingVerification, _PendingDelivery)
 
 
 class Deliveries:
-    """Verifies and delivers for a hub; for one thread, but ``wake`` and ``stop``.
+    """Verification and delivery for a hub; for one thread, except ``wake`` and ``stop``.
 
     Attributes:
-        counts: What was done, by ``OUTCOMES``.
+        counts: Number of outcomes, by ``OUTCOMES``.
 
     Args:
-        store: What the hub remembers.
-        clock: Time.
-        rules: What the hub allows.
-        chance: Gives a number from 0 to 1, for jitter.
-        challenge: Gives a text that nobody can guess.
+        store: The hub's store.
+        clock: The clock.
+        rules: The rules of the hub.
+        chance: Returns a number from 0 to 1, for jitter.
+        challenge: Returns an unguessable text.
     """
 
     def __init__(
@@ -132,20 +132,20 @@ class Deliveries:
         self.counts: Counter[str] = Counter()
 
     def wake(self) -> None:
-        """Say that there is something new to do."""
+        """Signal new work."""
         self._is_woken = True
 
     def stop(self) -> None:
-        """Give up what is in flight; it is done again after the next start."""
+        """Cancel requests in flight; they are sent again after the next start."""
         self._is_stopped = True
 
     def pause(self) -> float:
-        """Return for how many seconds there is nothing to do, unless somebody wakes it."""
+        """Return the seconds until the next work, unless ``wake`` is called before."""
         until = min(self._poll_at, self._tidy_at)
         return 0.0 if self._is_woken else max(0.0, (until - self._now()) / MICROSECONDS)
 
     def requests(self) -> Iterator[FetchRequest | None]:
-        """Yield what is to be sent now, ``None`` while there is nothing new; end when all is done.
+        """Yield requests to send now, ``None`` while there is none; end when all are done.
 
         Raises:
             StoppedError: ``stop`` was called.
@@ -167,22 +167,22 @@ class Deliveries:
                 return
 
     def record_outcome(self, outcome: FetchResponse | FetchFailure) -> None:
-        """Take how a request ended."""
+        """Record the outcome of a request."""
         job = self._jobs.pop(outcome.request)
-        self._is_woken = True  # its place is free
+        self._is_woken = True  # its slot is free
         if isinstance(job, _PendingVerification):
             self._finish_verification(job, outcome)
         else:
             self._finish_delivery(job, outcome)
 
     def give_up(self) -> None:
-        """Forget what is in flight, after the messenger gave it up; it is still to be done."""
+        """Forget the requests in flight, after the messenger cancelled them; their work remains."""
         self._flush()
         self._jobs.clear()
         self._waiting.clear()
         self._is_woken = True
 
-    # --- looking --------------------------------------------------------------------------------
+    # --- selection ------------------------------------------------------------------------------
 
     def _now(self) -> int:
         return self._time.at(to_microseconds(self._clock.now()), self._clock.monotonic())
@@ -192,7 +192,7 @@ class Deliveries:
 
     def _queue_due(self) -> None:
         now = self._now()
-        self._is_woken = False  # before the look: who wakes it meanwhile is not missed
+        self._is_woken = False  # before the selection: a later wake is not missed
         if now >= self._tidy_at:
             self._store.prune(now, now - _INTENT_LIFETIME)
             self._tidy_at = now + _TIDY_EVERY
@@ -226,7 +226,7 @@ class Deliveries:
         return request, job
 
     def _deliver(self, now: int, *, late: bool) -> None:
-        """Put deliveries in the queue until there is no room, or nobody lacks anything."""
+        """Queue deliveries until the slots are full, or no subscriber is behind."""
         under_way = [job for job in self._jobs_of(_PendingDelivery) if job.is_late is late]
         most = self._rules.at_once // 2 if late else self._rules.at_once
         room = most - len(under_way)
@@ -269,7 +269,7 @@ class Deliveries:
         return request, _PendingDelivery(subscription=subscription, last=payload.number)
 
     def _payload(self, topic: str, after: int) -> Payload:
-        """Return all that came for a topic since, in one; most subscribers lack the same."""
+        """Return a topic's notifications since, merged; most subscribers are equally behind."""
         found = self._store.payloads(topic, after)
         key = (topic, after)
         known = self._cache.get(key)
@@ -287,7 +287,7 @@ class Deliveries:
         every = [*self._jobs.values(), *(job for _, job in self._waiting)]
         return [job for job in every if isinstance(job, kind)]
 
-    # --- settling -------------------------------------------------------------------------------
+    # --- outcomes -------------------------------------------------------------------------------
 
     def _finish_verification(
         self, job: _PendingVerification, outcome: FetchResponse | FetchFailure
@@ -336,6 +336,6 @@ class Deliveries:
 
 
 def _retry_after(outcome: FetchResponse | FetchFailure) -> float:
-    """Return the seconds that a receiver asks to wait, within an hour."""
+    """Return the seconds that a receiver requests to wait, within an hour."""
     said = outcome.headers.get("retry-after", "") if isinstance(outcome, FetchResponse) else ""
     return float(min(leases.parse_seconds(said) or 0, leases.HOUR))

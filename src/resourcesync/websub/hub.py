@@ -1,11 +1,7 @@
-"""A hub for our own topics: what it answers to publishers and subscribers (WebSub §5, §6).
+"""Hub for our own topics: its answers to publishers and subscribers, its rules and rate limits.
 
-Nothing is done while somebody waits for an answer: a wish and a payload are stored durably first,
-then answered, then `websub.delivery` does the rest.
-
-How often somebody may ask: so many times a minute, whoever it is.
-
-What a hub allows, and whom it serves.
+See WebSub §5 and §6. Nothing else is done while a client waits for an answer: a request or a
+payload is stored durably first, then answered, then `websub.delivery` does the rest.
 """
 
 import hashlib
@@ -28,10 +24,10 @@ _REMEMBERED: Final = 10_000
 
 
 class RateLimiter:
-    """A bucket for each of at most 10,000 askers, full at first, refilled as time goes by.
+    """Token buckets for at most 10,000 clients, full at first, refilled as time passes.
 
     Args:
-        per_minute: What a bucket holds, and what flows in each minute.
+        per_minute: The size of a bucket, and its refill in each minute.
     """
 
     def __init__(self, per_minute: float) -> None:
@@ -39,7 +35,7 @@ class RateLimiter:
         self._tokens: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def acquire(self, asker: str, now: float) -> bool:
-        """Take one from an asker's bucket at a moment in seconds; whether there was one."""
+        """Take a token from a client's bucket at a moment in seconds; return false without one."""
         left, since = self._tokens.pop(asker, (self._most, now))
         left = min(self._most, left + max(0.0, now - since) * self._most / _MINUTE)
         is_there = left >= 1
@@ -51,23 +47,24 @@ class RateLimiter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HubRules:
-    """What a hub allows.
+    """Rules of a hub.
 
     Attributes:
         address: The hub's own URI.
         topics: The only topics it serves.
-        key: Signs what publishers submit; empty takes no signed submission.
-        takes_unsigned: Whether anybody may submit, as in LANL's prototype; for closed networks.
-        method: How deliveries are signed.
-        plain_secrets: Whether a secret may come over plain HTTP from another machine.
+        key: Verifies what publishers submit; empty accepts no signed submission.
+        accepts_unsigned: True if anybody may submit, as in LANL's prototype; for closed networks.
+        method: The signature method of deliveries.
+        plain_secrets: True if a secret may come over plain HTTP from another machine.
         shortest, longest: Bounds of a lease, in seconds.
-        most_subscriptions, most_intents: Subscriptions, and wishes that wait to be confirmed.
+        most_subscriptions, most_intents: Most subscriptions, and most requests that wait for
+            confirmation.
         per_peer: Requests to subscribe that one address may send in a minute.
-        per_origin: Wishes in a minute for callbacks of one origin.
+        per_origin: Requests in a minute for callbacks of one origin.
         pings: Plain pings in a minute, and submissions in a second.
-        at_once: Deliveries at a time to those whose last one arrived; half as many more go to the
+        at_once: Concurrent deliveries to receivers without a failure; half as many more go to the
             others.
-        per_host: Deliveries at a time to one origin.
+        per_host: Concurrent deliveries to one origin.
     """
 
     address: str
@@ -96,7 +93,7 @@ class HubRules:
 
     @property
     def accepts_secrets(self) -> bool:
-        """Whether a secret that is sent to this hub stays one."""
+        """True if a secret that is sent to this hub remains secret."""
         parts = urlsplit(self.address)
         is_here = parts.hostname in {"127.0.0.1", "::1", "localhost"}
         return self.plain_secrets or is_here or parts.scheme == "https"
@@ -109,7 +106,7 @@ _STORED: Final = TextResponse(status=202, text="The receiver will be asked.")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submission:
-    """What a publisher sends.
+    """A submission of a publisher.
 
     Attributes:
         body: The bytes.
@@ -125,15 +122,14 @@ class Submission:
 
 
 class Hub:
-    """Answers publishers and subscribers; safe to be asked by several threads.
+    """A hub's answers to publishers and subscribers; thread-safe.
 
     Args:
-        store: What it remembers.
-        clock: Time.
-        rules: What it allows.
-        look: Gives what the Source now says on a topic: asked when somebody pings. ``None`` for
-            nothing.
-        wake: Told when there is something to deliver or to verify.
+        store: The hub's store.
+        clock: The clock.
+        rules: The hub's rules.
+        look: Returns the Source's present notification of a topic, after a ping. ``None`` for none.
+        wake: Called when there is something to deliver or to verify.
     """
 
     def __init__(
@@ -156,11 +152,11 @@ class Hub:
         self._submissions = RateLimiter(60 * rules.pings)
 
     def handle_form(self, body: bytes, peer: str) -> TextResponse:
-        """Answer a form: a wish to subscribe or to unsubscribe, or a ping.
+        """Answer a form: a request to subscribe or to unsubscribe, or a ping.
 
         Args:
             body: The form.
-            peer: Who asks: the address that the request came from.
+            peer: The address that the request came from.
         """
         fields = messages.read_fields(body)
         if fields is None:
@@ -200,7 +196,7 @@ class Hub:
         return _STORED
 
     def _is_full(self, mode: HubMode) -> bool:
-        """Whether no more of such wishes are taken; who wants to leave is heard for longer."""
+        """True if no more requests of this mode are accepted; there is more room to unsubscribe."""
         rules, waiting = self._rules, self._store.count_intents()
         if mode is HubMode.UNSUBSCRIBE:
             return waiting >= 2 * rules.most_intents
@@ -210,10 +206,7 @@ class Hub:
         )
 
     def outcome(self, body: bytes) -> TextResponse | None:
-        """Return the answer to a wish that was stored; ``None`` while it is to wait for it.
-
-        PubSubHubbub 0.3 lets one ask for an answer after the receiver confirmed.
-        """
+        """Return the answer to a stored request; ``None`` while it waits for the verification."""
         wish = messages.read_subscription_request(messages.read_fields(body) or {})
         if isinstance(wish, TextResponse) or not wish.is_synchronous:
             return _STORED
@@ -236,7 +229,7 @@ class Hub:
         return TextResponse(status=204)
 
     def submit(self, submission: Submission) -> TextResponse:
-        """Take what a publisher submits for the subscribers of a topic (Notification §4.1)."""
+        """Accept a publisher's submission for the subscribers of a topic (Notification §4.1)."""
         body = submission.body
         media_type = submission.media_type.partition(";")[0].strip().lower()
         if media_type not in _MEDIA_TYPES:

@@ -1,4 +1,4 @@
-"""How long a subscription lives, when it is renewed, and when something is tried again."""
+"""Leases of subscriptions: their length and renewal, and the delays of retries."""
 
 from typing import Final
 
@@ -7,7 +7,7 @@ HOUR: Final = 3_600
 DAY: Final = 24 * HOUR
 
 DEFAULT_LEASE: Final = 10 * DAY
-"""Seconds that a subscription lasts when nobody says how long; what WebSub §5.1 suggests."""
+"""Default lease in seconds, as WebSub §5.1 suggests."""
 LONGEST_LEASE: Final = 30 * DAY
 SHORTEST_LEASE: Final = HOUR
 
@@ -27,7 +27,7 @@ def parse_seconds(text: str) -> int | None:
 def bounded_lease(
     asked: int | None, *, shortest: int = SHORTEST_LEASE, longest: int = LONGEST_LEASE
 ) -> int:
-    """Return the seconds of a lease within its bounds; ``None`` gets the usual ones."""
+    """Return the seconds of a lease within its bounds; ``None`` gets the default."""
     return max(shortest, min(DEFAULT_LEASE if asked is None else asked, longest))
 
 
@@ -43,10 +43,10 @@ def renewal_time(now: int, lease: int, chance: float) -> int:
 
 
 def retry_delay(attempts: int, chance: float, *, longest: float = _LONGEST_DELAY) -> float:
-    """Return the seconds to wait after so many failures in a row: doubled each time, with jitter.
+    """Return the seconds to wait after failures in a row: doubled each time, with jitter.
 
     Args:
-        attempts: Failures so far, at least 1.
+        attempts: Number of failures so far, at least 1.
         chance: From 0 to 1.
         longest: Most seconds.
     """
@@ -55,12 +55,12 @@ def retry_delay(attempts: int, chance: float, *, longest: float = _LONGEST_DELAY
 
 
 class MonotonicTime:
-    """Time for leases, in microseconds, that no change of the machine's clock sets back.
+    """Time for leases, in microseconds, which never goes back when the machine's clock does.
 
     Args:
         wall: The machine's time now.
         elapsed: Its monotonic time now, in seconds.
-        latest: The latest moment that was ever given, by this program or the one before.
+        latest: The latest moment that was ever used, by this process or the one before.
     """
 
     def __init__(self, wall: int, elapsed: float, latest: int = 0) -> None:

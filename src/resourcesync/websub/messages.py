@@ -1,4 +1,4 @@
-"""What publishers, hubs and subscribers say to each other (WebSub §5 to §7, PubSubHubbub 0.3)."""
+"""Messages between publishers, hubs and subscribers (WebSub §5 to §7, PubSubHubbub 0.3)."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -16,7 +16,7 @@ SIGNATURE: Final = "X-Hub-Signature"
 
 MOST_FORM: Final = 16 * 1024
 MOST_PAYLOAD: Final = 1024 * 1024
-"""Bytes of a notification: what a receiver must take, and no more."""
+"""Largest notification in bytes: the size that a receiver must accept."""
 MOST_CHALLENGE: Final = 4 * 1024
 
 _MOST_FIELDS: Final = 32
@@ -39,12 +39,12 @@ class HubMode(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextResponse:
-    """What is answered to a request, as plain text.
+    """Answer to a request, as plain text.
 
     Attributes:
         status: The HTTP status.
         text: The body.
-        retry_after: Seconds to wait before another try; ``None`` says nothing.
+        retry_after: Seconds to wait before another try; ``None`` sends none.
     """
 
     status: int
@@ -53,22 +53,22 @@ class TextResponse:
 
     @property
     def is_good(self) -> bool:
-        """Whether the asker got what it wanted."""
+        """True if the request succeeded."""
         return self.status in range(200, 300)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubscriptionRequest:
-    """What somebody asks a hub for (§5.1).
+    """A request to a hub (§5.1).
 
     Attributes:
         mode: ``SUBSCRIBE`` or ``UNSUBSCRIBE``.
-        topic: What is to be told.
-        callback: Whom.
-        secret: Signs what is told; empty for none.
-        lease: Seconds; ``None`` when it is not said.
+        topic: The topic.
+        callback: The receiver's address.
+        secret: The key for signatures of deliveries; empty for none.
+        lease: Requested seconds; ``None`` for the default.
         echo: ``hub.verify_token`` of PubSubHubbub 0.3, to be sent back.
-        waits: Whether the answer is to wait until the wish is verified, as 0.3 could ask.
+        is_synchronous: True if the answer waits for the verification, as 0.3 allowed.
     """
 
     mode: HubMode
@@ -82,7 +82,7 @@ class SubscriptionRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HubQuery:
-    """What a hub asks the receiver at a callback, or tells it (§5.2, §5.3).
+    """A hub's verification or denial at a callback (§5.2, §5.3).
 
     Attributes:
         mode: ``hub.mode`` as it came.
@@ -119,7 +119,7 @@ def read_fields(text: bytes) -> dict[str, str] | None:
 
 
 def read_subscription_request(fields: Mapping[str, str]) -> SubscriptionRequest | TextResponse:
-    """Return what is asked for, or the answer to what nobody can do."""
+    """Return the request of a form, or the answer to an invalid one."""
     mode = fields.get("hub.mode", "")
     if mode not in {HubMode.SUBSCRIBE, HubMode.UNSUBSCRIBE}:
         return TextResponse(status=400, text="hub.mode must be subscribe or unsubscribe.")
@@ -153,9 +153,9 @@ def _is_secret(text: str) -> bool:
 
 
 def callback_fault(callback: str) -> str:
-    """Return why nothing can be sent to a callback; empty when it can.
+    """Return why a callback cannot be used; empty when it can.
 
-    Whether its host is at a public address is seen when it is connected, each time.
+    Its host must be at a public address too: that is checked at each connection.
     """
     if not callback or len(callback) > _LONGEST_CALLBACK or _URI.fullmatch(callback) is None:
         return "hub.callback must be an absolute http or https URI of at most 2048 characters."
@@ -172,15 +172,15 @@ def callback_fault(callback: str) -> str:
 
 
 def origin_of(callback: str) -> str:
-    """Return scheme, host and port of a sound callback, as one text."""
+    """Return scheme, host and port of a valid callback, as one text."""
     parts = urlsplit(callback)
     return f"{parts.scheme}://{parts.netloc}".lower()
 
 
 def verification_uri(wish: SubscriptionRequest, challenge: str, lease: int) -> str:
-    """Return what a hub asks for, to see that the receiver wants this (§5.3).
+    """Return the address of a verification of the receiver's intent (§5.3).
 
-    What the callback's own query says stays as it is, before ours.
+    The callback's own query is unchanged, and precedes ours.
     """
     said = {"hub.mode": wish.mode.value, "hub.topic": wish.topic, "hub.challenge": challenge}
     if wish.mode is HubMode.SUBSCRIBE:
@@ -207,12 +207,12 @@ def subscription_form(wish: SubscriptionRequest) -> bytes:
 
 
 def ping_form(topic: str) -> bytes:
-    """Return the body that tells a hub to look at a topic, in the words of 0.3 and of later."""
+    """Return the body of a ping for a topic, valid for hubs of 0.3 and later."""
     return urlencode({"hub.mode": "publish", "hub.url": topic, "hub.topic": topic}).encode()
 
 
 def read_hub_query(query: bytes) -> HubQuery | None:
-    """Return what a hub asks or tells, ``None`` for what is neither."""
+    """Return a hub's verification or denial, ``None`` for another query."""
     fields = read_fields(query)
     if fields is None:
         return None
@@ -237,5 +237,5 @@ def read_links(field: str, base: str = "") -> tuple[tuple[str, ...], tuple[str, 
 
 
 def is_plain(text: str) -> bool:
-    """Whether a text is printable ASCII, without blanks: what may stand in a header as it is."""
+    """True if a text is printable ASCII, without blanks: safe in a header."""
     return _PLAIN.fullmatch(text) is not None

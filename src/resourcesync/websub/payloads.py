@@ -1,4 +1,4 @@
-"""What a notification says: made, told apart, and several put into one (Notification §3)."""
+"""Payloads of notifications: made, classified, and merged (Notification §3)."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -15,7 +15,7 @@ from resourcesync.model.vocabulary import Capability, Dialect, Relation
 from resourcesync.websub.messages import MOST_PAYLOAD
 
 MOST_ENTRIES: Final = 1_000
-"""Entries of one notification; a Change List tells the others."""
+"""Entries of one notification; the rest is in a Change List."""
 
 KINDS: Final = frozenset(
     {
@@ -34,14 +34,14 @@ def change_notification(
     until: datetime,
     dialect: Dialect = Dialect.V1_1,
 ) -> bytes:
-    """Return the payload that tells of changes of resources (Notification §3).
+    """Return the notification of changes of resources (Notification §3).
 
     Args:
         links: Those of its root: ``up`` to the Capability List, ``self``, ``hub``.
         changes: The changes, oldest first.
-        since: All changes since then are told, here or in notifications before.
-        until: All changes up to then.
-        dialect: The version it is written in.
+        since: The start of the interval: earlier changes are in earlier notifications.
+        until: The end of the interval.
+        dialect: The version of the format.
     """
     header = Header(
         capability=Capability.CHANGE_NOTIFICATION, from_=since, until=until, links=tuple(links)
@@ -52,12 +52,12 @@ def change_notification(
 def framework_notification(
     links: Iterable[Link], changes: Iterable[DocumentChange], *, dialect: Dialect = Dialect.V1_1
 ) -> bytes:
-    """Return the payload that tells of changes of the Source's documents.
+    """Return the notification of changes of the Source's documents.
 
     Args:
         links: Those of its root: ``up`` to the Source Description, ``self``, ``hub``.
-        changes: What became of the documents.
-        dialect: The version it is written in.
+        changes: The changes of the documents.
+        dialect: The version of the format.
     """
     header = Header(capability=Capability.FRAMEWORK_NOTIFICATION, links=tuple(links))
     return b"".join(writer.write(header, changes, dialect))
@@ -73,7 +73,7 @@ def channel_links(up: str, topic: str, hubs: Iterable[str]) -> tuple[Link, ...]:
 
 
 def kind_of(body: bytes) -> Capability | None:
-    """Return which notification a body is; ``None`` when it is none."""
+    """Return the kind of notification of a body; ``None`` when it is none."""
     try:
         header = reader.read(body).header
     except DocumentError:
@@ -82,11 +82,11 @@ def kind_of(body: bytes) -> Capability | None:
 
 
 def merge(bodies: Sequence[bytes], *, most: int = MOST_PAYLOAD) -> bytes:
-    """Return one payload in the place of several of a topic, oldest first.
+    """Merge payloads of a topic, oldest first, into one.
 
-    It tells the newest change of each URI, from the start of the first payload to the end of the
-    last. When that would be too much, or one cannot be read, it is the last payload alone, whose
-    own ``from`` shows that something came before.
+    It contains the newest change of each URI, from the start of the first payload to the end of the
+    last. When that would be too large, or one cannot be read, it is the last payload alone, whose
+    own ``from`` shows that earlier changes exist.
 
     Args:
         bodies: The payloads, at least one.
@@ -109,7 +109,7 @@ def _merged(bodies: Sequence[bytes]) -> bytes | None:
         document = reader.read(body)
         headers.append(document.header)
         for entry in islice(document.entries(), MOST_ENTRIES + 1):
-            newest.pop(entry.uri, None)  # so that it stands where its newest change does
+            newest.pop(entry.uri, None)  # so that its position is that of its newest change
             newest[entry.uri] = entry
     first, last = headers[0], headers[-1]
     if len(newest) > MOST_ENTRIES or {header.capability for header in headers} - {last.capability}:

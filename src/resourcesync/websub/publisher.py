@@ -1,4 +1,4 @@
-"""A Source's side of push: tells hubs what became of it (Notification §4.1)."""
+"""Publisher's side of push: notices of changes are sent to hubs (Notification §4.1)."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -16,10 +16,10 @@ _TOO_MANY: Final = 429
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notice:
-    """What a hub is to be told.
+    """A message for a hub.
 
     Attributes:
-        hub: Which hub.
+        hub: The address of the hub.
         topic: The channel.
         body: The payload, which can be read at the topic too.
     """
@@ -31,12 +31,12 @@ class Notice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoticeOutcome:
-    """What became of a notice.
+    """Outcome of a notice.
 
     Attributes:
-        notice: Which.
-        problem: Why the hub does not have it; empty when it has.
-        is_plain: Whether it was only told to look, since it takes no payload.
+        notice: The notice.
+        problem: The reason why the hub does not have it; empty when it has.
+        is_plain: True if only a ping was sent, since the hub accepts no payload.
     """
 
     notice: Notice
@@ -47,14 +47,14 @@ class NoticeOutcome:
 def send_notices(
     messenger: Messenger, notices: list[Notice], key: bytes = b""
 ) -> list[NoticeOutcome]:
-    """Tell hubs, all at a time; one that is away keeps no other waiting.
+    """Send notices to hubs concurrently; an unavailable hub delays no other.
 
-    A hub that takes no payload, as those that are not of ResourceSync do, is told to look at the
+    A hub that accepts no payload, as those that are not of ResourceSync do, gets a ping for the
     topic (``hub.mode=publish``).
 
     Args:
-        messenger: Carries the messages.
-        notices: What is to be told.
+        messenger: The messenger.
+        notices: The notices.
         key: Signs the payloads; empty for none.
     """
     fat = {_payload(notice, key): notice for notice in notices}

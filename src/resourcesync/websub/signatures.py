@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import Final
 
 METHODS: Final = ("sha1", "sha256", "sha384", "sha512")
-"""What ``X-Hub-Signature`` may name."""
+"""Allowed methods of ``X-Hub-Signature``."""
 DEFAULT_METHOD: Final = "sha256"
 STRONG: Final = frozenset(METHODS) - {"sha1"}
 
@@ -19,15 +19,15 @@ def sign(secret: bytes, body: bytes, method: str = DEFAULT_METHOD) -> str:
 def is_signed(
     secret: bytes, body: bytes, values: Sequence[str], methods: Collection[str] = STRONG
 ) -> bool:
-    """Whether a body carries exactly one signature, and that is the right one.
+    """True if a body has exactly one signature, and that is valid.
 
-    The time that this takes does not depend on how much of a wrong signature is right.
+    The time of the comparison does not depend on the position of a wrong byte.
 
     Args:
-        secret: What both sides know.
+        secret: The shared secret.
         body: The bytes as they came.
         values: The values of all ``X-Hub-Signature`` fields.
-        methods: The methods that are good enough.
+        methods: The accepted methods.
     """
     if len(values) != 1:
         return False

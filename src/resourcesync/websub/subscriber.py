@@ -1,9 +1,8 @@
-"""A Destination's side of push: subscribes, renews, and takes deliveries as hints (WebSub §5, §7).
+"""Destination's side of push: subscriptions, their renewal, and deliveries as hints.
 
-A notification is never data. One that is authentic says that it is worth to poll now, and nothing
-else; polling goes on as if there were none.
-
-Hints for mirrors: at once, but no more often than is good for their Sources.
+A notification is never data (WebSub §5, §7). An authentic one says that polling now is worthwhile,
+and nothing else; scheduled polls continue regardless. Hints for mirrors are immediate, within the
+rate that is acceptable to their Sources.
 """
 
 import logging
@@ -38,12 +37,12 @@ from resourcesync.websub.subscription_status import (
 
 
 class HintThrottle:
-    """Says which mirrors should poll; a flood of reasons is one hint now and one later.
+    """Rate limiter of hints to poll; a flood of them becomes one hint now and one later.
 
     Args:
-        clock: Time.
-        on_hint: Told the name of a mirror that should poll now; it must return at once.
-        wake: Called when a hint is held back: ``give_owed`` is due sooner than it was.
+        clock: The clock.
+        on_hint: Called with the name of a mirror that should poll now; it must return at once.
+        wake: Called when a hint is delayed: ``send_due`` is due sooner than before.
         every: Seconds between two hints for a mirror, at least.
         counts: Counts ``hinted`` and ``coalesced``.
     """
@@ -63,11 +62,11 @@ class HintThrottle:
         self._delayed: dict[str, float] = {}
 
     def send(self, name: str, every: float | None = None) -> None:
-        """Say that a mirror should poll: at once, or when the last time was a while ago.
+        """Send a hint that a mirror should poll: at once, or after the interval since the last.
 
         Args:
             name: The mirror.
-            every: Seconds that are to lie between this hint and the last; ``None`` for the usual.
+            every: Seconds between this hint and the last; ``None`` for the default.
         """
         now = self._clock.monotonic()
         last = self._last_sent.get(name)
@@ -83,14 +82,14 @@ class HintThrottle:
         self._on_hint(name)
 
     def send_due(self) -> None:
-        """Give the hints that were held back long enough."""
+        """Send the delayed hints that are due."""
         now = self._clock.monotonic()
         for name, due in list(self._delayed.items()):
             if now >= due:
                 self.send(name)
 
     def pause(self) -> float | None:
-        """Return the seconds until one is to be given; ``None`` when none is held back."""
+        """Return the seconds until a delayed hint is due; ``None`` without any."""
         soonest = min(list(self._delayed.values()), default=None)
         return None if soonest is None else max(soonest - self._clock.monotonic(), 0.0)
 
@@ -107,7 +106,7 @@ _REDIRECTS: Final = (307, 308)
 _MOST_REDIRECTS: Final = 3
 _AT_ONCE: Final = 16
 _MOST_UNSUBSCRIBES: Final = 3
-"""How often a hub is asked to end a subscription, before we only cease to answer it."""
+"""Number of requests to a hub to end a subscription; afterwards its deliveries are refused."""
 _NOT_FOUND: Final = TextResponse(status=404, text="Not found.")
 _ACCEPTED: Final = TextResponse(status=202)
 _NOT_VERIFIED: Final = "the hub did not ask back within ten minutes: can it reach the callback?"
@@ -119,31 +118,30 @@ def _nothing() -> None:
 
 
 class Subscriber:
-    """Keeps subscriptions alive, and turns deliveries into hints.
+    """Manager of subscriptions, which turns deliveries into hints.
 
-    ``tick`` talks to hubs and belongs to one thread; ``verify`` and ``deliver`` answer requests
-    and may be called by several.
+    ``tick`` talks to hubs and belongs to one thread; ``verify`` and ``deliver`` answer requests and
+    may be called by several.
 
     Attributes:
-        counts: What came: ``hinted``, ``coalesced``, ``discarded``, ``unknown``, ``confirmed``,
-            ``denied``.
-        ledger: How the subscriptions fare.
+        counts: Number of events: ``hinted``, ``coalesced``, ``discarded``, ``unknown``,
+            ``confirmed``, ``denied``.
+        ledger: The status of the subscriptions.
 
     Args:
-        store: What it remembers.
-        messenger: Carries requests to hubs.
-        clock: Time.
+        store: The store of subscriptions.
+        messenger: Sends requests to hubs.
+        clock: The clock.
         callback_base: The URI below which hubs reach this program.
-        on_hint: Told the name of a mirror that should poll now; it must return at once.
-        token: Gives a text of at least 128 bits that nobody can guess.
-        chance: Gives a number from 0 to 1, for jitter.
-        methods: The methods of signatures that are good enough.
-        wake: Called when a hint is held back: the next ``tick`` is due sooner than it said.
-        hint_every: Seconds between two hints for a mirror, at least; ten when a delivery is one
-            that came before.
+        on_hint: Called with the name of a mirror that should poll now; it must return at once.
+        token: Returns an unguessable text of at least 128 bits.
+        chance: Returns a number from 0 to 1, for jitter.
+        methods: The accepted methods of signatures.
+        wake: Called when a hint is delayed: the next ``tick`` is due sooner than it returned.
+        hint_every: Seconds between two hints for a mirror, at least; ten for a repeated delivery.
     """
 
-    def __init__(  # noqa: PLR0913 - its ports, and what the operator chose
+    def __init__(  # noqa: PLR0913 - its ports, and the operator's choices
         self,
         store: SubscriberStore,
         messenger: Messenger,
@@ -168,31 +166,31 @@ class Subscriber:
         self.counts: Counter[str] = Counter()
         self._hints = HintThrottle(clock, on_hint, wake=wake, every=hint_every, counts=self.counts)
         self.ledger = SubscriptionLedger(clock)
-        for subscription in store.subscriptions():  # what kept a hub from us may be mended by now
+        for subscription in store.subscriptions():  # the cause of failures may be fixed by now
             if subscription.state in {FollowerState.PENDING, FollowerState.REQUESTED}:
                 store.save(replace(subscription, state=FollowerState.PENDING, due=0), subscription)
             elif subscription.state is FollowerState.ACTIVE and subscription.base != self._base:
                 store.save(
                     replace(subscription, due=0), subscription
-                )  # its hub delivers to where we were
+                )  # its hub delivers to the former address
 
     def reports(self) -> list[SubscriptionReport]:
-        """Return how all subscriptions stand.
+        """Return the status of all subscriptions.
 
         Raises:
             StorageError: The store failed.
         """
         return self.ledger.reports(self._store.subscriptions())
 
-    # --- what the operator wants ----------------------------------------------------------------
+    # --- the operator's requests ---------------------------------------------------------------
 
     def follow(self, name: str, channels: Iterable[Channel], *, is_all: bool = True) -> None:
-        """Subscribe a mirror to channels at the next tick, and leave those it followed before.
+        """Subscribe a mirror to channels at the next tick, and end its other subscriptions.
 
         Args:
             name: The mirror.
             channels: The channels.
-            is_all: Whether the Source has no others; else those that it followed before stay.
+            is_all: True if the Source has no others; otherwise its other subscriptions stay.
         """
         wanted = {channel.topic: channel.hubs[0] for channel in channels if channel.hubs}
         known = {
@@ -227,13 +225,13 @@ class Subscriber:
                 replace(before, state=FollowerState.LEAVING, attempts=0, due=0), before
             )
 
-    # --- what is to be done ---------------------------------------------------------------------
+    # --- due work ------------------------------------------------------------------------------
 
     def tick(self) -> float:
-        """Do what is due: ask hubs, renew, give hints that were held back.
+        """Do what is due: requests to hubs, renewals, delayed hints.
 
         Returns:
-            Seconds until there is something to do again, at most a minute.
+            Seconds until the next work, at most a minute.
 
         Raises:
             StorageError: The store failed.
@@ -256,7 +254,7 @@ class Subscriber:
     def _prepare_request(
         self, before: ChannelSubscription
     ) -> tuple[ChannelSubscription, SubscriptionRequest] | None:
-        """Store what is asked for before it is asked: the hub may verify it at once."""
+        """Store a request before it is sent: the hub may verify it at once."""
         now = self._now()
         if before.state is FollowerState.LEAVING:
             if before.attempts >= _MOST_UNSUBSCRIBES or before.lease_until <= now:
@@ -296,7 +294,7 @@ class Subscriber:
     def _send_requests(
         self, asked: Sequence[tuple[ChannelSubscription, SubscriptionRequest]]
     ) -> None:
-        """Send requests to hubs; a hub that leads elsewhere is followed a few times (§5.1)."""
+        """Send requests to hubs; redirects are followed a few times (§5.1)."""
         left = {self._request(follower.hub, wish): (follower, wish) for follower, wish in asked}
         for _ in range(_MOST_REDIRECTS + 1):
             again: dict[FetchRequest, tuple[ChannelSubscription, SubscriptionRequest]] = {}
@@ -349,10 +347,10 @@ class Subscriber:
     def _now(self) -> int:
         return to_microseconds(self._clock.now())
 
-    # --- what hubs ask and tell -----------------------------------------------------------------
+    # --- requests of hubs ----------------------------------------------------------------------
 
     def verify(self, token: str, query: bytes) -> TextResponse:
-        """Answer a hub that asks whether this is wanted; only to what we asked for (§5.3)."""
+        """Answer a hub's verification; confirm only our own requests (§5.3)."""
         question = messages.read_hub_query(query)
         follower = self._store.find_token(token)
         if question is None or follower is None or question.topic != follower.topic:
@@ -394,11 +392,11 @@ class Subscriber:
             return False
         self.counts["confirmed"] += 1
         self.ledger.note_verified(follower)
-        self._hints.send(follower.name)  # what came before the subscription is not missed
+        self._hints.send(follower.name)  # changes before the subscription are not missed
         return True
 
     def _note_denial(self, follower: ChannelSubscription, token: str, reason: str) -> TextResponse:
-        """Believe a denial so far as to ask again later; nothing is given up for it."""
+        """Schedule a retry after a denial; no subscription is given up for it."""
         if token not in {follower.token, follower.next_token}:
             return _NOT_FOUND
         self.counts["denied"] += 1
@@ -418,12 +416,12 @@ class Subscriber:
         return TextResponse(status=200)
 
     def knows(self, token: str) -> bool:
-        """Whether a delivery to a callback is worth reading."""
+        """True if a delivery to a callback should be read."""
         follower = self._store.find_token(token)
         return follower is not None and token in {follower.token, follower.next_token}
 
     def deliver(self, token: str, signatures: Sequence[str], body: bytes) -> TextResponse:
-        """Take a delivery; the callback tells which subscription it is of, nothing else (§7).
+        """Accept a delivery; the callback alone identifies its subscription (§7).
 
         Args:
             token: The last part of the callback.
@@ -443,18 +441,18 @@ class Subscriber:
             self.ledger.count_refused(follower, DeliveryFault.SIGNATURE)
             return _ACCEPTED
         self.ledger.count_accepted(follower)
-        every = _REPLAY_EVERY if self._is_replay(token, body) else None
+        every = _REPLAY_EVERY if self._record_delivery(token, body) else None
         self._hints.send(follower.name, every)
         return _ACCEPTED
 
     def refuse(self, token: str, fault: DeliveryFault) -> None:
-        """Count a delivery whose body was not taken."""
+        """Count a delivery whose body was refused."""
         follower = self._store.find_token(token)
         if follower is not None:
             self.ledger.count_refused(follower, fault)
 
-    def _is_replay(self, token: str, body: bytes) -> bool:
-        """Whether a delivery is a replay, as far as the last thousand tell."""
+    def _record_delivery(self, token: str, body: bytes) -> bool:
+        """Remember a delivery; return true for a replay of one of the last thousand."""
         digest = sha256(token.encode() + b" " + body).digest()
         is_known = digest in self._bodies
         self._bodies[digest] = None
@@ -465,7 +463,7 @@ class Subscriber:
 
 
 def _redirect_target(outcome: FetchResponse | FetchFailure) -> str:
-    """Return the hub that an answer leads to; empty when it leads nowhere."""
+    """Return the hub that an answer redirects to; empty without a redirect."""
     if not isinstance(outcome, FetchResponse) or outcome.status not in _REDIRECTS:
         return ""
     target = join(outcome.request.uri, outcome.headers.get("location", "")) or ""

@@ -1,6 +1,6 @@
-"""How our subscriptions stand: what operators are told of them.
+"""Status of our subscriptions, for operators.
 
-Deliveries are counted since this program began; a subscription itself is remembered longer.
+Deliveries are counted since the start of this process; the subscriptions are stored.
 """
 
 from collections import Counter
@@ -15,7 +15,7 @@ from resourcesync.ports.subscriptions import ChannelSubscription, FollowerState
 
 
 class SubscriptionStatus(StrEnum):
-    """What a subscription is to an operator."""
+    """Status of a subscription for an operator."""
 
     VERIFIED = "verified"
     PENDING = "pending"
@@ -24,43 +24,44 @@ class SubscriptionStatus(StrEnum):
 
 
 class DeliveryFault(StrEnum):
-    """Why a delivery was refused."""
+    """Reason why a delivery was refused."""
 
     SIGNATURE = "signature"
-    """It is not signed as agreed."""
+    """Its signature is missing or invalid."""
     SIZE = "size"
-    """It is longer than a notification may be."""
+    """The payload is longer than a notification may be."""
     BODY = "body"
-    """It came too slowly, or was cut short."""
+    """The body came too slowly, or was cut short."""
     ENDED = "ended"
-    """It came to a former callback, as happens after each renewal, or is of what is being ended."""
+    """The callback is a former one, as happens after each renewal, or its subscription is ending.
+    """
 
 
 class SubscriptionProblem(StrEnum):
-    """What keeps a subscription from being verified, or renewed."""
+    """Reason why a subscription is not verified or renewed."""
 
     AWAY = "away"
-    """The hub does not answer, or does not ask back."""
+    """The hub does not answer, or does not verify."""
     NO = "no"
-    """The hub answers that it will not."""
+    """The hub refuses the request."""
     DENIED = "denied"
-    """The hub says that it ended it (WebSub §5.2)."""
+    """The hub reports that it ended the subscription (WebSub §5.2)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubscriptionReport:
-    """A subscription of a mirror to a channel, as it stands.
+    """A subscription of a mirror to a channel, and its status.
 
     Attributes:
         mirror: The mirror.
         topic: The channel.
-        hub: Where it is subscribed.
-        standing: How it stands.
-        until: When its lease ends, UTC; ``None`` before it was verified.
-        why: What went wrong with the last request for it, in words; empty for nothing.
-        taken: Deliveries that were signed as agreed.
-        last: When the last of them came, UTC.
-        refusals: Why others were not taken, and how many of each.
+        hub: The hub of the subscription.
+        status: Its status.
+        until: The end of its lease, UTC; ``None`` before it was verified.
+        reason: The failure of the last request for it, in words; empty for none.
+        accepted: Number of deliveries with a valid signature.
+        last: The time of the last of them, UTC.
+        refusals: Number of refused deliveries for each reason.
     """
 
     mirror: str
@@ -75,12 +76,12 @@ class SubscriptionReport:
 
     @property
     def refused(self) -> int:
-        """How many deliveries were refused; not those that came to a former callback."""
+        """Return the number of refused deliveries, without those to a former callback."""
         return sum(number for fault, number in self.refusals if fault is not DeliveryFault.ENDED)
 
     @property
     def late(self) -> int:
-        """How many came to a former callback."""
+        """Return the number of deliveries to a former callback."""
         return dict(self.refusals).get(DeliveryFault.ENDED, 0)
 
 
@@ -94,15 +95,15 @@ class _SubscriptionCounts:
 
 
 class SubscriptionLedger:
-    """Counts what becomes of subscriptions; asked and told by several threads.
+    """Counts of events of subscriptions; thread-safe.
 
     Attributes:
-        version: Grows when something is to be told anew. A delivery that was taken is not; one
-            that was refused is the first, the second, the fourth time, and so on: a flood of them
-            is told of a few times.
+        version: Grows when there is something new to report. An accepted delivery is not; a refused
+            one is the first, the second, the fourth time, and so on, so that a flood of them is
+            reported a few times.
 
     Args:
-        clock: Time.
+        clock: The clock.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -111,12 +112,12 @@ class SubscriptionLedger:
         self._rows: dict[tuple[str, str], _SubscriptionCounts] = {}
 
     def count_accepted(self, follower: ChannelSubscription) -> None:
-        """Count a delivery that was signed as agreed."""
+        """Count an accepted delivery."""
         row = self._row(follower)
         row.accepted, row.last = row.accepted + 1, self._clock.now()
 
     def count_refused(self, follower: ChannelSubscription, fault: DeliveryFault) -> None:
-        """Count a delivery that was refused."""
+        """Count a refused delivery."""
         refusals = self._row(follower).refusals
         refusals[fault] += 1
         if fault is not DeliveryFault.ENDED and not refusals[fault] & (refusals[fault] - 1):
@@ -125,23 +126,23 @@ class SubscriptionLedger:
     def note_problem(
         self, follower: ChannelSubscription, trouble: SubscriptionProblem, why: str
     ) -> None:
-        """Note what keeps a subscription from being verified."""
+        """Record the reason why a subscription is not verified."""
         row = self._row(follower)
         row.problem, row.reason = trouble, why
         self.version += 1
 
     def note_verified(self, follower: ChannelSubscription) -> None:
-        """Note that a hub verified a subscription."""
+        """Record that a hub verified a subscription."""
         row = self._row(follower)
         row.problem, row.reason = None, ""
         self.version += 1
 
     def note_change(self) -> None:
-        """Note that a subscription is wanted, or is no longer."""
+        """Record that a subscription is wanted, or no longer."""
         self.version += 1
 
     def reports(self, followers: Iterable[ChannelSubscription]) -> list[SubscriptionReport]:
-        """Return how all subscriptions stand, and forget those that are no more."""
+        """Return the status of all subscriptions, and forget the ended ones."""
         now = to_microseconds(self._clock.now())
         found = sorted(followers, key=_key)
         for key in set(self._rows) - set(map(_key, found)):
@@ -182,7 +183,7 @@ def _status(
         return SubscriptionStatus.ENDING
     is_in_use = bool(subscription.token) and subscription.lease_until > now
     if is_in_use and row.problem is not SubscriptionProblem.DENIED:
-        return SubscriptionStatus.VERIFIED  # a renewal that fails takes nothing away before its end
+        return SubscriptionStatus.VERIFIED  # it remains valid until its end if a renewal fails
     return (
         SubscriptionStatus.PENDING
         if row.problem in {None, SubscriptionProblem.AWAY}

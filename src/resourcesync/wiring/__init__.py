@@ -1,4 +1,4 @@
-"""Settings become objects: the only place that names adapters.
+"""Composition: settings become objects here, and only here are adapters named.
 
-One module per side, so that a command imports only what it needs.
+One module per use case, so that a command imports only what it needs.
 """

@@ -1,9 +1,4 @@
-"""What adapters are told by ``--with KEY=VALUE``: values, and where to find them.
-
-Opens another system as an account, by the plug-in that its address names.
-
-What the owner of a database or an index runs once, so that its changes can be followed.
-"""
+"""Access to other systems (accounts): their plug-ins, the values of ``--with``, and their setup."""
 
 import re
 from collections.abc import Generator, Iterator, Mapping
@@ -24,11 +19,11 @@ if TYPE_CHECKING:
 
 
 VALUES_NOTE: Final = "account.values"
-"""The note of the values that were given the last time."""
+"""The note of the values that were last given."""
 _URL_NOTE: Final = "account.url"
 _INITIAL_VALUES_NOTE: Final = "account.first-values"
 _MAX_BYTES: Final = 64 * 1024
-# What stands behind a user's colon is no port; a password may have a slash that is not escaped.
+# Text after a user's colon is not a port; a password may contain an unescaped slash.
 _DATABASES: Final = frozenset({"postgresql", "postgres"})
 _SECRET: Final = re.compile(r"pass|secret|token|api_?key|credential", re.IGNORECASE)
 _USER: Final = re.compile(r"[^/?#]*//[^/?#@\[]*:(?![0-9]*(?:[/?#,]|$)).*@", re.DOTALL)
@@ -36,7 +31,7 @@ _PARAMETER: Final = re.compile(r"(?:^|[?&\s:])(?:ssl)?password\s*=", re.IGNORECA
 
 
 def check_account_address(address: str) -> None:
-    """Refuse an address with a secret in it, before anything is told or noted of it.
+    """Refuse an address with a secret in it, before anything is reported or stored of it.
 
     Raises:
         ConfigurationError: It has one. The message has neither.
@@ -47,16 +42,16 @@ def check_account_address(address: str) -> None:
         if scheme in _DATABASES:  # libpq has the user in its address
             user = f"{scheme}://HOST/DATABASE?user=NAME"
         raise ConfigurationError(
-            f"{scheme}: a secret is never in an address: it would be seen by all",
+            f"{scheme}: an address must not contain a secret: it is shown and stored",
             hint=f"{user} --with password=env:NAME; over http: --auth NAME",
         )
 
 
 def resolve_values(given: Mapping[str, str]) -> dict[str, str]:
-    """Return values with what ``env:NAME`` and ``file:PATH`` point to.
+    """Return values with the content that ``env:NAME`` and ``file:PATH`` refer to.
 
     Raises:
-        ConfigurationError: There is nothing. The message never has the secret.
+        ConfigurationError: It is empty or missing. The message never has the secret.
     """
     return {key: _resolve_value(key, value) for key, value in given.items()}
 
@@ -67,7 +62,7 @@ def _resolve_value(key: str, value: str) -> str:
         return value
     found = config.variable(place) if kind == "env" else _read_value_file(key, place)
     if not found:
-        raise ConfigurationError(f"--with {key}={value}: there is nothing")
+        raise ConfigurationError(f"--with {key}={value}: it is not set or empty")
     return found
 
 
@@ -76,27 +71,27 @@ def _read_value_file(key: str, place: str) -> str:
         with Path(place).expanduser().open("rb") as stream:
             return stream.read(_MAX_BYTES).decode().strip()
     except (OSError, RuntimeError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8"
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise ConfigurationError(f"--with {key}=file:{place} cannot be read: {reason}") from None
 
 
 def encode_values(values: Mapping[str, str]) -> str:
-    """Return what may be remembered of values, as text: a secret only by where it is."""
-    kept = {
+    """Return values as text to store: a secret only by its place."""
+    stored = {
         key: value
         for key, value in values.items()
         if not _SECRET.search(key) or value.startswith(("env:", "file:"))
     }
-    return msgspec.json.encode(kept, order="sorted").decode()
+    return msgspec.json.encode(stored, order="sorted").decode()
 
 
 def initial_notes(url: str, values: Mapping[str, str]) -> dict[str, str]:
-    """Return the notes of what was given the first time, before anything is published."""
+    """Return the notes of the first values, before anything is published."""
     return {_URL_NOTE: url, _INITIAL_VALUES_NOTE: encode_values(values)}
 
 
 def read_values(catalogue: PostedCatalogue) -> tuple[str, dict[str, str]]:
-    """Return what a catalogue remembers: the Source's address, empty for none, and the values.
+    """Return a catalogue's stored values: the Source's address, empty for none, and ``--with``.
 
     Raises:
         StateError: The catalogue is damaged.
@@ -115,7 +110,7 @@ def open_account(options: AccountOptions) -> Iterator[ResourceAccount]:
     """Open an account.
 
     Raises:
-        ConfigurationError: No plug-in is for its address, or it cannot be used.
+        ConfigurationError: No plug-in handles its address, or it cannot be used.
     """
     scheme = options.address.partition(":")[0]
     factory: AccountFactory = plugins.load(plugins.ACCOUNTS, scheme)
@@ -128,7 +123,7 @@ def open_account(options: AccountOptions) -> Iterator[ResourceAccount]:
         raise ConfigurationError(
             f"the plug-in for {scheme}: cannot be used",
             evidence=(("got", f"{type(error).__name__}: {error}"[:500]),),
-            hint="resourcesync plugins says which package brings it",
+            hint="resourcesync plugins lists the package of each",
             code="bad-plugin",
         ) from error
     try:
@@ -139,7 +134,7 @@ def open_account(options: AccountOptions) -> Iterator[ResourceAccount]:
 
 @contextmanager
 def closing_changes(lots: Iterator[ChangeBatch]) -> Iterator[Iterator[ChangeBatch]]:
-    """Close an iterator when the block ends: it may hold a connection."""
+    """Close an iterator when the block ends: it may have a connection."""
     try:
         yield lots
     finally:
@@ -151,21 +146,21 @@ _ANY_BASE: Final = "https://example.org/"
 
 
 def postgres_migration(values: Mapping[str, str]) -> str:
-    """Return the SQL for a table of PostgreSQL; nothing is connected to.
+    """Return the SQL for a table of PostgreSQL; no connection is made.
 
     Args:
-        values: What ``publish`` is told by ``--with``, ``env:`` and ``file:`` as they stand.
+        values: Values of ``publish --with``, ``env:`` and ``file:`` not resolved.
 
     Raises:
-        ConfigurationError: One is unknown, missing, or cannot work.
+        ConfigurationError: A value is unknown, missing, or cannot work.
     """
-    from resourcesync.adapters.postgres import layout, migration  # noqa: PLC0415 - seldom needed
+    from resourcesync.adapters.postgres import layout, migration  # noqa: PLC0415 - rarely needed
 
     return migration.migration(layout.parse_layout(values, _ANY_BASE))
 
 
 def elasticsearch_indices() -> str:
-    """Return the requests that make the two indices of an account, called ``INDEX-…``."""
-    from resourcesync.adapters.elastic import documents  # noqa: PLC0415 - seldom needed
+    """Return the requests that create the two indices of an account, called ``INDEX-…``."""
+    from resourcesync.adapters.elastic import documents  # noqa: PLC0415 - rarely needed
 
     return documents.mapping_requests("INDEX")

@@ -1,8 +1,6 @@
-"""What other systems say of their resources is followed in a catalogue of ours, and published.
+"""Publication of other systems (accounts) by way of a catalogue, and posting to them.
 
-What other systems tell, as far as it can be published: the rest is counted and left out.
-
-What became of resources, told to another system line by line: it is filled, not we.
+Entries that cannot be published are counted and left out.
 """
 
 import re
@@ -59,7 +57,7 @@ _Entry = TypeVar("_Entry", Resource, Change)
 
 
 class PublishableFilter:
-    """Lets through what can be published, and remembers what was left out."""
+    """Passes entries that can be published, and counts the others."""
 
     def __init__(self) -> None:
         self._omitted = 0
@@ -68,17 +66,17 @@ class PublishableFilter:
     def select(
         self, told: Iterator[_Entry], known: Callable[[str], _Entry | None] = lambda _: None
     ) -> Iterator[_Entry]:
-        """Yield what can be published; what cannot is counted, and does not stop the rest.
+        """Yield the entries that can be published; the others are counted and do not stop the rest.
 
         Args:
-            told: What is told.
-            known: What stands in its place: who is not understood has not gone.
+            told: The entries.
+            known: Returns the former entry, which stays in place of one that cannot be used.
         """
-        while some := list(islice(told, _BATCH)):
-            if not _fault(some):
-                yield from some
+        while batch := list(islice(told, _BATCH)):
+            if not _fault(batch):
+                yield from batch
                 continue
-            for item in some:
+            for item in batch:
                 fault = _fault([item])
                 if not fault:
                     yield item
@@ -89,20 +87,20 @@ class PublishableFilter:
                     yield before
 
     def omit(self, omission: Omission) -> None:
-        """Count something that is left out."""
+        """Count an entry that is left out."""
         self._omitted += 1
         if len(self._omissions) < _MOST_OMITTED:
             self._omissions.append(omission)
 
     def pop_omissions(self) -> tuple[int, tuple[Omission, ...]]:
-        """Return how many were left out since this was asked, and the first of them."""
+        """Return the number of omissions since the last call, and the first of them."""
         found = self._omitted, tuple(self._omissions)
         self._omitted, self._omissions = 0, []
         return found
 
 
 def _fault(entries: Sequence[Resource] | Sequence[Change]) -> str:
-    """Return why some entries cannot be published; empty when they can."""
+    """Return the reason why entries cannot be published; empty when they can."""
     try:
         for entry in entries:
             catalogues.check_resource(entry.resource if isinstance(entry, Change) else entry)
@@ -120,23 +118,23 @@ _PUBLISHED: Final = "account.published"
 _MAX_GONE_SHARE: Final = 0.5
 _SECOND: Final = 1_000_000
 FULL_READ_INTERVAL: Final = 7 * 86_400.0
-"""Seconds after which all is read again where changes are told."""
+"""Seconds between two full reads of an account with changes."""
 POLL_INTERVAL: Final = 4 * 3_600.0
-"""Seconds after which all is read again where no changes are told."""
+"""Seconds between two full reads of an account without changes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FollowedAccount:
-    """How an account is followed.
+    """The settings for following an account.
 
     Attributes:
-        address: Where the other system is.
-        values: What its adapter is told: ``KEY=VALUE``, with ``env:NAME`` and ``file:PATH``.
-        out: The folder for the documents; the catalogue lies there too.
+        address: Address of the other system.
+        values: Values for its adapter: ``KEY=VALUE``, with ``env:NAME`` and ``file:PATH``.
+        out: The folder for the documents; the catalogue is there too.
         store: The address of the store that the documents go to instead; empty for none.
-        read_again: Seconds after which all resources are read again, whatever changes were told
-            meanwhile; ``None`` takes `FULL_READ_INTERVAL`, or `POLL_INTERVAL` where none are told.
-        network: How it is asked over http.
+        read_again: Seconds between two full reads of all resources, whatever changes came
+            meanwhile; ``None`` is `FULL_READ_INTERVAL`, or `POLL_INTERVAL` without changes.
+        network: Settings for requests over http.
     """
 
     address: str
@@ -148,7 +146,7 @@ class FollowedAccount:
 
 
 def is_account_address(text: str) -> bool:
-    """Whether what is to be published is another system, and no folder."""
+    """True if an address names another system, not a folder."""
     match = _ADDRESS.fullmatch(text)
     return match is not None and match[1] in plugins.names(plugins.ACCOUNTS)
 
@@ -156,17 +154,17 @@ def is_account_address(text: str) -> bool:
 def publish_account(
     followed: FollowedAccount, chosen: Mapping[str, object], *, clock: Clock, asked: PublishRequest
 ) -> PublicationResult:
-    """Bring our catalogue in step with what another system says, and publish it.
+    """Update our catalogue from another system, and publish it.
 
     Args:
-        followed: The other system, and how it is followed.
+        followed: The other system and its settings.
         chosen: As for ``publishing.publish_tree``.
         clock: Time.
-        asked: What is asked of this run alone.
+        asked: Options of this run alone.
 
     Raises:
-        ConfigurationError: No plug-in is for it, a value cannot work, or most of what was known
-            is gone. What was published stays.
+        ConfigurationError: No plug-in handles it, a value cannot work, or most of the known
+            resources are gone. Published documents stay.
         SourceError: The other system does not answer, refuses, or was cut short; the same.
         StorageError: The catalogue or a document cannot be written.
     """
@@ -184,19 +182,19 @@ def publish_continuously(
 ) -> Iterator[PublicationResult]:
     """Publish, follow the changes, and publish them, again and again.
 
-    This ends by itself only when the other system closed its feed. A feed that never rests is
-    published while it goes on.
+    This ends by itself only when the other system closed its feed. A busy feed is published
+    while changes still come.
 
     Args:
-        followed: The other system, and how it is followed.
+        followed: The other system and its settings.
         chosen: As for ``publish_account``.
         clock: Time.
-        asked: What is asked of the first run.
+        asked: Options of the first run.
         every: Seconds from one publication to the next.
 
     Raises:
-        ResourceSyncError: As ``publish_account`` says. What was yielded is public; who begins anew
-            goes on from what was recorded.
+        ResourceSyncError: As for ``publish_account``. What was yielded is public; a new call
+            continues from what was recorded.
     """
     with _open_follower(followed, chosen, clock, asked) as follower:
         counts = follower.synchronize(allow_empty=asked.allow_empty, most=every)
@@ -216,17 +214,17 @@ def _open_follower(
 ) -> Iterator["_AccountFollower"]:
     check_account_address(followed.address)
     if asked.dry_run:
-        raise ConfigurationError("what other systems say is recorded: there is no dry run")
+        raise ConfigurationError("another system is recorded while it is read: there is no dry run")
     path = followed.out / publishing.CATALOGUE
-    with ExitStack() as held:
-        catalogue = held.enter_context(catalogues.open_catalogue(path)) if path.is_file() else None
+    with ExitStack() as stack:
+        catalogue = stack.enter_context(catalogues.open_catalogue(path)) if path.is_file() else None
         known_url, known_values = ("", {}) if catalogue is None else read_values(catalogue)
         url = str(chosen.get("url") or known_url)
         if not url:
-            again = f"resourcesync publish {followed.address} --url https://HOST/"
+            command = f"resourcesync publish {followed.address} --url https://HOST/"
             raise ConfigurationError(
                 "the address of the resources is not known yet",
-                hint=f"{again} --out {followed.out}",
+                hint=f"{command} --out {followed.out}",
             )
         publishing.check_address(url)
         followed = replace(followed, values=followed.values or known_values)
@@ -240,10 +238,10 @@ def _open_follower(
             fetcher=partial(open_fetcher, network=followed.network, clock=clock),
             allow_empty=asked.allow_empty,
         )
-        account = held.enter_context(open_account(options))
+        account = stack.enter_context(open_account(options))
         if catalogue is None:
-            catalogue = held.enter_context(catalogues.open_catalogue(path))
-        if not known_url:  # a first run that fails has said it all the same
+            catalogue = stack.enter_context(catalogues.open_catalogue(path))
+        if not known_url:  # stored even if the first run fails
             catalogue.write_notes(initial_notes(url, followed.values))
         chosen = {**chosen, "url": url}
         yield _AccountFollower(
@@ -255,7 +253,7 @@ class _AccountFollower:
     """An account, and the catalogue that follows it.
 
     Attributes:
-        is_over: Whether the account will never tell anything more.
+        is_over: True if the account's feed was closed.
     """
 
     def __init__(
@@ -274,10 +272,10 @@ class _AccountFollower:
         self._catalogue = catalogue
         self._clock = clock
         self._path = followed.out / publishing.CATALOGUE
-        # Who follows several feeds by turns misses nothing of any: each has a position of its own.
+        # Each of several feeds has a position of its own: changing between them loses nothing.
         is_feed = not account.can_list_resources
         self._position_note = f"{_POSITION} {followed.address}" if is_feed else _POSITION
-        # What is told depends on these: when one is another, all is read again.
+        # The entries depend on these: when one changes, all is read again.
         self._kept = {_SYSTEM: followed.address}
         if not is_feed:
             self._kept |= {_BASE: base_uri, VALUES_NOTE: encode_values(followed.values)}
@@ -288,10 +286,10 @@ class _AccountFollower:
         self.is_over = False
 
     def synchronize(self, *, allow_empty: bool = False, most: float = inf) -> Posted:
-        """Bring the catalogue in step: by the changes where that is possible, else by reading all.
+        """Update the catalogue: by the changes where possible, else by reading all.
 
         Args:
-            allow_empty: Whether all may be gone.
+            allow_empty: True if all resources may be gone.
             most: Seconds after which the changes so far are enough, if there are still more.
 
         Returns:
@@ -309,7 +307,7 @@ class _AccountFollower:
         return self._fill(allow_empty=allow_empty)
 
     def follow(self, seconds: float, *, allow_empty: bool = False) -> Posted:
-        """Record what changes in the next seconds, or what is there now, if it is time for that.
+        """Record the changes of the next seconds, or read all if a full read is due.
 
         Returns:
             What was recorded.
@@ -326,7 +324,7 @@ class _AccountFollower:
         return self._fill(allow_empty=allow_empty)
 
     def _check_can_read_all(self, error: DiscontinuityError) -> None:
-        """Tell why all is read again; a mere feed cannot be."""
+        """Warn that all is read again; a mere feed cannot be, so its error is raised."""
         if not self._account.can_list_resources:
             raise error
         self._warn(f"{error.message}: all is read again")
@@ -335,10 +333,10 @@ class _AccountFollower:
         self._warnings.append(LeftFile(code="log-lost", reason=reason))
 
     def publish(self, counts: Posted, asked: PublishRequest) -> PublicationResult:
-        """Publish what the catalogue says now.
+        """Publish the present content of the catalogue.
 
         Raises:
-            ConfigurationError: The feed is closed, and nothing was ever told.
+            ConfigurationError: The feed is closed, and it never had an entry.
         """
         if self.is_over and not (asked.allow_empty or self._catalogue.has_records()):
             raise self._empty_account_error()
@@ -352,16 +350,16 @@ class _AccountFollower:
             done.scan, **{field.name: getattr(counts, field.name) for field in fields(Posted)}
         )
         omitted, omissions = self._sayable.pop_omissions()
-        told = [LeftFile(code=code, reason=reason) for code, reason in self._told]
-        left, self._warnings = (*found.left, *self._warnings, *told), []
+        notified = [LeftFile(code=code, reason=reason) for code, reason in self._told]
+        left, self._warnings = (*found.left, *self._warnings, *notified), []
         return replace(done, scan=replace(found, omitted=omitted, left=left), omissions=omissions)
 
     def _position(self) -> str:
-        """Return how far the changes were recorded; empty when they have to be begun anew."""
+        """Return the recorded position in the changes; empty when they have to start over."""
         return self._catalogue.note(self._position_note) or ""
 
     def _is_due(self) -> bool:
-        """Whether it is time to read all again."""
+        """True if a full read is due."""
         if any(self._catalogue.note(name) != value for name, value in self._kept.items()):
             return True
         usual = FULL_READ_INTERVAL if self._position() else POLL_INTERVAL
@@ -372,7 +370,7 @@ class _AccountFollower:
     def _fill(self, *, allow_empty: bool) -> Posted:
         now, position = self._clock.now(), self._account.position()
         if self._position() and not (position or self._warnings):
-            self._warn(f"{self._followed.address} has no log of changes any more")
+            self._warn(f"{self._followed.address} no longer has a change log")
         notes = {
             _POSITION: position,
             _READ: str(to_microseconds(now)),
@@ -396,33 +394,33 @@ class _AccountFollower:
         )
         self._told = ()
         with closing_changes(self._account.changes(position, wait)) as lots:
-            for told in lots:
-                if told.changes or told.position != position:
-                    done = _add_counts(done, self._record(told, allow_empty=allow_empty))
-                    position = told.position
-                for omission in told.omissions:
+            for batch in lots:
+                if batch.changes or batch.position != position:
+                    done = _add_counts(done, self._record(batch, allow_empty=allow_empty))
+                    position = batch.position
+                for omission in batch.omissions:
                     self._sayable.omit(omission)
-                self.is_over, self._told = told.is_last, told.warnings
+                self.is_over, self._told = batch.is_last, batch.warnings
                 if self._clock.monotonic() >= until:
                     break
         return done
 
-    def _record(self, told: ChangeBatch, *, allow_empty: bool) -> Posted:
+    def _record(self, batch: ChangeBatch, *, allow_empty: bool) -> Posted:
         done = self._catalogue.post(
-            self._sayable.select(iter(told.changes)),
+            self._sayable.select(iter(batch.changes)),
             self._clock.now(),
-            notes={self._position_note: told.position, **self._kept},
+            notes={self._position_note: batch.position, **self._kept},
             keeps_times=True,
-            loss=None if allow_empty or not told.changes else self._loss(),
+            loss=None if allow_empty or not batch.changes else self._loss(),
         )
         if self._left is not None:
             self._left += done.created - done.deleted
         return done
 
     def _loss(self) -> LossLimit | None:
-        """Return how much is gone of what was published last, half of which may be.
+        """Return the limit on losses relative to the last publication, half of which may go.
 
-        A mere feed tells of each deletion, and cannot be asked what there is: it is believed.
+        A mere feed names each deletion, and cannot be read in full: it is trusted.
         """
         if not self._account.can_list_resources:
             return None
@@ -437,19 +435,21 @@ class _AccountFollower:
         if self._catalogue.note(key) != value:
             self._catalogue.write_notes({key: value})
 
-    def _require_any(self, told: Iterator[Resource], *, allow_empty: bool) -> Iterable[Resource]:
-        first = next(told, None)
+    def _require_any(
+        self, resources: Iterator[Resource], *, allow_empty: bool
+    ) -> Iterable[Resource]:
+        first = next(resources, None)
         if first is not None:
-            return chain((first,), told)
+            return chain((first,), resources)
         if allow_empty:
             return ()
         raise self._empty_account_error()
 
     def _empty_account_error(self) -> ConfigurationError:
         return ConfigurationError(
-            f"{self._followed.address} tells of no resource at all",
-            evidence=(("kept", "what was known before"),),
-            hint="if there are none indeed: --allow-empty",
+            f"{self._followed.address} lists no resource",
+            evidence=(("kept", "what was recorded before"),),
+            hint="if it is really empty: --allow-empty",
             code="empty-account",
         )
 
@@ -466,19 +466,19 @@ def _add_counts(posted: Posted, other: Posted) -> Posted:
 def post_to_account(
     address: str, values: Mapping[str, str], lines: str, *, clock: Clock
 ) -> Iterator[Posted]:
-    """Tell another system the changes that are told line by line; yield what each lot did.
+    """Post changes from lines to another system; yield the counts of each batch.
 
     Args:
         address: The other system.
-        values: What its adapter is told: ``KEY=VALUE``, with ``env:NAME`` and ``file:PATH``.
+        values: Values for its adapter: ``KEY=VALUE``, with ``env:NAME`` and ``file:PATH``.
         lines: A file, or ``-`` for standard input.
         clock: Time.
 
     Raises:
-        ConfigurationError: The system takes no changes, or a value cannot work.
-        DocumentError: A line says no change. What was yielded is posted, nothing else.
-        SourceError: The other system does not answer, or refuses; some of the lot may be posted,
-            and to post it again is right.
+        ConfigurationError: The system is read-only, or a value cannot work.
+        DocumentError: A line is not a change. What was yielded is posted, nothing else.
+        SourceError: The other system does not answer, or refuses; part of the batch may be posted,
+            and posting it again is safe.
     """
     with (
         catalogues.read_change_lines(lines) as batches,
@@ -497,25 +497,25 @@ def import_into_account(
     is_all: bool = True,
     allow_empty: bool = False,
 ) -> Posted:
-    """Let another system have the resources that are told line by line, by posting what differs.
+    """Import the resources of lines into another system, by posting the differences.
 
     Args:
-        address: The other system; it is made ready when it is new.
+        address: The other system; a new one is set up.
         values: As for ``post_to_account``.
         lines: A file, or ``-`` for standard input.
         clock: Time.
-        is_all: Whether known resources that are not told are gone.
-        allow_empty: Whether all are gone when there is no line.
+        is_all: True if known resources without a line are gone.
+        allow_empty: True if all are gone when there is no line.
 
     Raises:
-        ConfigurationError: As ``post_to_account`` says; or there are no lines.
-        DocumentError: A line says no resource. Nothing was posted.
-        SourceError: As ``post_to_account`` says.
-        StorageError: The lines cannot be read, or there is no room to compare them.
+        ConfigurationError: As for ``post_to_account``; or there are no lines.
+        DocumentError: A line is not a resource. Nothing was posted.
+        SourceError: As for ``post_to_account``.
+        StorageError: The lines cannot be read, or there is no space to compare them.
     """
     is_enough = allow_empty or not is_all
     with (
-        catalogues.read_resource_lines(lines, allow_empty=is_enough) as told,
+        catalogues.read_resource_lines(lines, allow_empty=is_enough) as resources,
         _writable(address, values, clock) as account,
         tempfile.TemporaryDirectory(prefix="resourcesync-") as folder,
     ):
@@ -523,14 +523,14 @@ def import_into_account(
         path = Path(folder, "catalogue.db")
         with PostedCatalogue(path) as catalogue:
             catalogue.fill(account.resources(), clock.now())
-            catalogue.fill(told, clock.now(), is_all=is_all)
+            catalogue.fill(resources, clock.now(), is_all=is_all)
         with closing(FileCatalogue(path, clock)) as known, known.snapshot() as snapshot:
             differing = map(_change, snapshot.edits())
             return _total(map(account.post, _change_batches(differing)))
 
 
 class _ReadWriteAccount(ResourceAccount, WritableAccount, Protocol):
-    """An account that tells and takes."""
+    """An account that can be read and written."""
 
 
 @contextmanager
@@ -549,14 +549,14 @@ def _writable(address: str, values: Mapping[str, str], clock: Clock) -> Iterator
         with open_account(options) as account:
             if not isinstance(account, WritableAccount):
                 raise ConfigurationError(
-                    f"{address} tells of resources, and takes nothing",
+                    f"{address} is read-only",
                     hint="resourcesync publish follows it",
                 )
             yield account
 
 
 def _change(edit: tuple[str, Resource | None]) -> Change:
-    """Return what became of a resource; whoever takes it knows whether it is new."""
+    """Return the change of a resource; the receiver knows whether it is new."""
     uri, resource = edit
     if resource is None:
         return Change(kind=ChangeKind.DELETED, resource=Resource(uri=uri))
@@ -564,9 +564,9 @@ def _change(edit: tuple[str, Resource | None]) -> Change:
 
 
 def _change_batches(changes: Iterable[Change]) -> Iterator[list[Change]]:
-    rest = iter(changes)
-    while some := list(islice(rest, catalogues.BATCH)):
-        yield some
+    remaining = iter(changes)
+    while batch := list(islice(remaining, catalogues.BATCH)):
+        yield batch
 
 
 def _total(done: Iterable[Posted]) -> Posted:

@@ -1,11 +1,11 @@
-"""Catalogues that other programs fill: lines of JSON in and out."""
+"""Catalogues that other programs fill: import and export of JSON lines, and publication."""
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from itertools import chain, starmap
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 import msgspec
 
@@ -15,7 +15,7 @@ from resourcesync.destination.uris import normalise
 from resourcesync.documents import ndjson
 from resourcesync.errors import ConfigurationError, OutOfScopeError, StorageError
 from resourcesync.model.resources import Change, Resource
-from resourcesync.ports import Clock
+from resourcesync.ports import Clock, DocumentStore
 from resourcesync.ports.catalogue import Posted
 from resourcesync.source.clock_guard import check_clock
 from resourcesync.source.publisher import Publication
@@ -28,12 +28,15 @@ from resourcesync.wiring.publishing import (
     hinting_at_bad_rows,
 )
 
+if TYPE_CHECKING:
+    from resourcesync.wiring.notifications import Notified
+
 BATCH: Final = 10_000
 """Changes of one transaction."""
 SCHEME: Final = "catalogue:"
-"""What the name of a catalogue begins with where a folder could be named."""
+"""Prefix that tells the name of a catalogue from a folder."""
 LINES_SCHEME: Final = "ndjson:"
-"""What the name of lines of JSON begins with there."""
+"""Prefix that tells the name of JSON lines from a folder."""
 SETTINGS_NOTE: Final = "publish.catalogue-settings"
 _FOLDER_SETTINGS: Final = frozenset(
     {"include", "exclude", "algorithms", "links", "robots", "versions", "versions_in",
@@ -55,9 +58,9 @@ def open_catalogue(path: Path) -> Iterator[PostedCatalogue]:
     with PostedCatalogue(path) as catalogue:
         if catalogue.note(publishing.NOTE) is not None:
             raise ConfigurationError(
-                f"{path} is the catalogue of a folder; the next publish would undo what is posted",
+                f"{path} is the catalogue of a folder; the next publish would undo the changes",
                 evidence=(("kept", "nothing was changed"),),
-                hint="name a catalogue of its own: it is made when it is not there",
+                hint="name another catalogue; it is created if it does not exist",
             )
         yield catalogue
 
@@ -65,29 +68,31 @@ def open_catalogue(path: Path) -> Iterator[PostedCatalogue]:
 def import_lines(
     path: Path, lines: str, *, clock: Clock, is_all: bool = True, allow_empty: bool = False
 ) -> Posted:
-    """Record the resources that are told line by line; see ``PostedCatalogue.fill``.
+    """Record resources from lines; see ``PostedCatalogue.fill``.
 
     Args:
         path: The catalogue.
         lines: A file, or ``-`` for standard input.
         clock: Time.
-        is_all: Whether known resources that are not told are gone.
-        allow_empty: Whether all are gone when there is no line; a program that failed writes none.
+        is_all: True if known resources without a line are gone.
+        allow_empty: True if all are gone when there is no line; a program that failed writes none.
 
     Raises:
-        DocumentError: A line says no resource. Nothing was recorded.
+        DocumentError: A line is not a resource. Nothing was recorded.
         ConfigurationError: It is the catalogue of a folder; or there are no lines.
         StorageError: The file cannot be read, or the catalogue not be written. Nothing was
             recorded.
     """
     now = clock.now()
     with _open_lines(lines) as stream, open_catalogue(path) as catalogue:
-        told = _require_any(_resources(stream, lines), lines, allow_empty=allow_empty or not is_all)
-        return catalogue.fill(told, now, is_all=is_all)
+        resources = _require_any(
+            _resources(stream, lines), lines, allow_empty=allow_empty or not is_all
+        )
+        return catalogue.fill(resources, now, is_all=is_all)
 
 
 def post_lines(path: Path, lines: str, *, clock: Clock) -> Iterator[Posted]:
-    """Record the changes that are told line by line; yield what each transaction recorded.
+    """Record changes from lines; yield the counts of each transaction.
 
     Each transaction has up to ``BATCH`` changes, so the memory is bounded, and what was yielded
     stays whatever comes after it.
@@ -98,8 +103,8 @@ def post_lines(path: Path, lines: str, *, clock: Clock) -> Iterator[Posted]:
         clock: Time.
 
     Raises:
-        DocumentError: A line says no change. What was yielded is recorded, nothing else.
-        ConfigurationError: As ``import_lines`` says.
+        DocumentError: A line is not a change. What was yielded is recorded, nothing else.
+        ConfigurationError: As for ``import_lines``.
         StorageError: It could not be recorded; the same.
     """
     with read_change_lines(lines) as batches, open_catalogue(path) as catalogue:
@@ -119,11 +124,11 @@ def read_resources(path: Path) -> Iterator[Resource]:
 
 
 def read_changes(path: Path, after: int) -> Iterator[tuple[int, Change]]:
-    """Yield the changes of any catalogue after a number, each with its own.
+    """Yield the changes of any catalogue after a number, each with its number.
 
     Raises:
         ConfigurationError: There is no such catalogue.
-        DiscontinuityError: Some of them are forgotten.
+        DiscontinuityError: Some of them were removed.
         StorageError: It cannot be read.
     """
     with _open_existing(path) as catalogue:
@@ -165,7 +170,7 @@ def publish(
     clock: Clock,
     asked: PublishRequest,
 ) -> PublicationResult:
-    """Publish what a catalogue says; no folder is looked at.
+    """Publish the content of a catalogue; no folder is scanned.
 
     Args:
         path: The catalogue.
@@ -173,7 +178,7 @@ def publish(
             the last time.
         chosen: As for ``publishing.publish_tree``.
         clock: Time.
-        asked: What is asked of this run alone.
+        asked: Options of this run alone.
 
     Raises:
         ConfigurationError: There is no such catalogue, it is that of a folder, no URL or no
@@ -184,111 +189,122 @@ def publish(
     _check_exists(path)
     for name in {"url", "described_by"} & {name for name, value in chosen.items() if value}:
         publishing.check_address(str(chosen[name]))
-    with ExitStack() as held:
-        held.enter_context(hinting_at_bad_rows(path))
-        catalogue = held.enter_context(closing(FileCatalogue(path, clock)))
+    with ExitStack() as stack:
+        stack.enter_context(hinting_at_bad_rows(path))
+        catalogue = stack.enter_context(closing(FileCatalogue(path, clock)))
         if catalogue.note(publishing.NOTE) is not None:
-            raise ConfigurationError(
-                f"{path} is the catalogue of a folder", hint="resourcesync publish FOLDER"
-            )
+            message = f"{path} is the catalogue of a folder"
+            raise ConfigurationError(message, hint="resourcesync publish FOLDER")
         known = publishing.read_settings(catalogue, SETTINGS_NOTE)
         settings = _merge_settings(path, out, known, chosen)
         root = path.parent
-        store = held.enter_context(
-            document_stores.locked_documents(root, settings.out, root, dry_run=asked.dry_run)
-        )
+        locked = document_stores.locked_documents(root, settings.out, root, dry_run=asked.dry_run)
+        store = stack.enter_context(locked)
         publishing.refuse_foreign(catalogue, store, settings, known)
         publisher = publishing.publisher_of(catalogue, store, settings, clock)
         step = check_clock(catalogue, clock.now(), asked.step)
         with catalogue.snapshot() as snapshot:
             found = ScanReport(files=snapshot.count())
-        done, told = Publication(), None
+        done, notified = Publication(), None
         if not asked.dry_run:
             catalogue.write_notes({SETTINGS_NOTE: msgspec.json.encode(settings).decode()})
             done = publisher.publish(step)
-            if settings.hubs:
-                from resourcesync.wiring import notifications  # noqa: PLC0415 - few have hubs
-
-                told = notifications.notify_after(catalogue, store, settings, clock, path)
+            notified = _notify(catalogue, store, settings, clock, path)
         return PublicationResult(
             settings=settings,
             scan=found,
             foreign_origins=_foreign_origins(catalogue, settings.url) if done.first else (),
             publication=done,
             dry_run=asked.dry_run,
-            notified=told,
+            notified=notified,
         )
 
 
+def _notify(
+    catalogue: FileCatalogue,
+    store: DocumentStore,
+    settings: Settings,
+    clock: Clock,
+    path: Path,
+) -> "Notified | None":
+    if not settings.hubs:
+        return None
+    from resourcesync.wiring import notifications  # noqa: PLC0415 - few have hubs
+
+    return notifications.notify_after(catalogue, store, settings, clock, path)
+
+
 def _foreign_origins(catalogue: FileCatalogue, url: str) -> tuple[str, ...]:
-    """Return the first origins, other than that of the Source, that resources are of."""
+    """Return the first foreign origins of resources."""
     home, found, start = origin(url), list[str](), ""
     with catalogue.snapshot() as snapshot:
         while len(found) < _SHOWN_ORIGINS:
-            there = next(snapshot.resources(start), None)
-            if there is None:
+            resource = next(snapshot.resources(start), None)
+            if resource is None:
                 break
-            of = origin(there.uri)
+            of = origin(resource.uri)
             found += [of] if of not in (home, *found) else []
-            start = f"{'/'.join(there.uri.split('/', 3)[:3])}0"  # "0" comes after "/"
+            start = f"{'/'.join(resource.uri.split('/', 3)[:3])}0"  # "0" comes after "/"
     return tuple(found)
 
 
 def publish_lines(
     lines: str, out: Path, chosen: Mapping[str, object], *, clock: Clock, asked: PublishRequest
 ) -> PublicationResult:
-    """Publish the resources that are told line by line; the catalogue lies with the documents.
+    """Publish resources from lines; their catalogue is stored with the documents.
 
     Args:
-        lines: A file, or ``-`` for standard input: all resources as they are.
+        lines: A file, or ``-`` for standard input, with all resources.
         out: The folder that the documents go to.
         chosen: As for ``publish``.
         clock: Time.
-        asked: What is asked of this run alone; without lines nothing but on purpose.
+        asked: Options of this run alone; no lines at all need ``allow_empty``.
 
     Raises:
-        DocumentError: A line says no resource. Nothing was recorded, nothing published.
-        ConfigurationError: As ``publish`` says; or there are no lines, or a dry run is asked for.
-        StorageError: As ``publish`` and ``import_lines`` say.
+        DocumentError: A line is not a resource. Nothing was recorded, nothing published.
+        ConfigurationError: As for ``publish``; or there are no lines, or a dry run is requested.
+        StorageError: As for ``publish`` and ``import_lines``.
     """
     path = out / publishing.CATALOGUE
     if asked.dry_run:
         raise ConfigurationError("lines are recorded as they are read: there is no dry run")
     if not (chosen.get("url") or path.exists()):
-        again = f"resourcesync publish {LINES_SCHEME}{lines} --url https://HOST/ --out {out}"
-        raise ConfigurationError("the address of the resources is not known yet", hint=again)
+        command = f"resourcesync publish {LINES_SCHEME}{lines} --url https://HOST/ --out {out}"
+        raise ConfigurationError("the address of the resources is not known yet", hint=command)
     now = clock.now()
     with _open_lines(lines) as stream, open_catalogue(path) as catalogue:
-        told = _require_any(_resources(stream, lines), lines, allow_empty=asked.allow_empty)
-        catalogue.fill(told, now)
+        resources = _require_any(_resources(stream, lines), lines, allow_empty=asked.allow_empty)
+        catalogue.fill(resources, now)
     return publish(path, out, chosen, clock=clock, asked=asked)
 
 
-def _require_any(told: Iterator[Resource], lines: str, *, allow_empty: bool) -> Iterator[Resource]:
-    first = next(told, None)
+def _require_any(
+    resources: Iterator[Resource], lines: str, *, allow_empty: bool
+) -> Iterator[Resource]:
+    first = next(resources, None)
     if first is not None:
-        return chain((first,), told)
+        return chain((first,), resources)
     if not allow_empty:
         raise ConfigurationError(
-            f"{lines} tells of no resource at all",
-            evidence=(("kept", "what was known before"),),
-            hint="if everything is gone indeed: --allow-empty",
+            f"{lines} has no resource",
+            evidence=(("kept", "what was recorded before"),),
+            hint="if it is really empty: --allow-empty",
         )
-    return told
+    return resources
 
 
 def _merge_settings(
     path: Path, out: Path | str | None, known: Settings, chosen: Mapping[str, object]
 ) -> Settings:
-    again = f"resourcesync publish {SCHEME}{path} --url https://HOST/ --out FOLDER"
+    command = f"resourcesync publish {SCHEME}{path} --url https://HOST/ --out FOLDER"
     if not (chosen.get("url") or known.url):
-        raise ConfigurationError("the address of the resources is not known yet", hint=again)
+        raise ConfigurationError("the address of the resources is not known yet", hint=command)
     if out is None and not known.url:
-        raise ConfigurationError("it is not known where the documents are to go", hint=again)
-    unfit = sorted(_FOLDER_SETTINGS & chosen.keys())
-    if unfit:
+        raise ConfigurationError("the folder for the documents is not known yet", hint=command)
+    unsupported = sorted(_FOLDER_SETTINGS & chosen.keys())
+    if unsupported:
         raise ConfigurationError(
-            f"{unfit[0]} is for folders: a catalogue says itself what its resources are"
+            f"{unsupported[0]} is for folders: a catalogue already has the entries of its resources"
         )
     settings = dict(chosen)
     if out is not None:
@@ -297,10 +313,10 @@ def _merge_settings(
 
 
 def check_resource(resource: Resource) -> Resource:
-    """Return a resource that can be published.
+    """Return a resource if it can be published.
 
     Raises:
-        ConfigurationError: Its URI is none that Destinations would follow, or it is too long.
+        ConfigurationError: Destinations would refuse its URI, or its length is out of range.
     """
     try:
         normalise(resource.uri)
@@ -319,7 +335,7 @@ def _resources(stream: BinaryIO, name: str) -> Iterator[Resource]:
     for entry in ndjson.read(stream, name=name):
         if isinstance(entry, Change):
             raise ConfigurationError(
-                f"{name} tells of changes, such as of {entry.uri}; these are posted",
+                f"{name} has changes, such as of {entry.uri}; post them instead",
                 hint="resourcesync catalogue post",
             )
         yield check_resource(entry)
@@ -329,7 +345,7 @@ def _changes(stream: BinaryIO, name: str) -> Iterator[Change]:
     for entry in ndjson.read(stream, name=name):
         if isinstance(entry, Resource):
             raise ConfigurationError(
-                f"{name} does not say what became of {entry.uri}",
+                f"{name} has no kind of change for {entry.uri}",
                 hint='"change" is "created", "updated" or "deleted"',
             )
         check_resource(entry.resource)
@@ -349,14 +365,14 @@ def _batches(changes: Iterable[Change]) -> Iterator[list[Change]]:
 
 @contextmanager
 def read_resource_lines(lines: str, *, allow_empty: bool = False) -> Iterator[Iterator[Resource]]:
-    """Read resources line by line; reading may raise what ``import_lines`` raises."""
+    """Read resources from lines; reading may raise what ``import_lines`` raises."""
     with _open_lines(lines) as stream:
         yield _require_any(_resources(stream, lines), lines, allow_empty=allow_empty)
 
 
 @contextmanager
 def read_change_lines(lines: str) -> Iterator[Iterator[list[Change]]]:
-    """Open what tells of changes line by line, ``BATCH`` at a time; see ``post_lines``."""
+    """Open lines with changes, ``BATCH`` at a time; see ``post_lines``."""
     with _open_lines(lines) as stream:
         yield _batches(_changes(stream, lines))
 

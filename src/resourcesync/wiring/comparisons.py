@@ -1,9 +1,7 @@
-"""Compare a mirror with the tree it mirrors, byte for byte, by neither side's own account.
+"""Comparisons: of a mirror with the tree it mirrors, byte for byte, and of any two inventories.
 
-The tree is walked, not read from its catalogue or its lists, and every byte is compared, not its
-hash. Only the names are asked: how a file's path is spelled as a URI, and where a URI belongs.
-
-Compare any two accounts of resources: Sources, lists, mirrors. Nothing is written.
+The byte comparison walks the tree and reads every byte; it uses no catalogue, list or hash. Only
+the names come from elsewhere: the URI of a path, and the path of a URI. Nothing is written.
 """
 
 import filecmp
@@ -43,13 +41,13 @@ from resourcesync.wiring.mirrors import Network, is_mirror
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ByteComparison:
-    """What a comparison found.
+    """The result of a comparison.
 
     Attributes:
         files: Files of the tree.
         bytes: Their bytes.
-        equal: How many of them are in the mirror with the same bytes.
-        surplus: Files of the mirror that stand for no file of the tree.
+        equal: Number of them that are in the mirror with the same bytes.
+        surplus: Files of the mirror without a file of the tree.
         differences: The first that are not equal, or surplus.
     """
 
@@ -61,42 +59,42 @@ class ByteComparison:
 
     @property
     def is_equal(self) -> bool:
-        """Whether the mirror holds the tree and nothing else."""
+        """True if the mirror holds the tree and nothing else."""
         return self.equal == self.files and not self.surplus
 
 
 def compare_bytes(tree: Path, mirror: Path, base: str, *, shown: int = 20) -> ByteComparison:
-    """Compare what of a tree is published with what a mirror holds.
+    """Compare the published files of a tree with the content of a mirror.
 
     Args:
         tree: The published tree.
         mirror: The mirror; nobody may pull it meanwhile.
         base: The address that the tree was published for, with ``/`` at its end.
-        shown: How many differences are kept.
+        shown: Most differences to record.
 
     Raises:
-        ConfigurationError: The folder is no mirror.
-        StateError: The mirror's memory is damaged.
+        ConfigurationError: The folder is not a mirror.
+        StateError: The mirror's state is damaged.
         OSError: A file cannot be read.
     """
     with mirror_state.open_state(mirror / OWN_FOLDER / STATE_FILE, read_only=True) as state:
         mapping = SyncState(state).mapping(plugins.mapper)
     if mapping is None:
         raise ConfigurationError(
-            f"{mirror} is no mirror", hint="make it one: resourcesync pull https://HOST/ DIR"
+            f"{mirror} is not a mirror", hint="make it one: resourcesync pull https://HOST/ DIR"
         )
     files = size = 0
-    wanted: set[str] = set()
+    expected: set[str] = set()
     differences: list[str] = []
     for path in _files(tree, {"resourcesync"}):
         place = mapping.path(base + "/".join(map(to_segment, path.split("/"))))
-        wanted.add(place)
+        expected.add(place)
         files += 1
         size += (tree / path).stat().st_size
         copy = mirror / place
         if not copy.is_file() or not filecmp.cmp(tree / path, copy, shallow=False):
             differences.append(path)
-    surplus = [path for path in _files(mirror, set()) if path not in wanted]
+    surplus = [path for path in _files(mirror, set()) if path not in expected]
     filecmp.clear_cache()
     return ByteComparison(
         files=files,
@@ -123,7 +121,7 @@ def _files(root: Path, skipped: set[str]) -> Iterator[str]:
 
 
 class Sign(StrEnum):
-    """What a comparison says of one resource; the value is the symbol that is printed."""
+    """The result for one resource; the value is the symbol that is printed."""
 
     ONLY_B = "+"
     ONLY_A = "-"
@@ -133,7 +131,7 @@ class Sign(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One resource that there is something to say of."""
+    """One resource with a remark."""
 
     sign: Sign
     uri: str
@@ -142,14 +140,14 @@ class Difference:
 
 @dataclass(slots=True, kw_only=True)
 class ResourceComparison:
-    """The two accounts, read whole, and what the comparison has counted so far.
+    """The two inventories, read whole, and the counts of the comparison so far.
 
     Attributes:
-        a: What was read of the first.
-        b: What was read of the second.
-        same: Resources that both tell of alike, those not proven included.
-        unproven: How many of those have no hash in common.
-        different: Resources that they tell of differently.
+        a: Summary of the first.
+        b: Summary of the second.
+        same: Resources with the same entry in each, those not proven included.
+        unproven: Number of those that have no hash in common.
+        different: Resources with different entries.
         only_a: Resources of the first only.
         only_b: Resources of the second only.
     """
@@ -165,16 +163,16 @@ class ResourceComparison:
 
     @property
     def is_equal(self) -> bool:
-        """Whether both tell of the same resources, as far as they tell."""
+        """True if each lists the same resources, as far as the entries can be compared."""
         return not (self.different or self.only_a or self.only_b)
 
     def findings(self) -> Iterator[Difference]:
-        """Compare; yield all but what is the same, in URI order.
+        """Compare; yield all but unchanged resources, in URI order.
 
         Raises:
             StorageError: A temporary file failed.
         """
-        left, right = (latest_rows(spool) for spool in self._sorters)
+        left, right = (latest_rows(sorter) for sorter in self._sorters)
         for difference in compare(left, right, same=_is_never_same):
             match difference:
                 case Created(told):
@@ -209,25 +207,25 @@ def _is_never_same(row: ListingRow, other: ListingRow) -> bool:
 def open_comparison(
     a: str, b: str, *, network: Network, clock: Clock
 ) -> Iterator[ResourceComparison]:
-    """Read two accounts; memory does not grow with their size.
+    """Read two inventories; memory does not grow with their size.
 
     Args:
         a: An address, a path of documents, or a mirror's folder.
         b: The same.
-        network: How Sources are asked.
+        network: Settings for requests to Sources.
         clock: Time.
 
     Raises:
-        SourceError: A document could not be had.
+        SourceError: A document cannot be fetched.
         DocumentError: A document cannot be used.
         StorageError: A file or a mirror cannot be read.
         ConfigurationError: There is nothing of that name, or a setting cannot work.
     """
-    with ExitStack() as held:
-        spools = tuple(held.enter_context(_new_sorter()) for _ in range(2))
+    with ExitStack() as stack:
+        spools = tuple(stack.enter_context(_new_sorter()) for _ in range(2))
         tellings = [
-            _read_target(target, spool, network, clock)
-            for target, spool in zip((a, b), spools, strict=True)
+            _read_target(target, sorter, network, clock)
+            for target, sorter in zip((a, b), spools, strict=True)
         ]
         yield ResourceComparison(a=tellings[0], b=tellings[1], _sorters=spools)
 
@@ -242,37 +240,37 @@ def _new_sorter() -> ExternalSorter[ListingRow]:
 
 
 def _read_target(
-    target: str, spool: ExternalSorter[ListingRow], network: Network, clock: Clock
+    target: str, sorter: ExternalSorter[ListingRow], network: Network, clock: Clock
 ) -> ListingSummary:
     if not is_web_address(target) and is_mirror(Path(target)):
-        return _read_mirror(Path(target), spool)
+        return _read_mirror(Path(target), sorter)
 
-    def add(told: ListingRow) -> None:
-        plain = _normalised(told.uri)
-        spool.add(told if plain == told.uri else told._replace(uri=plain))
+    def add(row: ListingRow) -> None:
+        plain = _normalised(row.uri)
+        sorter.add(row if plain == row.uri else row._replace(uri=plain))
 
     with open_documents(target, network, clock) as (documents, first):
         return ListingReader(documents, add, network.allow_origins).read(first)
 
 
 def _normalised(uri: str) -> str:
-    """Return the form that all spellings of a URI share, as mirrors keep it."""
+    """Return the form that all spellings of a URI share, as mirrors store it."""
     try:
         return normalise(uri)
     except OutOfScopeError:
         return uri
 
 
-def _read_mirror(folder: Path, spool: ExternalSorter[ListingRow]) -> ListingSummary:
+def _read_mirror(folder: Path, sorter: ExternalSorter[ListingRow]) -> ListingSummary:
     telling = ListingSummary(documents=[str(folder)])
     with mirror_state.open_snapshot(folder / OWN_FOLDER / mirror_folder.STATE_FILE) as state:
         for copy in state.copies():
             telling.entries += 1
-            spool.add(_entry_of_copy(copy))
+            sorter.add(_entry_of_copy(copy))
     return telling
 
 
 def _entry_of_copy(copy: Copy) -> ListingRow:
-    if copy.length < 0:  # nothing is known of it: a run was killed while its file was changed
+    if copy.length < 0:  # unknown: a run was killed while its file was changed
         return ListingRow(copy.uri)
     return ListingRow(copy.uri, copy.digests, copy.length, copy.lastmod)

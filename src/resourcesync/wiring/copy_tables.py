@@ -1,4 +1,4 @@
-"""A mirror's copies become a table, and rows of its own memory again."""
+"""Conversion of a mirror's copy records between a table and rows of its state."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -37,11 +37,11 @@ class CopyTable:
 
 
 def describe_table(home: Home) -> CopyTable:
-    """Return what is known of the table of a mirror.
+    """Return a description of the table of a mirror.
 
     Raises:
-        ConfigurationError: There is no such mirror, or its copies are no table.
-        StateError: Its memory is damaged.
+        ConfigurationError: There is no such mirror, or its copies are not a table.
+        StateError: Its state is damaged.
     """
     if not is_mirror(home.folder):
         raise not_a_mirror_error(home.folder)
@@ -58,8 +58,8 @@ def make_table(home: Home, clock: Clock) -> CopyTable:
 
     Raises:
         ConfigurationError: There is no such mirror, or it is in a folder.
-        LockedError: Another run holds it.
-        StorageError: There is no room, or the store fails; the mirror is what it was.
+        LockedError: Another run has locked it.
+        StorageError: The disk is full, or the store fails; the mirror is unchanged.
     """
     if not stores.store_of(home.folder):
         raise ConfigurationError(
@@ -72,12 +72,12 @@ def make_table(home: Home, clock: Clock) -> CopyTable:
 
 
 def dissolve_table(home: Home, clock: Clock) -> CopyTable:
-    """Have the rows of the copies in the mirror's own memory again.
+    """Move the rows of the copies back into the mirror's own state.
 
     Raises:
-        ConfigurationError: There is no such mirror, or its copies are no table.
-        LockedError: Another run holds it.
-        StorageError: There is no room, or the store fails; the mirror is what it was.
+        ConfigurationError: There is no such mirror, or its copies are not a table.
+        LockedError: Another run has locked it.
+        StorageError: The disk is full, or the store fails; the mirror is unchanged.
     """
     if not mirror_state.has_copy_table(home.folder):
         raise _no_table_error(home) if is_mirror(home.folder) else not_a_mirror_error(home.folder)
@@ -86,7 +86,7 @@ def dissolve_table(home: Home, clock: Clock) -> CopyTable:
         with table_mirror.open_table_strategy(
             state, home.folder / OWN_FOLDER, site, None, clock, _ignore_event
         ):
-            pass  # what workers of a run that was killed did is taken over
+            pass  # the results of workers of a killed run are committed
         table.dissolve(keep)
         return _describe(home, state)
 
@@ -119,6 +119,6 @@ def _ignore_event(event: str, fields: Mapping[str, object]) -> None:
 
 def _no_table_error(home: Home) -> ConfigurationError:
     return ConfigurationError(
-        f"the copies of {home.store or home.folder} are no table",
+        f"the copies of {home.store or home.folder} are not a table",
         hint="make one: resourcesync tables make MIRROR",
     )

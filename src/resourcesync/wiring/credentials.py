@@ -1,4 +1,4 @@
-"""Secrets for one origin each: where they come from, and the fields that carry them.
+"""Secrets, each for one origin: the places they are read from, and the fields that carry them.
 
 A secret is never written in a configuration file or on a command line. It comes from the
 environment, a file, a credential of the service manager, or a command. It is read once, goes into
@@ -28,7 +28,7 @@ _SOURCES: Final = "{ env = … }, { file = … }, { credential = … } or { comm
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Credentials:
-    """What one origin is sent, and no other one ever is.
+    """Header fields for one origin, never sent to another one.
 
     Attributes:
         origin: ``scheme://host[:port]``; empty for the Source's own.
@@ -48,13 +48,12 @@ def read_credentials(
 ) -> Credentials:
     """Read one table ``[auth.NAME]``, and the secret that it points to.
 
-    Args:
-        name: The table's name, for messages.
-        table: ``type`` is ``bearer`` (``token``), ``basic`` (``username``, ``password``),
-            ``header`` (``name``, ``value``) or ``netrc`` (``file``); ``origin`` is whom it is for
-            when that is not the Source. Secrets are tables: where each comes from.
-        home: The Source's origin, which ``netrc`` is asked for when the table names none.
-        environ: In place of the process's environment.
+    name: The table's name, for messages.
+    table: ``type`` is ``bearer`` (``token``), ``basic`` (``username``, ``password``),
+        ``header`` (``name``, ``value``) or ``netrc`` (``file``); ``origin`` is the origin it is
+        for when that is not the Source. Secrets are tables that name their places.
+    home: The Source's origin, used for ``netrc`` when the table names none.
+    environ: In place of the process's environment.
 
     Raises:
         ConfigurationError: A key is missing, unknown or of the wrong kind, or the secret cannot
@@ -81,7 +80,7 @@ def read_proxy_secret(
 
 
 def check_credentials(name: str, table: Mapping[str, object]) -> None:
-    """Check one table ``[auth.NAME]`` as it is written, and ask nobody for the secret.
+    """Check one table ``[auth.NAME]`` as it is written; no secret is read.
 
     Raises:
         ConfigurationError: A key is missing, unknown or of the wrong kind.
@@ -106,7 +105,7 @@ def _parse_credentials(read: "_AuthTable") -> Credentials:
 
 
 class _AuthTable:
-    """One table of the configuration, whose keys are taken one by one."""
+    """One table of the configuration, whose keys are removed as they are read."""
 
     def __init__(
         self, name: str, table: dict[str, object], home: str, environ: Mapping[str, str] | None
@@ -123,11 +122,11 @@ class _AuthTable:
     def pop_text(self, key: str, default: str | None = None) -> str:
         value = self._table.pop(key, default)
         if not isinstance(value, str):
-            raise self.error(key, "must be a text" if value is not None else "is missing")
+            raise self.error(key, "must be a string" if value is not None else "is missing")
         return value
 
     def pop_secret(self, key: str) -> str:
-        """Return the secret that a key points to, without the end of its line."""
+        """Return the secret that a key points to, without its final line break."""
         value = self._table.pop(key, None)
         if isinstance(value, str):
             raise self.error(key, f"must not hold the secret itself: write {_SOURCES}")
@@ -142,10 +141,10 @@ class _AuthTable:
     def _read(self, key: str, kind: str, place: object) -> str:
         if kind == "command":
             if not isinstance(place, list) or not place or not all(map(_is_text, place)):
-                raise self.error(key, "needs the command and its arguments, as a list of texts")
+                raise self.error(key, "needs the command and its arguments, as a list of strings")
             return _run_command(place)
         if not isinstance(place, str):
-            raise self.error(key, f"needs a text as its {kind}")
+            raise self.error(key, f"needs a string as its {kind}")
         if kind == "env":
             return config.variable(place, self.environ)
         if kind == "file":
@@ -166,16 +165,16 @@ class _AuthTable:
 
 
 class _AuthTableWithoutSecrets(_AuthTable):
-    """The same, with something harmless in place of each secret."""
+    """The same, with a harmless value in place of each secret."""
 
     def _read(self, key: str, kind: str, place: object) -> str:
         is_command = kind == "command"
         if kind not in {"env", "file", "credential", "command"}:
             raise self.error(key, f"must be one of {_SOURCES}")
         if is_command and not (isinstance(place, list) and place and all(map(_is_text, place))):
-            raise self.error(key, "needs the command and its arguments, as a list of texts")
+            raise self.error(key, "needs the command and its arguments, as a list of strings")
         if not is_command and not isinstance(place, str):
-            raise self.error(key, f"needs a text as its {kind}")
+            raise self.error(key, f"needs a string as its {kind}")
         return "x"
 
     def pop_netrc_entry(self) -> tuple[tuple[str, str], ...]:
@@ -186,13 +185,13 @@ class _AuthTableWithoutSecrets(_AuthTable):
 _PLACES: Final = {
     "env": "the environment variable {}, which is not set or is empty",
     "file": "the file {}, which is empty",
-    "credential": "the credential {} of the service manager, which is empty or not there",
+    "credential": "the credential {} of the service manager, which is empty or missing",
 }
-_MISSING: Final = {"env": _PLACES["env"], "file": "the file {}, which is not there"}
+_MISSING: Final = {"env": _PLACES["env"], "file": "the file {}, which does not exist"}
 
 
 def _describe_missing(kind: str, place: object) -> str:
-    """Return why there is no secret, with the place where it was looked for."""
+    """Return the reason why there is no secret, with its place."""
     where = _PLACES.get(kind, "a command whose output is empty").format(place)
     return f"comes from {where}"
 
@@ -200,9 +199,9 @@ def _describe_missing(kind: str, place: object) -> str:
 def missing_secrets(
     name: str, table: Mapping[str, object], environ: Mapping[str, str] | None = None
 ) -> list[str]:
-    """Return what is not there now of what a good table ``[auth.NAME]`` points to.
+    """Return the missing secrets of a valid table ``[auth.NAME]``.
 
-    No secret is read: only whether a variable is set, and whether a file is there.
+    No secret is read: only the presence of variables and files is checked.
     """
     found = []
     for key, value in table.items():
@@ -222,7 +221,7 @@ def _is_present(kind: str, place: str, environ: Mapping[str, str] | None) -> boo
         case "file":
             return Path(place).expanduser().exists()
         case _:
-            return True  # a service manager and a command are asked when it matters
+            return True  # service managers and commands are only run for a request
 
 
 def _is_text(value: object) -> bool:
@@ -232,7 +231,7 @@ def _is_text(value: object) -> bool:
 def _bearer(table: _AuthTable) -> tuple[tuple[str, str], ...]:
     token = table.pop_secret("token")
     if not _BEARER.fullmatch(token):
-        raise table.error("token", "leads to what is no bearer token (RFC 6750 §2.1)")
+        raise table.error("token", "is not a bearer token (RFC 6750 §2.1)")
     return (("Authorization", f"Bearer {token}"),)
 
 
@@ -250,7 +249,7 @@ def _basic_fields(table: _AuthTable, user: str, password: str) -> tuple[tuple[st
 def _header(table: _AuthTable) -> tuple[tuple[str, str], ...]:
     name, value = table.pop_text("name"), table.pop_secret("value")
     if not (value.isascii() and value.isprintable()):
-        raise table.error("value", "leads to characters that cannot be sent")
+        raise table.error("value", "contains characters that cannot be sent")
     return (config.parse_header(f"{name}: {value}"),)
 
 
@@ -259,7 +258,7 @@ def _netrc(table: _AuthTable) -> tuple[tuple[str, str], ...]:
 
 
 def _netrc_fields(table: _AuthTable, path: Path) -> tuple[tuple[str, str], ...]:
-    """Read a ``.netrc``; its ``default`` entry is left alone, since it is for just any host."""
+    """Read a ``.netrc``; its ``default`` entry is ignored, since it is for any host."""
     import netrc  # noqa: PLC0415 - few mirrors have one
 
     host = re.sub(r"^\w+://|:[0-9]+$", "", table.origin or table.home)
@@ -267,14 +266,14 @@ def _netrc_fields(table: _AuthTable, path: Path) -> tuple[tuple[str, str], ...]:
         _check_private(path)
         entry = netrc.netrc(path).hosts.get(host)
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8"
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise ConfigurationError(
-            f"{path} cannot be read: {reason}", hint="mend the path or its permissions"
+            f"{path} cannot be read: {reason}", hint="fix the path or its permissions"
         ) from None
     except netrc.NetrcParseError as error:
-        # Its message may quote what stands in the file.
+        # Its message may quote the file.
         raise ConfigurationError(
-            f"{path} is no netrc file (line {error.lineno})", hint="mend that line"
+            f"{path} is not a netrc file (line {error.lineno})", hint="fix that line"
         ) from None
     if entry is None:
         raise ConfigurationError(
@@ -288,12 +287,12 @@ def _check_private(path: Path) -> None:
     info = path.stat()
     if not stat.S_ISREG(info.st_mode):
         raise ConfigurationError(
-            f"{path} is no ordinary file",
+            f"{path} is not an ordinary file",
             hint="name a file, or use { env = … } or { command = […] }",
         )
     if info.st_uid != os.geteuid() or info.st_mode & _SHARED_MODES:
         raise ConfigurationError(
-            f"{path} can be read or was written by others", hint=f"chmod 600 {path}"
+            f"{path} can be read or was written by other users", hint=f"chmod 600 {path}"
         )
 
 
@@ -303,12 +302,12 @@ def _contents(path: Path) -> str:
             return _parse_secret_line(stream.read(MOST_BYTES + 1), str(path))
     except OSError as error:
         raise ConfigurationError(
-            f"{path} cannot be read: {error.strerror}", hint="mend the path or its permissions"
+            f"{path} cannot be read: {error.strerror}", hint="fix the path or its permissions"
         ) from error
 
 
 def _run_command(command: Sequence[str]) -> str:
-    """Run a command once, without a shell; what it writes is the secret."""
+    """Run a command once, without a shell; its output is the secret."""
     import subprocess  # noqa: PLC0415 - few mirrors need one
 
     try:
@@ -321,10 +320,10 @@ def _run_command(command: Sequence[str]) -> str:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        # From None: the exception holds what the command wrote so far.
+        # From None: the exception has the output so far.
         raise ConfigurationError(
             f"the command {command[0]} took longer than {COMMAND_SECONDS:g} s",
-            hint="run the command by itself; it must not ask anything",
+            hint="run the command by itself; it must not prompt",
         ) from None
     except OSError as error:
         raise ConfigurationError(
@@ -340,7 +339,7 @@ def _run_command(command: Sequence[str]) -> str:
 
 
 def _parse_secret_line(data: bytes, where: str) -> str:
-    """Return the one line that a secret is; nobody can send a line break."""
+    """Return the one line of a secret; a line break cannot be sent."""
     if len(data) > MOST_BYTES:
         raise ConfigurationError(
             f"{where} gives more than {MOST_BYTES} bytes", hint="give the secret alone"
@@ -348,9 +347,7 @@ def _parse_secret_line(data: bytes, where: str) -> str:
     try:
         text = data.decode("utf-8").rstrip("\r\n")
     except UnicodeDecodeError:
-        raise ConfigurationError(
-            f"{where} gives what is no UTF-8", hint="give the secret as text"
-        ) from None
+        raise ConfigurationError(f"{where} is not UTF-8", hint="give the secret as text") from None
     if "\n" in text or "\r" in text or "\0" in text:
         raise ConfigurationError(
             f"{where} gives more than one line", hint="give the secret alone, in one line"

@@ -1,6 +1,6 @@
-"""What was found on a machine, in a mirror and at a Source, and what to say of it.
+"""Results of ``doctor``: facts about a machine, a mirror and a Source become results and hints.
 
-Nothing is looked at here: facts come in, verdicts go out.
+Pure: nothing is inspected in this module.
 """
 
 from collections.abc import Iterator
@@ -24,19 +24,19 @@ _DAYS: Final = 14
 _SKEW: Final = timedelta(seconds=60)
 _WRONG: Final = timedelta(hours=24)
 _OLDEST_NOW: Final = 2025
-"""A clock before this year was never set."""
+"""Year below which a clock was never set."""
 
 _KNOWN_PROBLEMS: Final[dict[str, tuple[tuple[Version, Level, str], ...]]] = {
     "libcurl": (
-        ((7, 71, 0), "problem", "too old for what is asked of it"),
-        ((8, 4, 0), "warning", "before 8.4.0 it has a known hole with SOCKS proxies"),
+        ((7, 71, 0), "problem", "too old for the features in use"),
+        ((8, 4, 0), "warning", "before 8.4.0 it has a known vulnerability with SOCKS proxies"),
     ),
-    "SQLite": (((3, 38, 0), "problem", "the mirror's memory needs 3.38 or newer"),),
+    "SQLite": (((3, 38, 0), "problem", "the mirror's state needs 3.38 or newer"),),
     "expat": (
         (
             (2, 6, 0),
             "warning",
-            "before 2.6.0 it is slow on hostile documents; sizes are limited, so that is all",
+            "before 2.6.0 it can be slow on malicious XML; size limits bound the effect",
         ),
     ),
     "Python": (((3, 11), "problem", "3.11 or newer is needed"),),
@@ -50,38 +50,38 @@ _UPGRADE_HINTS: Final = {
 
 
 class CheckResult(NamedTuple):
-    """What is said of one thing that was looked at.
+    """The result of one check.
 
     Attributes:
-        check: What it is, a stable word.
-        level: Whether anything needs to be done.
-        text: What was found.
-        next: What to do; empty when there is nothing.
+        check: Name of the check, a stable word.
+        level: ``ok``, ``warning`` or ``problem``.
+        text: The finding.
+        next_step: The next step; empty when there is none.
     """
 
     check: str
     level: Level
     text: str
-    next_attempt: str = ""
+    next_step: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineFacts:
-    """What was found on the machine.
+    """The facts about the machine.
 
     Attributes:
-        versions: Of what we stand on, such as ``{"SQLite": "3.45.1"}``.
-        http2: Whether libcurl speaks HTTP/2.
-        descriptors: How many files may be open at a time; ``None`` for any number.
-        now: What the clock says, UTC.
+        versions: Versions of our dependencies, such as ``{"SQLite": "3.45.1"}``.
+        http2: True if libcurl supports HTTP/2.
+        descriptors: Most files that may be open at a time; ``None`` for any number.
+        now: The clock's time, UTC.
         scratch: The folder for temporary files.
-        scratch_room: Bytes that are free there; ``None`` when it cannot be written.
+        scratch_room: Free bytes there; ``None`` when it cannot be written.
         config: The configuration file; empty when there is none.
-        mistakes: What is wrong in it.
-        warnings: What is doubtful in it.
+        mistakes: Mistakes in it.
+        warnings: Doubtful settings in it.
         unused_proxies: Variables that name a proxy, while none is used.
         ca_file: The file of trusted authorities that was chosen; empty for the system's.
-        ca_fault: Why it cannot be used; empty when it can.
+        ca_fault: Reason why it cannot be used; empty when it can.
     """
 
     versions: dict[str, str]
@@ -100,25 +100,26 @@ class MachineFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FolderFacts:
-    """What was found in the folder of a mirror, or where one is to be.
+    """The facts about the folder of a mirror, or its future place.
 
     Attributes:
-        folder: It.
-        is_mirror: Whether it is a mirror already.
-        refusal: Why nothing can be written there; empty when something can.
-        tells_case: Whether ``a`` and ``A`` are two files there; ``None``: could not be tried.
-        keeps_forms: Whether the two Unicode forms of one letter are two files there.
-        room: Bytes that are free.
-        inodes: Files that can still be made; ``None`` where that is not counted.
-        holder: Who holds the mirror now; empty for nobody.
-        damage: What is wrong with its memory; empty for nothing.
-        has_marker: Whether it is the folder that its memory tells of.
-        stale: Temporary files that no run will go on with.
+        folder: The folder.
+        is_mirror: True if it is a mirror already.
+        refusal: Reason why it cannot be written; empty when it can.
+        is_case_sensitive: True if ``a`` and ``A`` are two files there; ``None``: could not be
+            tried.
+        preserves_unicode_forms: True if the two Unicode forms of one letter are two files there.
+        room: Free bytes.
+        inodes: Number of files that can still be made; ``None`` where that is not counted.
+        lock_owner: The run that has locked the mirror; empty for none.
+        damage: Fault of its state; empty for none.
+        has_marker: True if it is the folder that its state names.
+        stale: Temporary files that no run will resume.
         stale_bytes: Their bytes.
-        parts: Beginnings of resources (`.part`) that the next pull goes on with.
+        parts: Partial resources (`.part`) that the next pull resumes.
         part_bytes: Their bytes.
-        source: Where it comes from.
-        made_in: The folder that was looked at in its stead, since it is not there yet.
+        source: Address of its Source.
+        made_in: The parent folder that was inspected, since the folder does not exist yet.
     """
 
     folder: str
@@ -141,18 +142,18 @@ class FolderFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceFacts:
-    """What was found at a Source.
+    """The facts about a Source.
 
     Attributes:
-        origin: Whom was asked.
-        proxy: The proxy that is used; then nothing was asked directly.
-        failure: Why there was no answer; empty when there was one.
-        is_tls_failure: Whether that is for its certificate.
+        origin: The origin that was requested.
+        proxy: The proxy that is used; then no direct request was sent.
+        failure: Reason why there was no answer; empty when there was one.
+        is_tls_failure: True if its certificate is the reason.
         date: The answer's ``Date``, UTC.
-        now: What our clock said then, UTC.
+        now: Time of our clock then, UTC.
         tls: The version of TLS; empty without.
-        expires: When its certificate ends, UTC.
-        robots_refuse: Whether robots.txt keeps us out of the address.
+        expires: End of its certificate's validity, UTC.
+        robots_refuse: True if robots.txt disallows the address.
         crawl_delay: Seconds that it asks to wait between requests.
     """
 
@@ -169,31 +170,29 @@ class SourceFacts:
 
 
 def check_machine(machine: MachineFacts) -> Iterator[CheckResult]:
-    """Yield what is to be said of a machine."""
+    """Yield the results for a machine."""
     for name, version in machine.versions.items():
         yield _check_version(name, version)
     if not machine.http2:
-        text = "libcurl has no HTTP/2: more connections, slower where the way is long"
+        text = "libcurl has no HTTP/2: more connections, slower over long distances"
         yield CheckResult("http2", "warning", text, _UPGRADE_HINTS["libcurl"])
     yield _check_descriptors(machine.descriptors)
     if machine.now.year < _OLDEST_NOW:
         text = f"the clock says {machine.now:%Y-%m-%d}: it was never set"
         yield CheckResult("clock", "problem", text, "set the clock, for example with NTP")
     if machine.scratch_room is None:
-        text = f"nothing can be written to {machine.scratch}"
-        yield CheckResult(
-            "temporary", "problem", text, "set TMPDIR to a folder that can be written"
-        )
+        text = f"{machine.scratch} cannot be written"
+        yield CheckResult("temporary", "problem", text, "set TMPDIR to a writable folder")
     else:
         yield _check_free_space("temporary", machine.scratch, machine.scratch_room)
     yield from _check_configuration(machine)
     for name in machine.unused_proxies:
-        text = f"{name} is set, but not obeyed: no proxy is used"
+        text = f"{name} is set, but ignored: no proxy is used"
         hint = f"use --proxy URL, or `proxy` in the configuration file; or unset {name}"
         yield CheckResult("proxy", "warning", text, hint)
     if machine.ca_fault:
         text = f"the file of authorities {machine.ca_file} cannot be used: {machine.ca_fault}"
-        hint = "mend it, or name another: --ca-file FILE, `ca_file` or SSL_CERT_FILE"
+        hint = "fix it, or name another: --ca-file FILE, `ca_file` or SSL_CERT_FILE"
         yield CheckResult("authorities", "problem", text, hint)
 
 
@@ -206,7 +205,7 @@ def _check_version(name: str, version: str) -> CheckResult:
 
 
 def parse_version(text: str) -> Version:
-    """Return the numbers of a version; what is none ends it."""
+    """Return the numbers of a version, up to the first part that is not a number."""
     numbers = []
     for part in text.split("."):
         digits = "".join(character for character in part if character.isdecimal())
@@ -235,7 +234,7 @@ def _check_configuration(machine: MachineFacts) -> Iterator[CheckResult]:
     for warning in machine.warnings:
         yield CheckResult(check, "warning", warning, "set it where the pulls run")
     if not machine.mistakes:
-        yield CheckResult(check, "ok", f"{machine.config}: no mistake")
+        yield CheckResult(check, "ok", f"{machine.config}: valid")
 
 
 def _check_free_space(check: str, folder: str, room: int) -> CheckResult:
@@ -243,7 +242,7 @@ def _check_free_space(check: str, folder: str, room: int) -> CheckResult:
     if room < MIN_FREE_BYTES:
         return CheckResult(check, "problem", f"only {text}", "make room")
     if room < LOW_FREE_BYTES:
-        return CheckResult(check, "warning", f"only {text}", "make room before a large pull")
+        return CheckResult(check, "warning", f"only {text}", "free space before a large pull")
     return CheckResult(check, "ok", text)
 
 
@@ -252,17 +251,15 @@ def _amount(size: int) -> str:
 
 
 def check_folder(place: FolderFacts) -> Iterator[CheckResult]:
-    """Yield what is to be said of a mirror's folder."""
+    """Yield the results for a mirror's folder."""
     folder = place.folder
     if place.made_in:
-        text = f"{folder} is not there yet: looked at {place.made_in}, where it will be made"
+        text = f"{folder} does not exist yet: checked {place.made_in}, where it will be created"
         yield CheckResult("folder", "ok", text)
         folder = place.made_in
     if place.refusal:
-        text = f"nothing can be written to {folder}: {place.refusal}"
-        yield CheckResult(
-            "writing", "problem", text, "mend its permissions, or name another folder"
-        )
+        text = f"{folder} cannot be written: {place.refusal}"
+        yield CheckResult("writing", "problem", text, "fix its permissions, or name another folder")
     else:
         yield CheckResult("writing", "ok", f"{folder} can be written")
     yield from _check_names(place)
@@ -276,12 +273,12 @@ def _check_names(place: FolderFacts) -> Iterator[CheckResult]:
     if place.is_case_sensitive is None:
         return
     if place.is_case_sensitive and place.preserves_unicode_forms:
-        yield CheckResult("names", "ok", "the file system tells all names apart")
+        yield CheckResult("names", "ok", "the file system distinguishes all names")
         return
     what = (
         "upper and lower case" if not place.is_case_sensitive else "the Unicode forms of a letter"
     )
-    text = f"the file system does not tell {what} apart; names are chosen so that they differ"
+    text = f"the file system does not distinguish {what}; clashing names are escaped"
     yield CheckResult("names", "ok", text)
 
 
@@ -292,27 +289,27 @@ def _check_inodes(place: FolderFacts) -> Iterator[CheckResult]:
     if place.inodes < _MIN_FREE_INODES:
         yield CheckResult("inodes", "problem", f"only {text}", "delete files, or use another disk")
     elif place.inodes < _LOW_FREE_INODES:
-        yield CheckResult("inodes", "warning", f"only {text}", "look whether that is enough")
+        yield CheckResult("inodes", "warning", f"only {text}", "check whether that is enough")
     else:
         yield CheckResult("inodes", "ok", text)
 
 
 def _check_state(place: FolderFacts) -> Iterator[CheckResult]:
     if place.damage:
-        hint = f"move {place.folder}/.resourcesync/state.db away and pull again: copies are kept"
+        hint = f"move {place.folder}/.resourcesync/state.db away and pull again: the copies stay"
         yield CheckResult("memory", "problem", place.damage, hint)
     else:
-        yield CheckResult("memory", "ok", "the mirror's memory is whole")
+        yield CheckResult("memory", "ok", "the mirror's state is not damaged")
     if not place.has_marker:
-        text = f"{place.folder} is not the folder that its memory tells of"
+        text = f"{place.folder} is not the folder that its state names"
         yield CheckResult("marker", "problem", text, "mount the disk, or restore the folder")
     if place.lock_owner:
-        text = f"a run holds the mirror: {place.lock_owner}"
+        text = f"a run has locked the mirror: {place.lock_owner}"
         yield CheckResult(
-            "lock", "warning", text, "wait until it ends; a run that died holds nothing"
+            "lock", "warning", text, "wait until it ends; the lock of a dead run is released"
         )
     else:
-        yield CheckResult("lock", "ok", "no run holds the mirror")
+        yield CheckResult("lock", "ok", "no run has locked the mirror")
     if place.stale:
         files = "1 temporary file" if place.stale == 1 else f"{place.stale:,} temporary files"
         text = f"{files} of dead runs, {_amount(place.stale_bytes)}"
@@ -320,14 +317,14 @@ def _check_state(place: FolderFacts) -> Iterator[CheckResult]:
     if place.parts:
         parts = "1 part" if place.parts == 1 else f"{place.parts:,} parts"
         text = f"{parts} of resources in {place.folder}/.resourcesync/tmp (.part), "
-        text += f"{_amount(place.part_bytes)}: the next pull goes on with them"
+        text += f"{_amount(place.part_bytes)}: the next pull resumes them"
         yield CheckResult("parts", "ok", text)
 
 
 def check_source(reach: SourceFacts) -> Iterator[CheckResult]:
-    """Yield what is to be said of a Source."""
+    """Yield the results for a Source."""
     if reach.proxy:
-        text = f"{reach.origin} is asked through the proxy {reach.proxy}; not looked at from here"
+        text = f"{reach.origin} is reached through the proxy {reach.proxy}; not checked directly"
         yield CheckResult("proxy", "ok", text)
         return
     if reach.failure:
@@ -342,36 +339,36 @@ def check_source(reach: SourceFacts) -> Iterator[CheckResult]:
     yield from _check_tls(reach)
     yield from _check_clock(reach)
     if reach.robots_refuse:
-        text = "robots.txt keeps us out of this address"
+        text = "robots.txt disallows this address"
         yield CheckResult("robots", "problem", text, "ask the Source; --robots ignore if it agrees")
     elif reach.crawl_delay:
         text = (
             f"robots.txt asks for {reach.crawl_delay:g} s between requests"
-            f" (at most {LONGEST_DELAY:g} s are kept): pulls take long"
+            f" (at most {LONGEST_DELAY:g} s are obeyed): pulls take long"
         )
         yield CheckResult("robots", "warning", text, "ask the Source for a dump, or for less delay")
     else:
-        yield CheckResult("robots", "ok", "robots.txt lets us in")
+        yield CheckResult("robots", "ok", "robots.txt allows access")
 
 
 def _check_tls(reach: SourceFacts) -> Iterator[CheckResult]:
     if not reach.tls:
-        yield CheckResult("tls", "warning", "no TLS: anybody on the way can change what is sent")
+        yield CheckResult("tls", "warning", "no TLS: anybody on the network can change the data")
         return
     if reach.expires is None or reach.now is None:
         yield CheckResult("tls", "ok", reach.tls)
         return
     days = (reach.expires - reach.now) // timedelta(days=1)
-    text = f"{reach.tls}, the certificate ends in {days} {'day' if days == 1 else 'days'}"
+    text = f"{reach.tls}, the certificate expires in {days} {'day' if days == 1 else 'days'}"
     if days < _DAYS:
-        yield CheckResult("tls", "warning", text, "tell the Source to renew it")
+        yield CheckResult("tls", "warning", text, "ask the Source to renew it")
     else:
         yield CheckResult("tls", "ok", text)
 
 
 def _check_clock(reach: SourceFacts) -> Iterator[CheckResult]:
     if reach.date is None or reach.now is None:
-        yield CheckResult("clock", "warning", "the Source does not say what time it is (Date)")
+        yield CheckResult("clock", "warning", "the Source sends no time (Date)")
         return
     skew = reach.now - reach.date
     seconds = abs(skew).total_seconds()

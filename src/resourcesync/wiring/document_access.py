@@ -1,4 +1,4 @@
-"""Where documents are looked at: a Source's address, or a folder or file of this machine."""
+"""Access to the documents of a Source: at an address, or in a folder or file of this machine."""
 
 import tempfile
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ _ENDINGS: Final = (".xml", ".gz", ".zip", ".tar", ".tgz", ".xz", ".txz")
 
 
 def is_web_address(target: str) -> bool:
-    """Whether a target is an address of the network, and no path of this machine."""
+    """True if a target is an address of the network, not a path of this machine."""
     return "://" in target
 
 
@@ -37,17 +37,17 @@ def open_fetcher(address: str, network: Network, clock: Clock) -> Iterator[Fetch
 
 
 def network_documents(fetcher: Fetcher) -> DocumentFetcher:
-    """Return what gets documents through a fetcher, by way of nameless temporary files."""
+    """Return the provider of documents through a fetcher, by way of nameless temporary files."""
     return DocumentFetcher(fetcher, tempfile.TemporaryFile)
 
 
 def no_such_file_error(target: str) -> ConfigurationError:
-    """Return what is said of a target that is neither a file nor a whole address."""
+    """Return the error for a target that is neither a file nor a whole address."""
     host, slash, _ = target.partition("/")
     is_file = not slash and host.lower().endswith(_ENDINGS)
     looks_like_host = "." in host.strip(".") and not is_file
     whole = f"https://{target}" if looks_like_host else "https://HOST/"
-    file = "" if looks_like_host else "look for the file, it is not here; "
+    file = "" if looks_like_host else "check the path; "
     return ConfigurationError(
         f"no such file or folder: {target}",
         hint=f"{file}for a Source, write its whole address: {whole}",
@@ -58,11 +58,11 @@ def no_such_file_error(target: str) -> ConfigurationError:
 def open_documents(
     target: str, network: Network, clock: Clock
 ) -> Iterator[tuple[DocumentProvider, str]]:
-    """Open what gets the documents of a target; yield it with the address to begin at.
+    """Open the provider of a target's documents; yield it with the address to begin at.
 
     Args:
         target: An http or https address, a document's path, or the folder of a published tree.
-        network: How a Source is asked.
+        network: Settings for requests to the Source.
         clock: Time.
 
     Raises:
@@ -87,13 +87,13 @@ def explore(
 
     Args:
         target: An address, or a path of this machine.
-        network: How the Source is asked.
+        network: Settings for requests to the Source.
         clock: Time.
         depth: Levels of documents.
 
     Raises:
-        SourceError: Nothing was found there, or it cannot be had.
-        DocumentError: What is there cannot be used.
+        SourceError: Nothing was found there, or it cannot be fetched.
+        DocumentError: A document there cannot be used.
         ConfigurationError: The address or a setting cannot work.
         StorageError: A file cannot be read.
     """

@@ -1,4 +1,4 @@
-"""Convert one document of this machine: from a file or a stream, to a file or a stream."""
+"""Conversion of one document of this machine: from a file or a stream, to a file or a stream."""
 
 import os
 import shutil
@@ -19,23 +19,23 @@ from resourcesync.ports import Clock
 STANDARD_STREAM = "-"
 """Stands for standard input."""
 MOST_REFUSED: Final = 10
-"""Entries that cannot be used and are kept to be named."""
+"""Most unusable entries that are listed."""
 _RECENT: Final = frozenset({Dialect.V0_9_1, Dialect.V1_0, Dialect.V1_1, Dialect.SITEMAP})
 _OLD_FORMS: Final = frozenset({"relation-old", "time-modified"})
-"""Faults of a recent document that the versions before 0.9.1 asked for."""
+"""Faults of a recent document that the versions before 0.9.1 required."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Converted:
-    """A document that was converted.
+    """The result of a conversion.
 
     Attributes:
-        conversion: What became of it.
-        dialect: Which dialect it was in.
+        conversion: The counts of the conversion.
+        dialect: Dialect of the original.
         refused: The first entries that could not be used, ten at most.
-        refusals: How many there are in all.
-        tolerated: What reading forgave, each kind once. What an old version asked for is no fault
-            of a document that is written in it.
+        refusals: Number of all such entries.
+        tolerated: Faults that the reader tolerated, each kind once. A form that an old version
+            required is no fault of a document that is written in it.
     """
 
     conversion: Conversion
@@ -47,14 +47,14 @@ class Converted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversionOptions:
-    """How a document is converted.
+    """The options of a conversion.
 
     Attributes:
-        dialect: What to write.
-        lastmod_compat: As `writing.write` has it.
-        strict: Whether a document that breaks a rule of 1.1, or has an entry that cannot be used,
+        dialect: The dialect to write.
+        lastmod_compat: As for `writing.write`.
+        strict: True if a document that breaks a rule of 1.1, or has an entry that cannot be used,
             is refused.
-        leave_out: Whether entries that cannot be used are left out.
+        leave_out: True if entries that cannot be used are left out.
     """
 
     dialect: Dialect
@@ -68,20 +68,19 @@ def convert(
 ) -> Converted:
     """Convert a document; nothing is written before all of it was converted.
 
-    A list that is shorter than its Source wrote it would have others delete what it lacks, so
-    nothing is written, either, when an entry cannot be used and nobody said that it may be left
-    out; or when none is left.
+    A list with missing entries would make readers delete those resources, so nothing is written
+    when an entry cannot be used without permission to leave it out, or when none is left.
 
     Args:
         source: A file, or ``-``.
-        target: Where to write; standard output by default. A file is replaced at once.
-        manner: How.
-        clock: Tells the time of writing, for dialects that ask for it.
+        target: The file to write; standard output by default. A file is replaced at once.
+        manner: The options.
+        clock: Gives the time of writing, for dialects with one.
 
     Raises:
         ConfigurationError: There is no such file.
-        DocumentError: It is no document, the dialect cannot say it, a rule is broken and that is
-            refused, or entries cannot be used.
+        DocumentError: It is not a document, the dialect cannot express it, a rule is broken and
+            that is refused, or entries cannot be used.
         StorageError: Reading or writing failed.
     """
     refused: list[RefusedEntry] = []
@@ -91,32 +90,29 @@ def convert(
         if len(refused) < MOST_REFUSED:
             refused.append(entry)
 
-    with _open_source(source) as stream, tempfile.TemporaryFile() as held:
+    with _open_source(source) as stream, tempfile.TemporaryFile() as converted:
+        on_tolerated, strict = tolerated.append, manner.strict
         document = read_any(
-            stream,
-            uri=source,
-            on_refused=keep,
-            on_tolerated=tolerated.append,
-            strict=manner.strict,
+            stream, uri=source, on_refused=keep, on_tolerated=on_tolerated, strict=strict
         )
         conversion = Conversion(
             document, manner.dialect, now=clock.now(), lastmod_compat=manner.lastmod_compat
         )
         try:
             for chunk in conversion.chunks():
-                held.write(chunk)
+                converted.write(chunk)
             if document.refused and not (manner.leave_out and conversion.entries):
                 raise _unusable(source, refused, document.refused, conversion.entries)
-            held.seek(0)
+            converted.seek(0)
             if target is not None:
-                _replace(target, held)
+                _replace(target, converted)
         except OSError as error:
             raise StorageError(
                 f"the document cannot be converted here: {error.strerror}",
                 hint="make room or mend permissions, then run the same command",
             ) from error
         if target is None:
-            shutil.copyfileobj(held, sys.stdout.buffer)
+            shutil.copyfileobj(converted, sys.stdout.buffer)
             sys.stdout.buffer.flush()
         return Converted(
             conversion=conversion,
@@ -128,7 +124,7 @@ def convert(
 
 
 def _unexpected_forms(tolerated: Iterable[Tolerated], dialect: Dialect) -> tuple[Tolerated, ...]:
-    """Return what was forgiven, without the ways that older versions have."""
+    """Return the tolerated faults, without the forms of older versions."""
     is_recent = dialect in _RECENT
     return tuple(
         tolerated for tolerated in tolerated if is_recent or tolerated.code not in _OLD_FORMS
@@ -138,7 +134,7 @@ def _unexpected_forms(tolerated: Iterable[Tolerated], dialect: Dialect) -> tuple
 def _unusable(
     source: str, refused: list[RefusedEntry], refusals: int, entries: int
 ) -> MalformedDocumentError:
-    """Return the error for entries that cannot be used: how many, and the first of them."""
+    """Return the error for entries that cannot be used: their number, and the first of them."""
     evidence = [(f"line {entry.line}", entry.reason) for entry in refused]
     if refusals > len(refused):
         evidence.append(("", f"and {refusals - len(refused):,} more"))
@@ -161,7 +157,7 @@ def _open_source(source: str) -> Iterator[BinaryIO]:
         return
     path = Path(source)
     if not path.exists():
-        hint = "look for the file: it is not here; - stands for standard input"
+        hint = "check the path; - is standard input"
         if "://" in source:
             hint = f"this reads files only: curl {source} | resourcesync convert - --to DIALECT"
         raise ConfigurationError(f"there is no file {source}", hint=hint)
@@ -173,12 +169,12 @@ def _open_source(source: str) -> Iterator[BinaryIO]:
         yield stream
 
 
-def _replace(target: Path, held: BinaryIO) -> None:
-    """Put a whole document in place of the file that may be there."""
+def _replace(target: Path, converted: BinaryIO) -> None:
+    """Replace the file by a whole document."""
     descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     try:
         with os.fdopen(descriptor, "wb") as stream:
-            shutil.copyfileobj(held, stream)
+            shutil.copyfileobj(converted, stream)
             stream.flush()
             os.fsync(stream.fileno())
             os.fchmod(stream.fileno(), _mode(target))

@@ -1,7 +1,4 @@
-"""Where a Source's documents go: a folder, or a store that is none.
-
-``robots.txt``: where search engines and Destinations look for lists (§6.3.4); only if asked.
-"""
+"""The places of a Source's documents: a folder or a store; and ``robots.txt`` (§6.3.4)."""
 
 import os
 from collections.abc import Iterator
@@ -20,19 +17,19 @@ _NAME: Final = "publisher"
 
 
 def is_store(out: str) -> bool:
-    """Whether documents go to a store: its address is said, and no folder."""
+    """True if documents go to a store, named by its address, not to a folder."""
     return "://" in out
 
 
 def out_setting(root: Path, out: Path | str) -> str:
-    """Return where documents go as ``Settings.out`` says it.
+    """Return the place of documents in the form of ``Settings.out``.
 
     Args:
-        root: What it is relative to.
+        root: The folder that it is relative to.
         out: A folder, or the address of a store.
 
     Raises:
-        ConfigurationError: No plug-in is for such an address.
+        ConfigurationError: No plug-in handles such an address.
     """
     if isinstance(out, str) and is_store(out):
         stores.check_plugin_address(out, plugins.STORES)
@@ -41,11 +38,11 @@ def out_setting(root: Path, out: Path | str) -> str:
 
 
 def documents_at(root: Path, out: str) -> DocumentStore:
-    """Return what documents are written to; nothing is written yet, and nothing is held.
+    """Return the store of the documents; nothing is written or locked yet.
 
     Args:
-        root: What ``out`` is relative to.
-        out: As ``Settings.out`` says it.
+        root: The folder that ``out`` is relative to.
+        out: In the form of ``Settings.out``.
 
     Raises:
         ConfigurationError: There is no plug-in for it, or it cannot be used.
@@ -59,7 +56,7 @@ def shared_documents_at(place: str) -> DocumentStore:
     """Return the same for one of several processes that write there at a time.
 
     Args:
-        place: A folder of this machine, or the address of a store that somebody holds.
+        place: A folder of this machine, or the address of a store that is locked already.
 
     Raises:
         ConfigurationError: There is no plug-in for it, or it cannot be used.
@@ -75,17 +72,17 @@ def locked_documents(
 ) -> Iterator[DocumentStore]:
     """Return the same to write to: while the block runs, no other machine publishes there.
 
-    A folder needs no holding: its catalogue is held. Nor does a dry run, which writes nothing.
+    A folder needs no lock: its catalogue is locked. Nor does a dry run, which writes nothing.
 
     Args:
-        root: What ``out`` is relative to.
-        out: As ``Settings.out`` says it.
+        root: The folder that ``out`` is relative to.
+        out: In the form of ``Settings.out``.
         own: The folder of the catalogue.
-        dry_run: Whether nothing will be written.
+        dry_run: True if nothing will be written.
 
     Raises:
-        LockedError: Somebody publishes there, or keeps a mirror there.
-        StorageError: It cannot be asked.
+        LockedError: Another run publishes there, or has a mirror there.
+        StorageError: The store fails.
     """
     if dry_run or not is_store(out):
         yield documents_at(root, out)
@@ -100,7 +97,7 @@ _ROBOTS_HEADER: Final = b"# Written by resourcesync publish --robots.\n"
 
 
 def check_robots(out: Path, url: str) -> None:
-    """Refuse to write ``robots.txt`` where it would be of no use, or over that of somebody else.
+    """Refuse to write ``robots.txt`` where it has no effect, or over a foreign one.
 
     Args:
         out: The folder that it would go to.
@@ -108,11 +105,11 @@ def check_robots(out: Path, url: str) -> None:
 
     Raises:
         ConfigurationError: One of these.
-        StorageError: What is there cannot be read.
+        StorageError: The existing file cannot be read.
     """
     if urlsplit(url).path.strip("/"):
         raise ConfigurationError(
-            f"{url} is not the top of its host, where {ROBOTS_FILE} is looked for",
+            f"{url} is not the root of its host, where {ROBOTS_FILE} must be",
             hint=f"without --robots: add the Sitemap line to the {ROBOTS_FILE} of the host",
         )
     found = FolderDocuments(out, folders=("",)).open(ROBOTS_FILE)
@@ -122,17 +119,17 @@ def check_robots(out: Path, url: str) -> None:
         is_ours = found.read(len(_ROBOTS_HEADER)) == _ROBOTS_HEADER
     if not is_ours:
         raise ConfigurationError(
-            f"{out / ROBOTS_FILE} is not ours, so it is left as it is",
+            f"{out / ROBOTS_FILE} is a foreign file, so it was not changed",
             hint="add the Sitemap line to it yourself, and publish with --no-robots",
         )
 
 
 def write_robots(out: Path, sitemap: str) -> None:
-    """Write ``robots.txt``, unless it is there just so.
+    """Write ``robots.txt``, unless it has this content already.
 
     Args:
         out: The folder that it goes to.
-        sitemap: The address of the list that it leads to.
+        sitemap: The address of the list that it names.
 
     Raises:
         StorageError: It could not be written.

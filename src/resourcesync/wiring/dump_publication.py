@@ -1,4 +1,4 @@
-"""The Source's side: dumps of a tree whose lists are being published."""
+"""Dumps of a tree whose lists are being published."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -16,18 +16,18 @@ from resourcesync.source.paging import PageLimits
 
 DEFAULT_PACKAGE: Final = PackageSize().max_bytes
 _MOST_ENTRIES: Final = 10_000
-"""In one package: few enough that a change of one file does not pack all small files again."""
+"""Most files of one package: a change of one file must not repack all small files."""
 _SECOND: Final = 1_000_000
 _DIALECTS: Final = frozenset({Dialect.V1_1, Dialect.V1_0})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DumpRequest:
-    """What is to be dumped.
+    """The content of the dumps.
 
     Attributes:
         resources: The resources, all of them.
-        changes: What has changed since the last time.
+        changes: The changes since the last time.
     """
 
     resources: bool = True
@@ -36,13 +36,13 @@ class DumpRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DumpOptions:
-    """How dumps are made.
+    """The options of the dumps.
 
     Attributes:
         url: The URI of the resources' root.
         max_package: The most bytes of content in one package.
-        keep: How old packages may become, in seconds; 0 is any age.
-        archive: How long superseded dumps are kept in archives, in seconds; 0 is not at all.
+        keep: Greatest age of packages, in seconds; 0 is any age.
+        archive: Seconds that superseded dumps stay in archives; 0 is not at all.
         limits: The most that one document holds.
         dialect: The version that is written.
     """
@@ -63,12 +63,12 @@ def dump(
     contents: ResourceContents,
     clock: Clock,
 ) -> DumpOutcome:
-    """Pack what is not packed yet.
+    """Pack everything that is not packed yet.
 
     Raises:
-        ConfigurationError: A file that is not ours stands where a dump is to go, or the version
-            that is written has no such dumps.
-        OriginalChangedError: Something changed each time it was packed; the dumps are as they were.
+        ConfigurationError: A foreign file is in the place of a dump, or the version that is written
+            has no such dumps.
+        OriginalChangedError: Something changed each time it was packed; the dumps are unchanged.
         StorageError: Something could not be read or written.
     """
     if packing.dialect not in _DIALECTS:

@@ -1,4 +1,4 @@
-"""Which engine does the units of a pull: processes, Dask and Spark are ours, others plug-ins'."""
+"""Engines that run the units of a pull: processes, Dask and Spark are ours, others plug-ins'."""
 
 from collections.abc import Iterator
 from concurrent.futures import Executor
@@ -19,15 +19,15 @@ _FORMS: Final = (
     "spark:local[2]",
 )
 _SLOTS: Final = 8
-_METHODS: Final = ("submit", "mend", "close")
+_METHODS: Final = ("submit", "restart_workers", "close")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workers:
-    """Who does the units of a pull.
+    """The workers for the units of a pull.
 
     Attributes:
-        engine: Its address; or an executor that a program has already.
+        engine: Its address; or an existing executor of a program.
         units: Most units of one host at a time.
         slice_rows: The most rows of a unit that fetches.
     """
@@ -43,17 +43,17 @@ def open_engine(address: str | Executor, workers: int | None = None) -> Iterator
 
     Args:
         address: Such as ``processes``, ``processes:4``, ``dask://127.0.0.1:8786``,
-            ``spark://master:7077`` or ``spark:local[2]``; or an executor, which stays its owner's.
-        workers: Most units at a time; ``None`` takes what the address says, or what there is.
+            ``spark://master:7077`` or ``spark:local[2]``; or an executor, which is not closed.
+        workers: Most units at a time; ``None`` is the address's number, or all processors.
 
     Raises:
         ConfigurationError: No such engine is known, or what it needs is not installed.
-        EngineError: It does not answer, or cannot do our units.
+        EngineError: It does not answer, or cannot run our units.
     """
     if workers is not None and workers < 1:
         raise ConfigurationError(f"the number of workers must be at least 1, not {workers}")
     if isinstance(address, Executor):
-        from resourcesync.adapters.engines.executors import ExecutorEngine  # noqa: PLC0415 - seldom
+        from resourcesync.adapters.engines.executors import ExecutorEngine  # noqa: PLC0415 - rarely
 
         yield ExecutorEngine(address, workers or _SLOTS)
         return
@@ -77,7 +77,7 @@ def _load_engine(name: str, address: str, workers: int | None) -> ExecutionEngin
     except Exception as error:
         raise _unusable(name, f"{type(error).__name__}: {error}"[:500]) from error
     if not all(callable(getattr(engine, method, None)) for method in _METHODS):
-        raise _unusable(name, f"it gives something that is no engine: {type(engine).__name__}")
+        raise _unusable(name, f"its factory returned a {type(engine).__name__}, not an engine")
     return cast("ExecutionEngine", engine)
 
 
@@ -85,6 +85,6 @@ def _unusable(name: str, why: str) -> ConfigurationError:
     return ConfigurationError(
         f"the engine {name} cannot be used",
         evidence=(("got", why),),
-        hint="resourcesync plugins says which package brings it",
+        hint="resourcesync plugins lists the package of each",
         code="bad-plugin",
     )

@@ -1,4 +1,4 @@
-"""A mirror's copies leave it: read once, held against its memory, written beside and named."""
+"""Export of a mirror's copies: read once, checked against its state, published by a rename."""
 
 import hashlib
 import tempfile
@@ -34,17 +34,18 @@ _REPORT_EVERY: Final = 256
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exported:
-    """What an export did.
+    """The result of an export.
 
     Attributes:
-        copies: How many copies it holds; 0 when it failed.
+        copies: Number of its copies; 0 when it failed.
         size: Bytes that were written.
         source: The Source's address.
         as_of: The Source's time up to which the mirror is complete, UTC.
-        missing: How many listed resources are not in it, since they are not here as listed.
-        is_begun: Whether the mirror's first pull never came to its end: it is a part of what the
-            Source lists, and how large a part is not known.
-        damaged: How many copies are not what the mirror's memory says; then nothing was written.
+        missing: Number of listed resources that are not in it, since the mirror lacks them as
+            listed.
+        is_begun: True if the mirror's first pull was never completed: it is a part of what the
+            Source lists, of unknown size.
+        damaged: Number of copies that differ from the mirror's state; then nothing was written.
         findings: The first of these.
     """
 
@@ -69,21 +70,21 @@ def export_mirror(
 ) -> Exported:
     """Export the copies of a mirror; a pull may go on meanwhile.
 
-    Every byte is hashed while it is copied. Should one copy not be what the mirror's memory says,
+    Every byte is hashed while it is copied. Should one copy differ from the mirror's state,
     nothing is left at ``out``, and all such copies are found.
 
     Args:
         folder: The mirror.
-        form: As what: a name that ``resourcesync plugins`` lists as an exporter.
-        out: The file or folder to make; nothing may be there.
-        options: What the operator wants.
-        report: Takes ``progress`` and ``finding`` events.
+        form: The format: a name that ``resourcesync plugins`` lists as an exporter.
+        out: The file or folder to make; it must not exist.
+        options: The operator's options.
+        report: Receives ``progress`` and ``finding`` events.
         clock: Time.
 
     Raises:
-        ConfigurationError: The folder is no mirror or holds nothing, something is at ``out``, or
-            the options cannot work.
-        StateError: The mirror's memory is damaged or from a newer version.
+        ConfigurationError: The folder is not a mirror or is empty, ``out`` exists, or the options
+            cannot work.
+        StateError: The mirror's state is damaged or from a newer version.
         StorageError: A copy cannot be read, or the export cannot be written.
     """
     if not is_mirror(folder):
@@ -110,22 +111,25 @@ def export_mirror(
 def _check_place(folder: Path, out: Path) -> None:
     if out.resolve().is_relative_to(folder.resolve()):
         raise ConfigurationError(
-            f"{out} lies in the mirror itself",
-            hint="name a place outside: what is in a mirror came from its Source",
+            f"{out} is inside the mirror",
+            hint="name a place outside: a mirror only has the content of its Source",
         )
     if not out.parent.is_dir():
-        raise ConfigurationError(f"there is no folder {out.parent}", hint="make it first")
+        raise ConfigurationError(f"there is no folder {out.parent}", hint="create it first")
 
 
 @contextmanager
 def _open_copies(folder: Path, report: Reporter, clock: Clock) -> Iterator["_ExportedCopies"]:
     state_file = folder / OWN_FOLDER / STATE_FILE
-    with mirror_state.open_snapshot(state_file) as state, stores.open_copy_reader(folder) as look:
-        yield _ExportedCopies(folder, state, look, report, clock)
+    with (
+        mirror_state.open_snapshot(state_file) as state,
+        stores.open_copy_reader(folder) as inspector,
+    ):
+        yield _ExportedCopies(folder, state, inspector, report, clock)
 
 
 class _DamagedError(Exception):
-    """A copy is not what the mirror's memory says: this export is not going to be."""
+    """A copy differs from the mirror's state: the export is cancelled."""
 
 
 class _ExportedCopies:
@@ -135,7 +139,7 @@ class _ExportedCopies:
         self,
         folder: Path,
         state: SqliteMirrorState,
-        look: FolderCopyInspector | StoreCopyInspector,
+        inspector: FolderCopyInspector | StoreCopyInspector,
         report: Reporter,
         clock: Clock,
     ) -> None:
@@ -143,7 +147,7 @@ class _ExportedCopies:
         identity, found = memory.identity, memory.discovered
         self._folder = folder
         self._state = state
-        self._look = look
+        self._look = inspector
         self._report = report
         self._findings: list[AuditFinding] = []
         self._damaged = self._taken = self._bytes = 0
@@ -162,13 +166,13 @@ class _ExportedCopies:
             )
 
     def limit_to(self, since: int) -> int:
-        """Leave out what was here before a moment, microseconds; return how many there are."""
+        """Leave out copies from before a moment, microseconds; return the number of the others."""
         self._since = since
         self._total = sum(1 for _ in self._selected_copies())
         return self._total
 
     def _selected_copies(self) -> Iterator[Copy]:
-        """Yield the copies that are wanted; what a pull was killed at may be one of them."""
+        """Yield the selected copies, also one whose pull was killed."""
         for copy in self._state.copies():
             if copy.installed >= self._since or copy.length < 0:
                 yield copy
@@ -182,7 +186,7 @@ class _ExportedCopies:
             yield copy
 
     def content(self, copy: Copy) -> Iterator[bytes]:
-        """Yield the bytes of a copy; when they are not what they were, the export ends."""
+        """Yield the bytes of a copy; when they differ from the recorded ones, the export ends."""
         self._last = max(self._last, copy.uri)
         proof = running_digest(parse_digests(copy.digests))
         length = 0
@@ -209,22 +213,22 @@ class _ExportedCopies:
         """Refuse an export that left copies out.
 
         Raises:
-            StorageError: It did; no exporter of ours does.
+            StorageError: It did; none of our exporters does.
         """
         if self._taken < self._total:
             raise StorageError(
-                f"the exporter took {self._taken:,} of {self._total:,} copies",
+                f"the exporter wrote {self._taken:,} of {self._total:,} copies",
                 evidence=(("kept", "nothing was written"),),
             )
 
     def check_remaining(self) -> None:
-        """Find what else is not as it should be; nothing is exported any more."""
+        """Find all other damaged copies; nothing is exported any more."""
         for copy in self._selected_copies():
             if copy.uri > self._last:
                 self._verify(copy)
 
     def exported(self, size: int) -> Exported:
-        """Return what came of it."""
+        """Return the result."""
         failed = bool(self._damaged)
         return Exported(
             copies=0 if failed else self._taken,
@@ -240,7 +244,7 @@ class _ExportedCopies:
         )
 
     def _verify(self, copy: Copy) -> bool:
-        """Read a copy and keep nothing of it; return whether it is good."""
+        """Read a copy without exporting it; return True if it is good."""
         try:
             for _ in self.content(copy):
                 pass
@@ -251,11 +255,11 @@ class _ExportedCopies:
     def _add_finding(self, copy: Copy, *, is_there: bool) -> None:
         kind, reason = FindingKind.MISSING, "missing"
         if is_there:
-            kind, reason = FindingKind.DIFFERENT, "not what was fetched: damaged or edited here"
+            kind, reason = FindingKind.DIFFERENT, "not what was fetched: damaged or edited locally"
         if copy.length < 0:
             kind, reason = FindingKind.FAILED, "a pull is changing it, or was killed while it did"
         elif self._has_changed(copy):
-            kind, reason = FindingKind.FAILED, "a pull changed it meanwhile"
+            kind, reason = FindingKind.FAILED, "a pull changed it during the export"
         self._damaged += 1
         found = AuditFinding(kind=kind, uri=copy.uri, path=copy.path, reason=reason)
         if len(self._findings) < _MAX_FINDINGS:
@@ -264,7 +268,7 @@ class _ExportedCopies:
         self._report("finding", fields)
 
     def _has_changed(self, copy: Copy) -> bool:
-        """Whether the mirror remembers another copy by now than at the moment of this export."""
+        """True if the mirror recorded another copy since the moment of this export."""
         with mirror_state.open_state(
             self._folder / OWN_FOLDER / STATE_FILE, read_only=True
         ) as state:

@@ -1,4 +1,4 @@
-"""A hub becomes an application that can be mounted, with what it remembers and who carries it."""
+"""Construction of a hub: its application, its store, and its deliveries."""
 
 import secrets
 from collections.abc import Callable, Iterator
@@ -29,14 +29,14 @@ def open_messenger(
     private: bool = False,
     trusted: frozenset[str] = frozenset(),
 ) -> CurlFetcher:
-    """Return what carries messages: each is tried once, within ten seconds.
+    """Return the messenger of a hub: each message is tried once, within ten seconds.
 
     Args:
         clock: Time.
         jobs: Messages at a time.
         per_host: Messages at a time to one origin.
-        private: Whether addresses that are not public may be connected; each connection is held
-            to it, whatever the name resolved to before.
+        private: True if addresses that are not public may be connected; each connection is bound
+            to the checked address, whatever the name resolved to before.
         trusted: Origins that may have such addresses in any case: the operator named them.
     """
     settings = FetchSettings(
@@ -56,7 +56,7 @@ def open_messenger(
 
 
 def new_token() -> str:
-    """Return a text of 256 bits that nobody can guess."""
+    """Return an unguessable text of 256 bits."""
     return secrets.token_urlsafe(_TOKEN_BYTES)
 
 
@@ -65,9 +65,9 @@ class OpenHub:
     """A hub that is ready to be mounted.
 
     Attributes:
-        application: Takes requests; its lifespan starts and ends the deliveries.
-        deliveries: What verifies and delivers, with its counts.
-        store: What it remembers.
+        application: Answers requests; its lifespan starts and ends the deliveries.
+        deliveries: Verifies and delivers, with counts.
+        store: Subscriptions and pending deliveries.
     """
 
     application: HubApplication
@@ -75,7 +75,7 @@ class OpenHub:
     store: FileHub
 
     def figures(self) -> Iterator[Metric]:
-        """Yield how many are subscribed, and what became of deliveries and wishes."""
+        """Yield the number of subscriptions, and the outcomes of deliveries and requests."""
         subscribed = float(self.store.count_subscriptions())
         yield Metric(
             name="resourcesync_subscriptions",
@@ -86,7 +86,7 @@ class OpenHub:
         yield Metric(
             name="resourcesync_notifications_total",
             kind="counter",
-            help_text="Deliveries and wishes of this hub since it was started, by outcome.",
+            help_text="Deliveries and subscription requests since the start, by outcome.",
             values=tuple(
                 (
                     (("direction", "out"), ("outcome", outcome)),
@@ -108,11 +108,11 @@ def open_hub(
     """Open a hub.
 
     Args:
-        path: The file of what it remembers.
-        rules: What it allows.
+        path: The file of its store.
+        rules: Its limits.
         clock: Time.
-        look: Gives what the Source says on a topic now.
-        private: Whether callbacks at addresses that are not public are allowed.
+        look: Returns the Source's present content of a topic.
+        private: True if callbacks at addresses that are not public are allowed.
 
     Raises:
         StateError: The file is damaged, of another kind, or from a newer version.

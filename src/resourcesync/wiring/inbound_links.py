@@ -1,4 +1,4 @@
-"""Judge what leads to a Source: links of pages and of HTTP headers, lines of robots.txt (§6.3)."""
+"""Validation of links to a Source: in pages, HTTP headers and robots.txt (§6.3)."""
 
 from collections.abc import Collection, Iterator, Mapping
 from itertools import chain
@@ -31,7 +31,7 @@ _LISTS: Final = frozenset({Capability.RESOURCE_LIST.value, Capability.CHANGE_LIS
 
 
 class _InboundLink(NamedTuple):
-    """A link that leads to a Source: from where, to where, and whether a header has it."""
+    """A link to a Source: the page, the target, and True if it is in a header."""
 
     uri: str
     target: str
@@ -40,11 +40,11 @@ class _InboundLink(NamedTuple):
 
 
 class _SetMembership:
-    """Which of the pages that lead to a set are in it, told by the marks that summaries keep.
+    """The members of a set among the pages that link to it, by the digests in summaries.
 
     Args:
         documents: The lists of the set.
-        pages: The pages that will be asked for.
+        pages: The pages whose membership will be checked.
     """
 
     def __init__(self, documents: list[DocumentSummary], pages: set[int]) -> None:
@@ -60,11 +60,11 @@ class _SetMembership:
 
 
 class InboundLinks:
-    """Collects what leads to a Source and judges where it leads.
+    """Collects links to a Source and checks their targets.
 
     Args:
-        documents: Gets documents.
-        profile: By which text they are read.
+        documents: Fetches documents.
+        profile: The text of the standard to check against.
         known: The documents of the Source that were read, by their addresses; it may grow.
     """
 
@@ -82,7 +82,7 @@ class InboundLinks:
         self._sets: dict[str, _SetMembership | None] = {}
 
     def add(self, uri: str, headers: Mapping[str, str], start: bytes, base: str = "") -> None:
-        """Take an answer: its header fields, names in small letters, and how its body starts."""
+        """Add an answer: its header fields, names in lower case, and the start of its body."""
         if len(self._ways) >= _MAX_LINKS:
             return
         base = base or uri
@@ -95,7 +95,7 @@ class InboundLinks:
                 self._ways.append(_InboundLink(uri, target, is_header=False, in_head=link.in_head))
 
     def fetch_page(self, address: str) -> Iterator[Unreached]:
-        """Take the page at an address, if there is one and it is none of the documents."""
+        """Fetch and add the page at an address, if there is one that is not a document."""
         if address in self._known:
             return
         try:
@@ -110,7 +110,7 @@ class InboundLinks:
                 yield Unreached(uri=address, error=error)
 
     def judge(self) -> Iterator[RuleFinding | Unreached]:
-        """Judge the links that were taken (§6.3.3), each once."""
+        """Check the links that were added (§6.3.3), each once."""
         for way in dict.fromkeys(self._ways):
             try:
                 target = self._target(way.target)
@@ -123,16 +123,16 @@ class InboundLinks:
             listed = None
             if target is not None and not _is_folder(way.uri):
                 listed = self._set_of(target)
-            held = cast("Collection[str] | None", listed)  # only `in` is asked of it
+            members = cast("Collection[str] | None", listed)  # only `in` is used
             if way.is_header:
-                yield from judge_header_link(way.uri, target, listed=held)
+                yield from judge_header_link(way.uri, target, listed=members)
             else:
-                yield from judge_page_link(way.uri, target, in_head=way.in_head, listed=held)
+                yield from judge_page_link(way.uri, target, in_head=way.in_head, listed=members)
         self._ways.clear()
         self._sets.clear()
 
     def judge_robots(self, address: str) -> Iterator[RuleFinding | Unreached]:
-        """Judge the documents that the robots.txt of an address's origin names (§6.3.4)."""
+        """Check the documents that the robots.txt of an address's origin names (§6.3.4)."""
         robots = urljoin(address, "/robots.txt")
         try:
             with fetch(self._documents, robots) as fetched:
@@ -153,11 +153,11 @@ class InboundLinks:
         yield from judge_robots(robots, targets)
 
     def _target(self, uri: str) -> DocumentSummary | None:
-        """Return what a link leads to; ``None`` when that is no document of ResourceSync.
+        """Return the target of a link; ``None`` when it is not a document of ResourceSync.
 
         Raises:
-            SourceError: It cannot be had, though it may be there.
-            StorageError: It cannot be kept.
+            SourceError: It cannot be fetched, though it may exist.
+            StorageError: It cannot be stored.
         """
         if uri in self._known:
             return self._known[uri]
@@ -176,11 +176,11 @@ class InboundLinks:
             chunks = iter(lambda: fetched.stream.read(_BLOCK), b"")
             examination = validate_document(chunks, uri=uri, profile=self._profile)
             for _ in examination:
-                pass  # what is wrong within is not asked: it is none of the Source's own documents
+                pass  # its faults do not matter: it is not one of the Source's own documents
             return examination.summary if examination.summary.label else None
 
     def _set_of(self, target: DocumentSummary) -> _SetMembership | None:
-        """Return the resources of a Capability List's set, if all of its lists were read whole."""
+        """Return the resources of a Capability List's set, if all its lists were read in full."""
         if target.uri not in self._sets:
             lists = self._lists_of(target)
             is_told = any(summary.capability is Capability.RESOURCE_LIST for summary in lists or ())
@@ -208,7 +208,7 @@ class InboundLinks:
 
 
 _NO_SUMMARY: Final = DocumentSummary(uri="")
-"""Stands for what was not fetched, for too much was."""
+"""Placeholder for a document that was not fetched because of a limit."""
 
 
 def _resolve_reference(base: str, reference: str) -> str:
@@ -219,15 +219,15 @@ def _resolve_reference(base: str, reference: str) -> str:
 
 
 def _is_folder(uri: str) -> bool:
-    """Whether an address is that of a site or a folder.
+    """True if an address is that of a site or a folder.
 
-    What is served there is listed under a name of its own, such as ``index.html``, as often as not,
-    and nobody can tell from outside: such a page is never said to be missing from the set.
+    It is often listed under a name of its own, such as ``index.html``, and that cannot be seen
+    from outside: such a page is never reported as missing from the set.
     """
     return urlsplit(uri).path.endswith("/") or not urlsplit(uri).path
 
 
 def _is_missing(error: SourceError | StorageError) -> bool:
-    """Whether a site simply has no such page; nobody promised that it has."""
+    """True if a site simply has no such page, which is no fault."""
     is_late = isinstance(error, SourceUnavailableError)
     return isinstance(error, SourceError) and error.status in _CLIENT_ERRORS and not is_late

@@ -1,4 +1,4 @@
-"""The machine, a mirror's folder and a Source are looked at, for ``doctor``; nothing is changed."""
+"""Inspection of the machine, a mirror's folder and a Source, for ``doctor``; it changes nothing."""
 
 import fcntl
 import json
@@ -42,14 +42,14 @@ def inspect_machine(
     mistakes: tuple[str, ...],
     warnings: tuple[str, ...],
 ) -> MachineFacts:
-    """Look at the machine.
+    """Inspect the machine.
 
     Args:
         clock: Time.
-        network: How Sources are asked.
+        network: Settings for requests to Sources.
         config_file: The configuration file that counts; empty for none.
-        mistakes: What is wrong in it.
-        warnings: What is doubtful in it.
+        mistakes: Mistakes in it.
+        warnings: Doubtful settings in it.
     """
     scratch = tempfile.gettempdir()
     return MachineFacts(
@@ -84,14 +84,14 @@ def _descriptors() -> int | None:
 
 
 def inspect_folder(folder: Path, clock: Clock) -> FolderFacts:
-    """Look at a mirror's folder, or where one is to be: at the nearest folder that is there."""
+    """Inspect a mirror's folder, or the nearest existing folder above its future place."""
     if not os.path.lexists(folder):
-        there = next(parent for parent in folder.absolute().parents if os.path.lexists(parent))
-        found_there = probe_file_system(there)
+        nearest = next(parent for parent in folder.absolute().parents if os.path.lexists(parent))
+        found_there = probe_file_system(nearest)
         return FolderFacts(
             folder=str(folder),
             is_mirror=False,
-            made_in=str(there),
+            made_in=str(nearest),
             refusal=found_there.refusal,
             is_case_sensitive=found_there.distinguishes_case,
             preserves_unicode_forms=found_there.preserves_unicode_forms,
@@ -124,7 +124,7 @@ def inspect_folder(folder: Path, clock: Clock) -> FolderFacts:
 
 
 def _inspect_state(own: Path) -> tuple[str, str | None, str]:
-    """Return what is wrong with a mirror's memory, its marker, and its Source."""
+    """Return the fault of a mirror's state, its marker, and its Source."""
     try:
         with mirror_state.open_state(own / mirror_folder.STATE_FILE, read_only=True) as state:
             state.check()
@@ -136,7 +136,7 @@ def _inspect_state(own: Path) -> tuple[str, str | None, str]:
 
 
 def _lock_owner(lock: Path) -> str:
-    """Return who holds a lock; empty for nobody."""
+    """Return the run that has a lock; empty for none."""
     try:
         file = os.open(lock, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
@@ -155,7 +155,7 @@ def _describe_owner(text: str) -> str:
         holder = json.loads(text)
         return f"pid {int(holder['pid'])} on {holder['host']}, since {holder['since']}"
     except (ValueError, KeyError, TypeError):
-        return "unknown (its lock file says nothing)"
+        return "unknown (its lock file is empty)"
 
 
 def _text(path: Path) -> str:
@@ -166,11 +166,11 @@ def _text(path: Path) -> str:
 
 
 def inspect_source(address: str, network: Network, clock: Clock) -> SourceFacts:
-    """Ask a Source once.
+    """Send a Source one request.
 
     Args:
         address: Its address.
-        network: How it is asked.
+        network: Settings for requests to it.
         clock: Time.
 
     Raises:

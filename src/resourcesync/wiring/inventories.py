@@ -1,4 +1,4 @@
-"""A table of resources is published without a catalogue: by ranges of rows, on many workers."""
+"""Publication of a table of resources without a catalogue: by ranges of rows, on many workers."""
 
 import glob
 import hashlib
@@ -32,9 +32,9 @@ from resourcesync.wiring.publish_settings import Settings, decode_settings
 from resourcesync.wiring.publishing import PublicationResult, PublishRequest
 
 TABLES: Final = "tables:"
-"""What begins the address of a table where a folder could be named."""
+"""Prefix that tells the address of a table from a folder."""
 FOLDER: Final = Path(".resourcesync") / "tables"
-"""Where what is remembered of it lies, in the folder of the documents or the one named for it."""
+"""Folder of its state, in the folder of the documents or the one named for it."""
 _LOCK: Final = "publish.lock"
 _SUPPORTED_SETTINGS: Final = frozenset(
     {"url", "out", "max_entries", "max_bytes", "described_by", "keep", "rebase_every"}
@@ -43,7 +43,7 @@ _MEMORY_OPTION: Final = "memory"
 _DEFAULT_MEMORY: Final = "2GB"
 _FOR_EVER: Final = 1 << 62
 _COPIES: Final = "copies.json"
-"""What names the files of the copies of a mirror, where these are a table."""
+"""List of the files of a mirror's copies, where these are a table."""
 _log: Final = logging.getLogger(__name__)
 
 
@@ -53,9 +53,9 @@ class TableSource:
 
     Attributes:
         address: ``tables:`` and a folder, a file or a pattern.
-        values: Which column says what, and ``memory``; empty for those of the last time.
-        root: The folder that what is remembered lies in.
-        out: Where the documents go: a folder, or the address of a store.
+        values: The columns of each property, and ``memory``; empty for those of the last time.
+        root: The folder of its state.
+        out: The place of the documents: a folder, or the address of a store.
         engine: The address of the engine; empty for processes of this machine.
     """
 
@@ -75,17 +75,18 @@ class _CopyManifest(msgspec.Struct):
 def publish_table(
     source: TableSource, chosen: Mapping[str, object], *, clock: Clock, asked: PublishRequest
 ) -> PublicationResult:
-    """Publish a table, or bring what was published in step with it.
+    """Publish a table, or update what was published.
 
     Args:
-        source: The table, and where its documents go.
+        source: The table, and the place of its documents.
         chosen: Attributes of ``Settings`` that are given now; the others are as the last time.
         clock: Time.
-        asked: What is asked of this run alone.
+        asked: Options of this run alone.
 
     Raises:
-        ConfigurationError: A setting cannot work, the table or a column is not there, too many
-            rows cannot be published, or most of what was known is gone. What was published stays.
+        ConfigurationError: A setting cannot work, the table or a column is missing, too many
+            rows cannot be published, or most of the known resources are gone. Published documents
+            stay.
         EngineError: The engine cannot be used, or some lists were not written.
         LockedError: Another run is publishing there.
         StorageError: The table cannot be read, or a document cannot be written.
@@ -95,16 +96,18 @@ def publish_table(
     _files(source.address)
     own = source.root / FOLDER.parent
     folder = InventoryFolder(source.root / FOLDER)
-    with ExitStack() as held:
+    with ExitStack() as stack:
         remembered = folder.read()
         if remembered is None:
-            _merge_settings(source, Settings(), chosen)  # what cannot work makes no folder
+            _merge_settings(source, Settings(), chosen)  # before a folder is made
         folder.make()
-        held.enter_context(closing(PublishLock(own / _LOCK, clock)))
+        stack.enter_context(closing(PublishLock(own / _LOCK, clock)))
         inventory = _decode_inventory(folder.read())
         known = decode_settings(inventory.settings or None)
         settings = _merge_settings(source, known, chosen)
-        store = held.enter_context(document_stores.locked_documents(source.root, settings.out, own))
+        store = stack.enter_context(
+            document_stores.locked_documents(source.root, settings.out, own)
+        )
         if _has_moved(settings, known):
             refuse_foreign(store)
             inventory = _reset_inventory(inventory)
@@ -120,15 +123,17 @@ def publish_table(
 
 
 def _check(source: TableSource, chosen: Mapping[str, object], asked: PublishRequest) -> None:
-    unfit = sorted(name for name in chosen if name not in _SUPPORTED_SETTINGS and chosen[name])
-    if unfit:
+    unsupported = sorted(
+        name for name in chosen if name not in _SUPPORTED_SETTINGS and chosen[name]
+    )
+    if unsupported:
         raise ConfigurationError(
-            f"{unfit[0]} is not for tables",
+            f"{unsupported[0]} is not for tables",
             evidence=(("fit", ", ".join(sorted(_SUPPORTED_SETTINGS))),),
-            hint="publish a catalogue instead, where all of this is known: ndjson:FILE",
+            hint="publish a catalogue instead, which supports this: ndjson:FILE",
         )
     if asked.dry_run:
-        raise ConfigurationError("a table is sorted and kept as it is read: there is no dry run")
+        raise ConfigurationError("a table is stored while it is read: there is no dry run")
     for name in ("url", "described_by"):
         if chosen.get(name):
             publishing.check_address(str(chosen[name]))
@@ -145,7 +150,7 @@ def _check_values(values: Mapping[str, str]) -> None:
     for key in values:
         if key not in COLUMN_NAMES and key != _MEMORY_OPTION:
             raise ConfigurationError(
-                f"tables know no {key!r:.100}",
+                f"tables have no {key!r:.100}",
                 evidence=(("known", ", ".join((*COLUMN_NAMES, _MEMORY_OPTION))),),
                 hint="such as --with uri=COLUMN",
             )
@@ -154,9 +159,9 @@ def _check_values(values: Mapping[str, str]) -> None:
 def _merge_settings(source: TableSource, known: Settings, chosen: Mapping[str, object]) -> Settings:
     if known.originals and known.originals != source.address:
         _log.info("the table was %s before", known.originals)
-    again = f"resourcesync publish {source.address} --url https://HOST/ --out {source.out}"
+    command = f"resourcesync publish {source.address} --url https://HOST/ --out {source.out}"
     if not (chosen.get("url") or known.url):
-        raise ConfigurationError("the address of the resources is not known yet", hint=again)
+        raise ConfigurationError("the address of the resources is not known yet", hint=command)
     values = tuple(sorted(source.values.items())) or known.originals_with
     return publishing.merge_settings(
         source.root,
@@ -172,14 +177,14 @@ def _merge_settings(source: TableSource, known: Settings, chosen: Mapping[str, o
 
 
 def _has_moved(settings: Settings, known: Settings) -> bool:
-    """Whether the documents are at other places than before, or were at none."""
+    """True if the documents moved, or had no place before."""
     if not known.url or settings.out != known.out:
         return True
     return SourceNaming(base_uri=settings.url).base_uri != SourceNaming(base_uri=known.url).base_uri
 
 
 def _reset_inventory(inventory: Inventory) -> Inventory:
-    """Return what counts where the documents go elsewhere: all but what is known of these."""
+    """Return the state for a new place of the documents: all but what is known of these."""
     return Inventory(
         settings=inventory.settings,
         table=inventory.table,
@@ -193,8 +198,8 @@ def _decode_inventory(content: bytes | None) -> Inventory:
         return Inventory() if content is None else msgspec.json.decode(content, type=Inventory)
     except msgspec.MsgspecError as error:
         raise StateError(
-            f"what is remembered of the table is damaged: {error!s:.300}",
-            hint=f"remove {FOLDER} below the documents: the lists start over then",
+            f"the state of the table is damaged: {error!s:.300}",
+            hint=f"remove {FOLDER} below the documents: then the lists start over",
         ) from error
 
 
@@ -217,7 +222,7 @@ def _table(address: str, settings: Settings) -> SourceTable:
 def _files(address: str) -> list[Path]:
     """Return the files of a table: of a folder, all Parquet files that are not hidden.
 
-    Where the folder has the copies of a mirror, those that its list names: the others are old.
+    In a folder with the copies of a mirror, only those in its list: the others are old.
 
     Raises:
         ConfigurationError: There are none.
@@ -243,10 +248,10 @@ def _files(address: str) -> list[Path]:
 
 def _parts(folder: Path) -> list[Path]:
     try:
-        told = msgspec.json.decode((folder / _COPIES).read_bytes(), type=_CopyManifest)
+        manifest = msgspec.json.decode((folder / _COPIES).read_bytes(), type=_CopyManifest)
     except (OSError, msgspec.MsgspecError) as error:
         raise StorageError(f"cannot read {folder / _COPIES}: {error}") from error
-    return [folder / Path(str(part["name"])).name for part in told.parts]
+    return [folder / Path(str(part["name"])).name for part in manifest.parts]
 
 
 def _is_hidden(path: Path) -> bool:
@@ -254,10 +259,10 @@ def _is_hidden(path: Path) -> bool:
 
 
 def _signature(files: Sequence[Path], values: Mapping[str, str]) -> str:
-    """Return what stands for the content of files, and for how they are read."""
+    """Return a signature of the content of files, and of the columns that are read."""
     try:
-        found = [(str(file), (looked := file.stat()).st_size, looked.st_mtime_ns) for file in files]
+        found = [(str(file), (status := file.stat()).st_size, status.st_mtime_ns) for file in files]
     except OSError as error:
-        raise StorageError(f"cannot look at {error.filename}: {error.strerror}") from error
-    told = json.dumps([found, sorted(values.items())])
-    return hashlib.sha256(told.encode()).hexdigest()
+        raise StorageError(f"cannot read {error.filename}: {error.strerror}") from error
+    signature = json.dumps([found, sorted(values.items())])
+    return hashlib.sha256(signature.encode()).hexdigest()

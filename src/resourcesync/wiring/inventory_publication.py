@@ -1,6 +1,4 @@
-"""One publication of a table: what is to be done is written down first, then it is done.
-
-The units of a published table: each writes the lists of some rows, wherever it runs (ADR 0066).
+"""One publication of a table: a plan is written first, then its units write the lists (ADR 0066).
 
 A worker needs this Python with the extra ``tables``, the folder of the table, and the folder or
 the store of the documents.
@@ -54,8 +52,8 @@ from resourcesync.wiring.publish_settings import Settings
 from resourcesync.wiring.publishing import PublicationResult, PublishRequest
 
 _MAX_LOCAL_ROWS: Final = 100_000
-"""So many rows are written here where no engine was named: to start processes takes longer."""
-_RETRY_HINT: Final = "run the same command: it goes on with what is missing"
+"""Most rows for this process where no engine was named: starting processes takes longer."""
+_RETRY_HINT: Final = "run the same command again: it continues with the missing lists"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,16 +61,16 @@ class ListUnit:
     """Some rows that become lists: one, as a rule.
 
     Attributes:
-        name: What it is called.
+        name: Its name.
         file: The file of the rows.
         start, stop: The rows, from 0, without the last.
-        at: The moment that a Resource List is of, in microseconds.
-        changes: What the rows are, where they are changes; ``None`` for resources.
-        place: Where the documents go: a folder of all workers, or the address of a store.
+        at: Time of a Resource List, in microseconds.
+        changes: Kind of the rows, where they are changes; ``None`` for resources.
+        place: The place of the documents: a folder of all workers, or the address of a store.
         base_uri: The URI of the resources' root.
         limits: The most that a document holds.
-        outcome: The file that says what was done; it is written last.
-        host: Nobody is asked.
+        outcome: The file with the result; it is written last.
+        host: Empty: no requests are sent.
     """
 
     name: str
@@ -92,34 +90,34 @@ def write_lists(unit: ListUnit, share: HostShare) -> UnitOutcome:
     """Write the lists of a unit, unless that was done.
 
     Raises:
-        ResourceSyncError: It cannot be done.
+        ResourceSyncError: The lists cannot be written.
     """
-    del share  # nobody is asked
+    del share  # no requests are sent
     if read_outcome(unit) is None:
-        shelf = DocumentWriter(
+        writer = DocumentWriter(
             document_stores.shared_documents_at(unit.place),
             SourceNaming(base_uri=unit.base_uri),
             {},
         )
-        sheets = _write_sheets(unit, shelf)
+        sheets = _write_sheets(unit, writer)
         write_file(Path(unit.outcome), msgspec.json.encode(sheets))
     return UnitOutcome(name=unit.name, rows=unit.stop - unit.start)
 
 
-def _write_sheets(unit: ListUnit, shelf: DocumentWriter) -> list[RowDocument]:
+def _write_sheets(unit: ListUnit, writer: DocumentWriter) -> list[RowDocument]:
     path = Path(unit.file)
     if unit.changes is None:
         rows = read_resources(path, unit.start, unit.stop)
-        return write_pages(shelf, rows, path.name, unit.start, at=unit.at, limits=unit.limits)
+        return write_pages(writer, rows, path.name, unit.start, at=unit.at, limits=unit.limits)
     told = read_changes(path, unit.start, unit.stop)
-    return write_changes(shelf, told, unit.changes, unit.start, limits=unit.limits)
+    return write_changes(writer, told, unit.changes, unit.start, limits=unit.limits)
 
 
 def read_outcome(unit: ListUnit) -> list[RowDocument] | None:
     """Return the documents of a unit; ``None`` when it was not done.
 
     Raises:
-        StateError: What it said is damaged.
+        StateError: Its result is damaged.
         StorageError: It cannot be read.
     """
     content = read_file(Path(unit.outcome))
@@ -136,32 +134,32 @@ def read_outcome(unit: ListUnit) -> list[RowDocument] | None:
 def run_units(
     units: Sequence[ListUnit], store: DocumentStore, engine: str, clock: Clock
 ) -> list[RowDocument]:
-    """Do the units that were not done yet; return the documents of all, in their order.
+    """Run the units that were not done yet; return the documents of all, in their order.
 
     Args:
         units: The units.
-        store: Has the documents.
+        store: The store of the documents.
         engine: The address of the engine; empty for processes of this machine.
         clock: Time.
 
     Raises:
-        EngineError: The engine cannot be used, or a unit was not done. Those that were are kept.
-        StorageError: What they said cannot be read.
+        EngineError: The engine cannot be used, or a unit failed. Finished units stay.
+        StorageError: A result cannot be read.
     """
-    left = [unit for unit in units if not _is_done(unit, store)]
+    left = [unit for unit in units if not _confirm_done(unit, store)]
     if left:
         _run_units(left, engine, clock)
     sheets: list[RowDocument] = []
     for unit in units:
         found = read_outcome(unit)
         if found is None:
-            raise EngineError(f"the unit {unit.name} was done and is not there", hint=_RETRY_HINT)
+            raise EngineError(f"the unit {unit.name} was done but is missing", hint=_RETRY_HINT)
         sheets += found
     return sheets
 
 
-def _is_done(unit: ListUnit, store: DocumentStore) -> bool:
-    """Whether a unit was done and its documents are there; otherwise it is done again."""
+def _confirm_done(unit: ListUnit, store: DocumentStore) -> bool:
+    """Return whether a unit was done and its documents exist; otherwise forget its outcome."""
     found = read_outcome(unit)
     if found is None:
         return False
@@ -202,12 +200,12 @@ _REPAIR: Final = "mending"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublicationTarget:
-    """Where a table is published.
+    """The place of a table's publication.
 
     Attributes:
-        folder: What is remembered of it.
-        store: Takes its documents.
-        address: Where the store is, for workers: a folder of all of them, or an address.
+        folder: The folder of its state.
+        store: The store of its documents.
+        address: Address of the store, for workers: a folder of all of them, or an address.
         engine: The address of the engine; empty for processes of this machine.
     """
 
@@ -221,9 +219,9 @@ class TablePublication:
     """Publishes a table.
 
     Args:
-        place: Where.
-        settings: How.
-        inventory: What is remembered.
+        place: The place of the publication.
+        settings: The settings.
+        inventory: The state.
         clock: Time.
     """
 
@@ -239,12 +237,12 @@ class TablePublication:
         self._counts = Differences()
 
     def resume(self, step: PublicationStep) -> None:
-        """Do what was begun, and write again what is not as it was written.
+        """Finish what was begun, and write altered documents again.
 
-        Where the lists start over, neither counts.
+        Where the lists start over, neither is done.
 
         Args:
-            step: What is to be done after it.
+            step: The step that follows.
 
         Raises:
             EngineError: Some lists were not written.
@@ -260,11 +258,11 @@ class TablePublication:
             self._repair(self._inventory.plan)
 
     def publish(self, table: SourceTable, asked: PublishRequest) -> PublicationResult:
-        """Publish what the table says now.
+        """Publish the present content of the table.
 
         Raises:
-            ConfigurationError: Too many rows cannot be published, or most of what was known is
-                gone.
+            ConfigurationError: Too many rows cannot be published, or most of the known resources
+                are gone.
             EngineError: Some lists were not written.
             StorageError: The table cannot be read, or a document cannot be written.
         """
@@ -293,7 +291,7 @@ class TablePublication:
     # --- deciding ------------------------------------------------------------------------------
 
     def _step(self, now: datetime, step: PublicationStep) -> tuple[PublicationStep, int]:
-        """Return what to do, and the moment that all new times are later than."""
+        """Return the step, and the moment that all new times are later than."""
         if self._inventory.plan is None:
             return step, 0
         latest = from_microseconds(self._inventory.latest)
@@ -362,7 +360,7 @@ class TablePublication:
         )
 
     def _record_unchanged(self, found: TableUpdate, task: PendingPublication) -> None:
-        """Take note that nothing is to be listed; what is told of the same bytes may be new."""
+        """Record that there is nothing to list; attributes of unchanged bytes may be new."""
         keeps = not found.differences.touched
         after = replace(
             self._inventory,
@@ -373,17 +371,17 @@ class TablePublication:
         self._conclude(after, task.base_uri, task.described_by)
 
     def _conclude(self, after: Inventory, base_uri: str, described_by: str) -> None:
-        """Write what leads to the lists, remember it all, and remove what is of no use any more."""
+        """Write the documents above the lists, store the state, and remove obsolete files."""
         store, now = self._place.store, to_microseconds(self._clock.now())
-        shelf = DocumentWriter(store, SourceNaming(base_uri=base_uri), after.documents)
-        heads = write_heads(shelf, after, described_by)
-        self._written += shelf.written
+        writer = DocumentWriter(store, SourceNaming(base_uri=base_uri), after.documents)
+        heads = write_heads(writer, after, described_by)
+        self._written += writer.written
         listed = {document.name for document in (*after.pages, *after.lists)}
-        known = {**self._inventory.documents, **shelf.known}
+        known = {**self._inventory.documents, **writer.known}
         found = garbage.find_orphans(store, listed | heads, known, after.orphans, now)
         after = replace(
             after,
-            heads={name: shelf.known[name] for name in sorted(heads)},
+            heads={name: writer.known[name] for name in sorted(heads)},
             orphans=garbage.remove_orphans(store, found, now),
         )
         if after != self._stored:
@@ -447,17 +445,17 @@ class TablePublication:
             )
         return sheets
 
-    # --- mending -------------------------------------------------------------------------------
+    # --- repair --------------------------------------------------------------------------------
 
     def _repair(self, plan: PublicationPlan) -> None:
-        """Write again what somebody altered or removed, as it was.
+        """Write altered or removed documents again, as they were.
 
-        A page that cannot be, since its table is gone, leads to a new Resource List.
+        When that is impossible because the table is gone, a new Resource List is written.
         """
         inventory = self._inventory
-        shelf = DocumentWriter(self._place.store, self._naming, inventory.documents)
+        writer = DocumentWriter(self._place.store, self._naming, inventory.documents)
         sheets = (*inventory.pages, *inventory.lists)
-        harmed = [sheet for sheet in sheets if not shelf.is_unharmed(sheet.name)]
+        harmed = [sheet for sheet in sheets if not writer.confirm_unharmed(sheet.name)]
         rows = {change.file: change for change in inventory.changes}
         ours = {inventory.table, *rows}
         units = [
@@ -470,7 +468,7 @@ class TablePublication:
         lost = {document.name for document in harmed} - mended.keys()
         if any(document.name in lost for document in inventory.lists):
             raise _table_lost_error()
-        known = {**shelf.known, **mended}
+        known = {**writer.known, **mended}
         self._inventory = replace(
             inventory,
             pages=()
@@ -499,15 +497,15 @@ class TablePublication:
             outcome=str(folder.outcome(_REPAIR, name).absolute()),
         )
 
-    def _report(self, taken: ImportCounts, *, is_first: bool) -> PublicationResult:
+    def _report(self, counts: ImportCounts, *, is_first: bool) -> PublicationResult:
         created, updated, deleted, _ = self._counts
-        omissions = [Omission(name=uri[:300], reason=fault) for uri, fault in taken.faults]
-        if taken.repeated:
-            told = f"{taken.repeated:,} rows are of URIs that others are of too: the newest counts"
-            omissions.append(Omission(name="the table", reason=told))
+        omissions = [Omission(name=uri[:300], reason=fault) for uri, fault in counts.faults]
+        if counts.repeated:
+            message = f"{counts.repeated:,} rows have a URI of another row: the newest row counts"
+            omissions.append(Omission(name="the table", reason=message))
         return PublicationResult(
             settings=self._settings,
-            scan=ScanReport(files=self._inventory.rows, omitted=taken.refused + taken.repeated),
+            scan=ScanReport(files=self._inventory.rows, omitted=counts.refused + counts.repeated),
             publication=Publication(
                 written=tuple(self._written),
                 created=created,
@@ -521,7 +519,7 @@ class TablePublication:
 
 def _table_lost_error() -> StorageError:
     return StorageError(
-        "a Change List that was altered cannot be written as it was",
+        "an altered Change List cannot be written again",
         evidence=(("kept", "all others"),),
         hint="resourcesync publish with --initialise starts the lists over",
         code="read-back",

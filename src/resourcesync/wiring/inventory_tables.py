@@ -1,4 +1,4 @@
-"""The table as it is told now becomes one in our form, and is compared with the one before."""
+"""Import of a table into our form, and its comparison with the previous import."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -27,12 +27,12 @@ _FEW_GONE: Final = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceTable:
-    """The table as it is told now.
+    """A table that is imported.
 
     Attributes:
-        told: Its files and columns.
-        signature: Stands for their content.
-        look: Returns what stands for it now.
+        source: Its files and columns.
+        signature: Signature of its content.
+        read_signature: Returns its present signature.
         memory: The most memory for sorting and joining.
     """
 
@@ -44,13 +44,13 @@ class SourceTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableUpdate:
-    """The table in our form, compared with the one before.
+    """The imported table, compared with the one before.
 
     Attributes:
-        stamp: What the names of its files have in them.
+        stamp: Part of the names of its files.
         table: Its file.
-        taken: What became of its rows.
-        differences: How many differ from the one before.
+        imported: Counts of its rows.
+        differences: Number of rows that differ from the one before.
     """
 
     stamp: int
@@ -65,7 +65,7 @@ class TableUpdate:
 
     @property
     def change_count(self) -> int:
-        """How many changes are to be listed."""
+        """Number of changes to list."""
         differences = self.differences
         return differences.created + differences.updated + differences.deleted
 
@@ -77,17 +77,17 @@ def import_inventory_table(
     now: int,
     asked: PublishRequest,
 ) -> TableUpdate:
-    """Take the table, unless it is the one that was published, and compare it with that.
+    """Import the table, unless it is the published one, and compare it with that.
 
     Args:
         table: The table.
-        inventory: What is remembered.
-        folder: Takes the files.
+        inventory: The state.
+        folder: The folder for the files.
         now: The present moment, in microseconds.
-        asked: Whether all may be gone; where the lists start over, nothing is compared.
+        asked: True if all resources may be gone; where the lists start over, nothing is compared.
 
     Raises:
-        ConfigurationError: Too many rows cannot be published, or most of what was known is gone.
+        ConfigurationError: Too many rows cannot be published, or most known resources are gone.
         StorageError: The table cannot be read, or was written meanwhile.
     """
     used = inventory.files
@@ -100,17 +100,17 @@ def import_inventory_table(
     into = folder.rows(_table_of(stamp))
     last = folder.rows(inventory.table) if inventory.table and not is_anew else None
     with open_duckdb(folder.spill, table.memory) as connection:
-        taken = import_table(connection, table.source, last, into, fault=_fault)
+        imported = import_table(connection, table.source, last, into, fault=_fault)
         if table.read_signature() != table.signature:
             raise _modified_error()
-        if not taken.rows and not asked.allow_empty:
+        if not imported.rows and not asked.allow_empty:
             raise _empty_table_error()
         if last is None:
-            return TableUpdate(stamp=stamp, table=into.name, imported=taken)
+            return TableUpdate(stamp=stamp, table=into.name, imported=imported)
         found = compare_tables(connection, last, into, folder.rows(_changes_of(stamp)))
     if not asked.allow_empty and found.deleted > max(_FEW_GONE, inventory.rows // 2):
         raise _too_many_gone_error(found.deleted, inventory.rows)
-    return TableUpdate(stamp=stamp, table=into.name, imported=taken, differences=found)
+    return TableUpdate(stamp=stamp, table=into.name, imported=imported, differences=found)
 
 
 def _table_of(stamp: int) -> str:
@@ -122,7 +122,7 @@ def _changes_of(stamp: int) -> str:
 
 
 def _fault(resource: Resource) -> str:
-    """Return why a resource cannot be published; empty when it can."""
+    """Return the reason why a resource cannot be published; empty when it can."""
     try:
         catalogues.check_resource(resource)
     except ConfigurationError as error:
@@ -140,9 +140,9 @@ def _modified_error() -> StorageError:
 
 def _empty_table_error() -> ConfigurationError:
     return ConfigurationError(
-        "the table tells of no resource at all",
+        "the table has no resource",
         evidence=(("kept", "what was published before"),),
-        hint="if there are none indeed: --allow-empty",
+        hint="if it is really empty: --allow-empty",
         code="empty-account",
     )
 
@@ -151,6 +151,6 @@ def _too_many_gone_error(gone: int, known: int) -> ConfigurationError:
     return ConfigurationError(
         f"{gone:,} of {known:,} resources are gone at once",
         evidence=(("kept", "what was published before"),),
-        hint="if they are gone indeed: --allow-empty",
+        hint="if they are really gone: --allow-empty",
         code="many-gone",
     )

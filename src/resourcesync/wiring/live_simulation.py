@@ -1,4 +1,4 @@
-"""A simulated Source in real time: of a scenario, or as the resync-simulator has it."""
+"""A simulated Source in real time: of a scenario, or in the manner of the resync-simulator."""
 
 import asyncio
 from collections.abc import Callable
@@ -32,25 +32,25 @@ from resourcesync.source.naming import SourceNaming
 
 _LIMITS: Final = ConnectionLimits(connections=100)
 _MAX_ANSWERS: Final = 8
-"""Answers that are in memory at the same time; further ones wait."""
+"""Most answers in memory at a time; further ones wait."""
 _PACKAGES: Final = 2
-"""Of them, packages."""
-_WILDCARD_HOSTS: Final = frozenset({"0.0.0.0", "::"})  # noqa: S104 - refused as an address to ask
+"""Most packages among them."""
+_WILDCARD_HOSTS: Final = frozenset({"0.0.0.0", "::"})  # noqa: S104 - not an address for clients
 _MAX_STEP: Final = 0.5
-"""Seconds that time passes at a stretch, where the machine is slower than the Source's time."""
+"""Most seconds of simulated time in one step, where the machine is slower than real time."""
 _OK: Final = 200
 _NO_CACHE: Final = (b"cache-control", b"no-cache")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveAddress:
-    """Where and how a live Source is served.
+    """The address and the speed of a live Source.
 
     Attributes:
         host: The address to listen on.
         port: The port; 0 takes a free one.
-        base_uri: The URI of its root, where clients do not ask the server's own address; all
-            below it comes to the root of the server.
+        base_uri: The URI of its root, where clients use another one than the server's address;
+            everything below it comes to the root of the server.
         speed: Seconds that pass for the Source in each second.
     """
 
@@ -72,7 +72,7 @@ class LiveApplication:
         self._places = asyncio.Semaphore(_MAX_ANSWERS)
         self._packages = asyncio.Semaphore(_PACKAGES)
         self.answer: Callable[[str, bool], LiveAnswer] | None = None
-        """Answers a path, perhaps not from a cache; ``None`` until the Source is there."""
+        """Answers a path, perhaps not from a cache; ``None`` before the Source has started."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer GET and HEAD, or let the connection drop."""
@@ -81,7 +81,7 @@ class LiveApplication:
         exchange = HttpExchange(HttpRequest.read(scope, path_within(scope)), receive, send)
         refusal = refuse_request(exchange.request)
         if self.answer is None:
-            refusal = refusal or refuse(503, "The Source is not there yet.", (b"retry-after", b"1"))
+            refusal = refusal or refuse(503, "The Source has not started.", (b"retry-after", b"1"))
         if refusal is not None:
             await exchange.send(refusal)
             return
@@ -101,7 +101,7 @@ class LiveApplication:
         assert self.answer is not None
         fields = (value for name, value in scope["headers"] if name == b"cache-control")
         is_uncached = any(b"no-cache" in value.lower() for value in fields)
-        # In a thread: what is due by now happens first, which may be a publication.
+        # In a thread: due events happen first, which may be a publication.
         return await asyncio.to_thread(self.answer, path, is_uncached)
 
     def _reply(self, answer: LiveAnswer, request: HttpRequest) -> HttpReply:
@@ -130,7 +130,7 @@ class RunningSimulation:
         self._pass_on = pass_on
 
     def advance(self) -> None:
-        """Let happen what is due by now; else it happens when somebody asks."""
+        """Run the events that are due; otherwise they run at the next request."""
         self._pass_on()
 
 
@@ -140,14 +140,14 @@ def serve_live(
     """Serve a live Source while the ``with`` block runs.
 
     Args:
-        what: A scenario, whose own seed counts; or how the resync-simulator would behave.
-        place: Where it is served.
-        seed: Of all that is left to chance, where there is no scenario.
+        what: A scenario with its own seed; or settings of the resync-simulator.
+        place: The address to serve at.
+        seed: Seed of all random choices, where there is no scenario.
         clock: Time.
 
     Raises:
-        ConfigurationError: The address cannot be listened on, or be asked; or the scenario cannot
-            be simulated.
+        ConfigurationError: The address cannot be listened on or used by clients; or the scenario
+            cannot be simulated.
     """
     if place.base_uri:
         place = replace(place, base_uri=SourceNaming(base_uri=place.base_uri).base_uri)
@@ -169,7 +169,7 @@ class _LiveSimulation(AbstractContextManager[RunningSimulation]):
         self._server = ServerThread(self._application, host=host, port=port, limits=_LIMITS)
 
     def __enter__(self) -> RunningSimulation:
-        self._server.__enter__()  # first: only then the port is known, which the lists tell
+        self._server.__enter__()  # first: the lists contain the port
         try:
             return self._begin(self._root())
         except BaseException:
@@ -178,14 +178,14 @@ class _LiveSimulation(AbstractContextManager[RunningSimulation]):
 
     def __exit__(self, *how: object) -> None:
         self._stop()
-        with self._world:  # it has what the server may still be sending
+        with self._world:  # its files may still be being sent
             self._server.__exit__(None, None, None)
 
     def _root(self) -> str:
         uri = self._place.base_uri or self._server.uri
         if urlsplit(uri).hostname in _WILDCARD_HOSTS:
             raise ConfigurationError(
-                f"the lists would lead to {uri}, where no client can ask",
+                f"the lists would contain {uri}, which clients cannot reach",
                 hint="add --base-uri http://HOST:PORT/",
             )
         return uri

@@ -1,4 +1,4 @@
-"""What every command needs of this machine: time, and a name for its run."""
+"""The machine as every command needs it: a clock, and an id for its run."""
 
 import secrets
 
@@ -18,13 +18,13 @@ def system_clock() -> Clock:
 
 
 def supervisor() -> tuple[Supervisor, float]:
-    """Return whom to tell how the service is, and how often in seconds; 0 for no such wish."""
+    """Return the service manager, and its watchdog interval in seconds; 0 for none."""
     service = config.read_service()
     return Supervisor(service.address), service.watchdog
 
 
 def new_run_id(clock: Clock) -> str:
-    """Return an id for a run: ids sort by time, and two runs never share one by accident."""
+    """Return an id for a run: ids sort by time, and two runs never have the same by accident."""
     milliseconds = to_microseconds(clock.now()) // 1000
     head = [_ALPHABET[milliseconds >> 5 * place & 31] for place in range(_TIME_DIGITS)]
     tail = [secrets.choice(_ALPHABET) for _ in range(_RANDOM_DIGITS)]

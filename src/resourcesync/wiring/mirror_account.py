@@ -1,7 +1,7 @@
-"""A mirror becomes a Source of its own: an account of what its memory says (ADR 0063).
+"""A mirror as a Source of its own: an account of its state (ADR 0063).
 
-Nothing is hashed again: the mirror knows digests of its copies. Its lock is not taken: a pull may
-go on meanwhile, and each answer of the memory is of one moment.
+Nothing is hashed again: the mirror knows digests of its copies. The mirror is not locked: a pull
+may run meanwhile, and each reading of the state is of one moment.
 """
 
 import logging
@@ -37,7 +37,7 @@ from resourcesync.wiring import catalogues, mirror_state, mirrors, publishing, s
 from resourcesync.wiring.published_tree import base_address
 
 SCHEME: Final = "mirror:"
-"""What the address of a mirror begins with, where it is to be published."""
+"""Prefix of the address of a mirror that is to be published."""
 
 _BEFORE_1_0: Final = frozenset({Dialect.V0_5, Dialect.V0_6, Dialect.V0_9, Dialect.V0_9_1})
 _RESERVED: Final = "resourcesync/"
@@ -57,7 +57,7 @@ def folder_of(address: str) -> Path:
 
 
 def hop_mode(out: Path, chosen: Mapping[str, object]) -> str:
-    """Return which hops are told: ``all`` in versions of the format before 1.0, else ``original``.
+    """Return the hops to publish: ``all`` in versions of the format before 1.0, else ``original``.
 
     Args:
         out: The folder of the documents.
@@ -75,18 +75,18 @@ def hop_mode(out: Path, chosen: Mapping[str, object]) -> str:
 
 @contextmanager
 def open_account(options: AccountOptions) -> Iterator["MirrorAccount"]:
-    """Open the account of a mirror; ``--with hops=all`` tells of each hop.
+    """Open the account of a mirror; ``--with hops=all`` publishes each hop.
 
     Raises:
-        ConfigurationError: It is no mirror, or cannot be published yet.
-        StateError: Its memory is damaged or from a newer version.
+        ConfigurationError: It is not a mirror, or cannot be published yet.
+        StateError: Its state is damaged or from a newer version.
     """
     unknown = sorted(options.values.keys() - {"hops"})
     which = options.values.get("hops", "original")
     if unknown or which not in ("original", "all"):
-        told = unknown[0] if unknown else f"hops={which}"
+        option = unknown[0] if unknown else f"hops={which}"
         raise ConfigurationError(
-            f"--with {told}: a mirror knows no such thing", hint="hops=original or hops=all"
+            f"--with {option}: a mirror has no such setting", hint="hops=original or hops=all"
         )
     folder = folder_of(options.address)
     if not is_mirror(folder):
@@ -101,8 +101,8 @@ def _check_ready(state: MirrorStateStore, folder: Path) -> None:
     if state.note(ENTRY_LINKS_COMPLETE) is not None:
         return
     raise ConfigurationError(
-        f"{folder} does not know yet what its Source's entries link to",
-        evidence=(("reason", "no whole list was read since this is remembered"),),
+        f"{folder} does not know the links of its Source's entries yet",
+        evidence=(("reason", "no whole list was read since links are recorded"),),
         hint=f"resourcesync pull {folder} --mode baseline",
         code="links-unknown",
     )
@@ -113,14 +113,14 @@ def _is_reserved(tail: str) -> bool:
 
 
 class MirrorAccount:
-    """What a mirror holds, as another Source's resources (``Account``).
+    """The copies of a mirror, as another Source's resources (``Account``).
 
     Args:
-        path: The file of its memory.
-        state: Its memory, open for reading.
+        path: The file of its state.
+        state: Its state, open for reading.
         base_uri: The address of the new Source, with a slash at its end.
         clock: Time.
-        all_hops: Whether each hop is told.
+        all_hops: True if each hop is published.
     """
 
     can_list_resources = True
@@ -135,32 +135,32 @@ class MirrorAccount:
         self._all_hops = all_hops
 
     def position(self) -> str:
-        """Return the number and the time of the newest change, and whether addresses are named."""
+        """Return number and time of the newest change, and whether addresses have other names."""
         newest = self._state.change_bounds()[1]
         last = next(self._state.changes(newest - 1), None) if newest else None
         return _position(newest, 0 if last is None else last.time, base_address(self._state))
 
     def resources(self) -> Iterator[Resource]:
-        """Yield the copies that are here, as they are at one moment.
+        """Yield the present copies, as they are at one moment.
 
         Raises:
             ConfigurationError: They came from the very Source that is to be published.
-            StateError: The memory is damaged.
+            StateError: The state is damaged.
         """
         with mirror_state.open_snapshot(self._path) as state:
-            teller = _EntryBuilder(state, self._base, all_hops=self._all_hops)
+            builder = _EntryBuilder(state, self._base, all_hops=self._all_hops)
             for copy in state.copies():
-                resource = teller.resource(copy)
+                resource = builder.resource(copy)
                 if resource is not None:
                     yield resource
 
     def changes(self, after: str, wait: float) -> Iterator[ChangeBatch]:
-        """Yield what changed in the mirror after a position.
+        """Yield the changes of the mirror after a position.
 
         Raises:
             ConfigurationError: It came from the very Source that is to be published.
             DiscontinuityError: The mirror's log does not reach back, or is another one.
-            StateError: The memory is damaged.
+            StateError: The state is damaged.
         """
         until = self._clock.monotonic() + wait
         named = base_address(self._state)
@@ -192,19 +192,19 @@ class MirrorAccount:
 
     def _latest_changes(self, rows: Sequence[LoggedChange]) -> list[Change]:
         """Return the last change of each copy, as it is now."""
-        teller = _EntryBuilder(self._state, self._base, all_hops=self._all_hops)
+        builder = _EntryBuilder(self._state, self._base, all_hops=self._all_hops)
         last: dict[str, LoggedChange] = {}
         for row in rows:
             if row.kind == MirrorChangeKind.TOUCHED and not self._has_new_links(row):
                 continue
             last.pop(row.uri, None)
             last[row.uri] = row
-        told = [teller.change(row) for row in last.values()]
+        changes = [builder.change(row) for row in last.values()]
         appeared = [row.uri for row in rows if row.kind in _APPEARED]
         if appeared and self._state.has_entries():
             linking = [name for name in self._state.entries_linking(appeared) if name not in last]
-            told += [teller.updated(uri, rows[-1].time) for uri in linking]
-        return [change for change in told if change is not None]
+            changes += [builder.updated(uri, rows[-1].time) for uri in linking]
+        return [change for change in changes if change is not None]
 
     def _has_new_links(self, row: LoggedChange) -> bool:
         return self._state.entry_changed(row.uri) == row.seq
@@ -216,7 +216,7 @@ def _position(number: int, time: int, named: str) -> str:
 
 def _position_lost_error(position: str) -> DiscontinuityError:
     return DiscontinuityError(
-        "the mirror has another log of changes than it had, or other addresses",
+        "the mirror's change log is another one than before, or its addresses changed",
         evidence=(("position", position[:100]),),
         hint="all copies are read again",
         code="changes-lost",
@@ -224,7 +224,7 @@ def _position_lost_error(position: str) -> DiscontinuityError:
 
 
 class _EntryBuilder:
-    """Says of copies what the new Source says of them."""
+    """Builds the new Source's entries of copies."""
 
     def __init__(self, state: MirrorStateStore, base: str, *, all_hops: bool) -> None:
         self._state = state
@@ -235,13 +235,13 @@ class _EntryBuilder:
         self._has_contradicting = state.pending_with_code(CONTRADICTING) > 0
 
     def change(self, row: LoggedChange) -> Change | None:
-        """Return what became of a copy; ``None`` when a later change of it will tell."""
+        """Return the change of a copy; ``None`` when a later change has it."""
         if row.kind == MirrorChangeKind.DELETED:
             return self._deleted(row.uri, row.path, row.time)
         return self.updated(row.uri, row.time)
 
     def updated(self, uri: str, time: int) -> Change | None:
-        """Return a copy as it is now; ``None`` when a later change will tell of it."""
+        """Return a copy as it is now; ``None`` when a later change has it."""
         copy = self._state.copy(uri)
         if copy is None or is_unknown(copy):
             return None
@@ -251,12 +251,12 @@ class _EntryBuilder:
         return self._deleted(uri, copy.path, time) if self._contradicts(copy) else None
 
     def resource(self, copy: Copy) -> Resource | None:
-        """Return a copy as a resource; ``None`` when nothing is here that could be published."""
+        """Return a copy as a resource; ``None`` when it cannot be published."""
         tail = self._tail(copy.uri, copy.path)
         if _is_reserved(tail):
-            _log.warning("%s is not published: our own documents are there", copy.uri)
+            _log.warning("%s is not published: the publication's own documents are there", copy.uri)
             return None
-        if is_unknown(copy):  # its file is changing now: until the log tells, it is as it was
+        if is_unknown(copy):  # its file is being changed: the log will have the change
             before = self._state.content_before(copy.uri)
             if before is None:
                 return None
@@ -288,7 +288,7 @@ class _EntryBuilder:
         return Change(kind=ChangeKind.DELETED, resource=resource, time=from_microseconds(time))
 
     def _tail(self, uri: str, path: str) -> str:
-        """Return what follows the base in the address of a copy."""
+        """Return the part after the base in the address of a copy."""
         if self._named:
             return published_tail(uri, self._named)
         return "/".join(map(to_segment, path.split("/")))
@@ -301,7 +301,7 @@ class _EntryBuilder:
         return self._base + self._tail(uri, copy.path)
 
     def _contradicts(self, copy: Copy) -> bool:
-        """Whether the bytes are known not to be what the Source lists."""
+        """True if the bytes are known to differ from the Source's list."""
         if not self._has_contradicting:
             return False
         pending = self._state.pending_of(copy.uri)
@@ -311,7 +311,7 @@ class _EntryBuilder:
         ours = next((hop for hop in upstream.hops if hop.startswith(self._base)), None)
         if ours is not None:
             raise ConfigurationError(
-                "the mirror holds what this very Source publishes: it would be published twice",
+                "the mirror contains what this very Source publishes: it would be published twice",
                 evidence=(("copy of", upstream.uri), ("came from", ours), ("url", self._base)),
                 hint="publish it at an address of its own, or leave it out: pull --exclude",
                 code="own-publication",

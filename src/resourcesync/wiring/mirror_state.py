@@ -1,4 +1,4 @@
-"""A mirror's memory is opened, whether its copies are in it or in a table."""
+"""Opening of a mirror's state, whether its copies are in it or in a table."""
 
 from pathlib import Path
 from typing import Final
@@ -9,17 +9,17 @@ from resourcesync.adapters.mirror.tabled_state import TABLES_NOTE, TabledState
 from resourcesync.ports.tables import Tables
 
 TABLE_NOTE: Final = TABLES_NOTE
-"""The note that a memory has whose copies are a table."""
+"""The note of a state whose copies are a table."""
 _PARTS: Final = "tables"
 _SCRATCH: Final = "tmp"
 
 
 def open_state(path: Path, *, read_only: bool = False) -> SqliteMirrorState:
-    """Open the memory at a path; it is made when it does not exist, and not only read.
+    """Open the state at a path; without ``read_only`` it is made when it does not exist.
 
     Raises:
         StateError: It is damaged, is not a mirror's, or was written by a newer version.
-        ConfigurationError: Its copies are a table, and what reads tables is not installed.
+        ConfigurationError: Its copies are a table, and the reader of tables is not installed.
     """
     state = SqliteMirrorState(path, read_only=read_only)
     if state.note(TABLES_NOTE) is None:
@@ -29,11 +29,11 @@ def open_state(path: Path, *, read_only: bool = False) -> SqliteMirrorState:
 
 
 def open_table_state(path: Path, *, read_only: bool = False, at_once: bool = False) -> TabledState:
-    """Open a memory whose copies are a table, or are to be one; see ``TabledState``.
+    """Open a state whose copies are a table, or are to be one; see ``TabledState``.
 
     Raises:
         StateError: It is damaged, is not a mirror's, or was written by a newer version.
-        ConfigurationError: What reads tables is not installed.
+        ConfigurationError: The reader of tables is not installed.
     """
     own = path.parent
     return TabledState(
@@ -42,11 +42,11 @@ def open_table_state(path: Path, *, read_only: bool = False, at_once: bool = Fal
 
 
 def open_snapshot(path: Path) -> SqliteMirrorState:
-    """Open the memory at a path as it is at this moment: for long readings, while pulls go on.
+    """Open the state at a path as it is at this moment: for long readings, while pulls go on.
 
     Raises:
         StateError: It is damaged, is not a mirror's, or was written by a newer version.
-        ConfigurationError: Its copies are a table, and what reads tables is not installed.
+        ConfigurationError: Its copies are a table, and the reader of tables is not installed.
     """
     state = StateSnapshot(path)
     if state.note(TABLES_NOTE) is None:
@@ -56,15 +56,15 @@ def open_snapshot(path: Path) -> SqliteMirrorState:
 
 
 def parts_folder(own: Path) -> Path:
-    """Return where the parts of the table are, by the mirror's own folder."""
+    """Return the folder of the table's parts, in the mirror's own folder."""
     return own / _PARTS
 
 
 def tables_of(own: Path) -> Tables:
-    """Return what reads and writes tables, with room for what it cannot hold in memory.
+    """Return the reader and writer of tables, with disk space for what exceeds its memory.
 
     Raises:
-        ConfigurationError: What reads tables is not installed.
+        ConfigurationError: The reader of tables is not installed.
     """
     from resourcesync.adapters.tables import ParquetTables  # noqa: PLC0415 - an extra
 
@@ -72,7 +72,7 @@ def tables_of(own: Path) -> Tables:
 
 
 def has_copy_table(folder: Path) -> bool:
-    """Whether the copies of the mirror in a folder are a table."""
+    """True if the copies of the mirror in a folder are a table."""
     file = folder / OWN_FOLDER / "state.db"
     if not file.is_file():
         return False

@@ -1,6 +1,6 @@
-"""What the pages show of a mirror, from its own memory; its files are looked at, never read.
+"""Views of a mirror for the pages, from its own state; its files are inspected, never read.
 
-Nobody is kept from pulling meanwhile, and nothing is written.
+No lock is taken, and nothing is written.
 """
 
 import os
@@ -49,11 +49,11 @@ _DAY: Final = timedelta(days=1)
 
 @contextmanager
 def _open_state(folder: Path) -> Iterator[SqliteMirrorState]:
-    """Open a mirror's memory for reading.
+    """Open a mirror's state for reading.
 
     Raises:
-        ConfigurationError: The folder is no mirror.
-        StateError: The memory is damaged.
+        ConfigurationError: The folder is not a mirror.
+        StateError: The state is damaged.
     """
     if not mirrors.is_mirror(folder):
         raise mirrors.not_a_mirror_error(folder)
@@ -64,9 +64,9 @@ def _open_state(folder: Path) -> Iterator[SqliteMirrorState]:
 
 
 def changes_by_day(folder: Path, now: datetime, days: int) -> tuple[int, ...]:
-    """Return how many changes came on each of the last days, the oldest first.
+    """Return the number of changes on each of the last days, the oldest first.
 
-    The first pull brought the copy itself: it does not count.
+    The copies of the first pull do not count.
     """
     if not mirrors.is_mirror(folder):
         return (0,) * days
@@ -76,6 +76,10 @@ def changes_by_day(folder: Path, now: datetime, days: int) -> tuple[int, ...]:
     return tuple(found.get(day, 0) for day in range(days))
 
 
+def _pending_cause(code: str, count: int, uri: str, reason: str, due: int) -> PendingCause:
+    return PendingCause(code=code, count=count, uri=uri, reason=reason, due=from_microseconds(due))
+
+
 def read_detail(
     folder: Path,
     brief: MirrorSummary,
@@ -83,14 +87,14 @@ def read_detail(
     until: datetime,
     notices: Sequence[datetime],
 ) -> MirrorDetail:
-    """Return what happened to a mirror in a window of time.
+    """Return the events of a mirror in a window of time.
 
     Args:
-        folder: Of the mirror.
-        brief: What is known already.
-        since: Where the window begins, UTC.
-        until: Where it ends.
-        notices: When notifications came.
+        folder: The mirror.
+        brief: Its summary.
+        since: Start of the window, UTC.
+        until: End of the window.
+        notices: Times of notifications.
     """
     if not mirrors.is_mirror(folder):
         return MirrorDetail(summary=brief, since=since, until=until)
@@ -120,12 +124,7 @@ def read_detail(
             lists=tuple(_lists(state)),
             awaited=tuple(_awaited(state, first)),
             notices=tuple(notice for notice in notices if since <= notice <= until),
-            causes=tuple(
-                PendingCause(
-                    code=code, count=count, uri=uri, reason=reason, due=from_microseconds(due)
-                )
-                for code, count, uri, reason, due in state.causes()
-            ),
+            causes=tuple(_pending_cause(*cause) for cause in state.causes()),
         )
 
 
@@ -151,7 +150,7 @@ def _run_view(row: RunRow) -> EndedPull:
     if row.mode:
         try:
             report = msgspec.json.decode(row.counts, type=RunReport)
-        except msgspec.MsgspecError:  # of a version that counted otherwise
+        except msgspec.MsgspecError:  # of a version with other counts
             report = None
     return EndedPull(
         run=row.run,
@@ -164,7 +163,7 @@ def _run_view(row: RunRow) -> EndedPull:
 
 
 def read_run(folder: Path, run: str) -> EndedPull | None:
-    """Return one pull of a mirror; ``None`` when it is not remembered."""
+    """Return one pull of a mirror; ``None`` when it is not recorded."""
     with _open_state(folder) as state:
         row = state.find_run(run)
     return None if row is None else _run_view(row)
@@ -183,14 +182,14 @@ def read_audits(folder: Path) -> tuple[str, tuple[AuditRecord, ...]]:
 def read_resource(
     folder: Path, names: Sequence[str]
 ) -> tuple[Explanation, tuple[AppliedChange, ...]]:
-    """Return what is known here of one resource, and the changes of it, the newest first.
+    """Return the state of one resource, and its changes, the newest first.
 
-    Nobody is asked, and its file is not read: that it is as it was put there follows from its
+    No request is sent, and its file is not read: that it is unaltered follows from its
     size and times.
 
     Args:
-        folder: Of the mirror.
-        names: Its URI; or what may be its path in the mirror, the likeliest first.
+        folder: The mirror.
+        names: Its URI; or possible paths in the mirror, the likeliest first.
     """
     with _open_state(folder) as state:
         identity = SyncState(state).identity
@@ -225,13 +224,13 @@ def _uri_of(state: MirrorStateStore, name: str) -> str:
 
 
 def _probe_file(folder: Path, known: Explanation) -> None:
-    """Look whether the file is there, and has the size and times that were left."""
+    """Check whether the file exists, with the recorded size and times."""
     if not known.path:
         return
     root = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        with closing(FolderCopyInspector(root)) as look:
-            signature = look.signature(known.path)
+        with closing(FolderCopyInspector(root)) as inspector:
+            signature = inspector.signature(known.path)
     finally:
         os.close(root)
     known.is_present = signature is not None

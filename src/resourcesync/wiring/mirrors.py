@@ -1,8 +1,6 @@
-"""The Destination's side: a folder and some settings become a mirror that can be pulled.
+"""Mirrors: a folder or a store, and settings, become a mirror that can be pulled.
 
-How a Destination synchronizes: by itself, or with workers where its copies are a table.
-
-A mirror's folder is opened; one that is no mirror in the end is left as it was.
+A folder that does not become a mirror is left as it was.
 """
 
 import fcntl
@@ -58,14 +56,14 @@ if TYPE_CHECKING:
 
 
 def state_opener(home: Home) -> Callable[[Path], SqliteMirrorState]:
-    """Return what opens a mirror's memory, whose copies may be a table, or are to be one.
+    """Return the opener of a mirror's state, whose copies may be a table, or are to be one.
 
     Raises:
-        ConfigurationError: Workers are named, and its copies can be no table.
+        ConfigurationError: Workers are named, and its copies cannot be a table.
     """
     if home.workers is None:
         return mirror_state.open_state
-    from resourcesync.wiring import table_mirror  # noqa: PLC0415 - seldom
+    from resourcesync.wiring import table_mirror  # noqa: PLC0415 - rarely
 
     table_mirror.check_table(home, home.folder / OWN_FOLDER / STATE_FILE)
     return mirror_state.open_table_state
@@ -80,11 +78,11 @@ def open_strategy(
     clock: Clock,
     report: Reporter,
 ) -> Iterator["TableSyncStrategy | None"]:
-    """Give the ways of a Destination whose copies are a table; ``None`` for others.
+    """Yield the strategy for a Destination whose copies are a table; ``None`` for others.
 
     Raises:
         ConfigurationError: There is no such engine.
-        StateError: A part of the table is nowhere.
+        StateError: A part of the table is missing.
         StorageError: The store fails.
     """
     state = mirror.state
@@ -92,14 +90,16 @@ def open_strategy(
     if state.note(mirror_state.TABLE_NOTE) is None and home.workers is None:
         yield None
         return
-    from resourcesync.wiring import table_mirror, work_units  # noqa: PLC0415 - seldom
+    from resourcesync.wiring import table_mirror, work_units  # noqa: PLC0415 - rarely
 
     known = SyncState(state).identity
     address = source or ("" if known is None else known.source)
     site = work_units.Site(source=address, store=stores.store_of(home.folder), network=network)
     own = home.folder / OWN_FOLDER
-    with table_mirror.open_table_strategy(state, own, site, home.workers, clock, report) as ways:
-        yield ways
+    with table_mirror.open_table_strategy(
+        state, own, site, home.workers, clock, report
+    ) as strategy:
+        yield strategy
 
 
 _CATALOGUE = "catalogue.db"
@@ -114,17 +114,17 @@ def open_mirror_folder(
     is_expected: bool,
     report: Reporter,
 ) -> Iterator[MirrorFolder]:
-    """Open a mirror's folder, and hold it.
+    """Open a mirror's folder, and lock it.
 
     Args:
         place: The folder, or the mirror in a store.
-        source: The address that is asked, where it was given.
+        source: The address of the Source, where it was given.
         clock: Time.
-        is_expected: Whether a first pull that failed is remembered there.
-        report: Takes events.
+        is_expected: True if a first pull that failed is recorded there.
+        report: Receives events.
 
     Raises:
-        ConfigurationError: The folder is published at the address that is asked.
+        ConfigurationError: The folder is published at the address of the Source.
     """
     home = place if isinstance(place, Home) else Home(place)
     folder, open_state = home.folder, state_opener(home)
@@ -139,7 +139,7 @@ def open_mirror_folder(
             _remove_created(folder, had_own=had_own, keep=was_folder)
             raise
         if is_restored:
-            message = f"{place.store} had a copy of the mirror's memory: it begins with that"
+            message = f"the mirror's state was restored from its copy in {place.store}"
             report("warning", {"code": "memory-restored", "message": message})
     with MirrorFolder(folder, clock, open_state) as mirror:
         state = mirror.state
@@ -153,22 +153,22 @@ def open_mirror_folder(
 
 
 def open_state_and_copies(mirror: MirrorFolder) -> tuple[SqliteMirrorState, FileTreeCopies]:
-    """Return the memory and the files of a mirror that is open."""
+    """Return the state and the files of a mirror that is open."""
     assert mirror.state is not None
     assert mirror.copies is not None
     return mirror.state, mirror.copies
 
 
 def _remove_created(folder: Path, *, had_own: bool, keep: bool) -> None:
-    """Take away what opening a mirror made, when no mirror came of it, and nothing else.
+    """Remove what opening a mirror made, when no mirror came of it, and nothing else.
 
-    A folder ``.resourcesync`` that was there before may hold a catalogue, a trash or a quarantine.
+    A folder ``.resourcesync`` that existed before may contain a catalogue, a trash or a quarantine.
     """
     if had_own:
         for suffix in ("", "-wal", "-shm"):
             (folder / OWN_FOLDER / f"{STATE_FILE}{suffix}").unlink(missing_ok=True)
     else:
-        import shutil  # noqa: PLC0415 - seldom
+        import shutil  # noqa: PLC0415 - rarely
 
         shutil.rmtree(folder / OWN_FOLDER, ignore_errors=True)
     if not keep:
@@ -179,17 +179,17 @@ def _remove_created(folder: Path, *, had_own: bool, keep: bool) -> None:
 def _check_no_loop(folder: Path, source: str) -> None:
     """Refuse to make a mirror of a Source in the very folder that the Source publishes.
 
-    Its copies would be published next time, and pulled again after that.
+    Its copies would be published next time, and then pulled again.
 
     Raises:
-        ConfigurationError: The folder is published at the address that is asked.
+        ConfigurationError: The folder is published at the address of the Source.
     """
     if not (folder / OWN_FOLDER / _CATALOGUE).is_file() or is_mirror(folder):
         return
-    from resourcesync.wiring.published_tree import published_settings  # noqa: PLC0415 - seldom
+    from resourcesync.wiring.published_tree import published_settings  # noqa: PLC0415 - rarely
 
     url = ""
-    with suppress(StateError, StorageError):  # a catalogue that is none says nothing
+    with suppress(StateError, StorageError):  # a damaged catalogue has no address
         url = published_settings(folder).url
     if url and f"{source.rstrip('/')}/".startswith(url):
         raise ConfigurationError(
@@ -203,7 +203,7 @@ _HTTP: Final = ("http://", "https://")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Network:
-    """How a Source is asked; ``None`` takes the fetcher's own default.
+    """Settings for requests to a Source; ``None`` is the fetcher's own default.
 
     Attributes:
         jobs: Requests at a time, all hosts together.
@@ -211,16 +211,16 @@ class Network:
         rate: Requests per second to one host.
         bandwidth: Bytes per second, all together.
         timeout: Seconds without an answer, or of a body that hardly moves.
-        retries: Further tries after a failure that may pass.
-        robots: Whether ``robots.txt`` is obeyed.
+        retries: Further tries after a temporary failure.
+        robots: True if ``robots.txt`` is obeyed.
         headers: Fields that are sent to the Source's own origin only.
         credentials: Secrets, each for its own origin.
         allow_origins: Origins that the Source may list resources of, besides its own.
-        proxy: ``http://HOST:PORT``, ``https://HOST:PORT`` or ``socks5h://HOST:PORT``, by which
-            every server is asked; empty, or ``direct``, for none. The environment names none.
-        proxy_auth: User and password for the proxy; nobody else is sent them.
-        ca_file: PEM file of the trusted authorities, in place of the system's; empty takes those.
-        contact: A mail address or page of the operator, told to every server.
+        proxy: ``http://HOST:PORT``, ``https://HOST:PORT`` or ``socks5h://HOST:PORT`` for all
+            servers; empty, or ``direct``, for none. The environment is not read.
+        proxy_auth: User and password for the proxy; they are sent to nothing else.
+        ca_file: PEM file of the trusted authorities, in place of the system's; empty for those.
+        contact: A mail address or page of the operator, sent to every server.
     """
 
     jobs: int | None = None
@@ -249,13 +249,13 @@ class Network:
         home = origin_of(source) if source else ""
         origins = (home, *map(origin_of, self.allow_origins))
         trusted = frozenset(origin for origin in origins if origin.startswith(_HTTP))
-        has_secret = any(told.fields for told in self.credentials if not told.origin)
+        has_secret = any(fields.fields for fields in self.credentials if not fields.origin)
         if home and home not in trusted and (self.headers or has_secret):
             raise ConfigurationError(
                 f"header fields are for http and https; the Source is {home}",
-                hint="see the documentation of its transport for where it finds its secrets",
+                hint="see the documentation of its transport for its secrets",
             )
-        if self.ca_file != config.ca_file():  # the environment's is looked at when it is needed
+        if self.ca_file != config.ca_file():  # the environment's is checked when it is used
             check_authorities(self.ca_file)
         return FetchSettings(
             **chosen,
@@ -287,12 +287,12 @@ class Network:
         return proxy
 
     def _fields(self, home: str) -> dict[str, tuple[tuple[str, str], ...]]:
-        """Return what each origin is sent; two secrets for one field are a mistake."""
+        """Return the header fields for each origin; two secrets for one field are a mistake."""
         fields: dict[str, tuple[tuple[str, str], ...]] = {}
-        for told in (Credentials(fields=self.headers), *self.credentials):
-            to = origin_of(told.origin) if told.origin else home
-            if to and told.fields:
-                fields[to] = (*fields.get(to, ()), *told.fields)
+        for credentials in (Credentials(fields=self.headers), *self.credentials):
+            to = origin_of(credentials.origin) if credentials.origin else home
+            if to and credentials.fields:
+                fields[to] = (*fields.get(to, ()), *credentials.fields)
         for to, pairs in fields.items():
             names = [name.lower() for name, _ in pairs]
             if names.count("authorization") > 1:
@@ -307,7 +307,7 @@ def origin_of(address: str) -> str:
     """Return the origin of an address that the operator wrote.
 
     Raises:
-        ConfigurationError: It is none that a Source could have.
+        ConfigurationError: It cannot be the address of a Source.
     """
     try:
         return origin(address)
@@ -324,19 +324,19 @@ _HOST: Final = re.compile(
     r"(?:(?P<near>localhost|[0-9]{1,3}(?:\.[0-9]{1,3}){3})"
     r"|[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,63})(?P<port>:[0-9]{1,5})?(?:/|\Z)"
 )
-"""What begins as an address without its scheme does."""
+"""An address without its scheme begins like this."""
 
 
 def is_mirror(folder: Path) -> bool:
-    """Whether a folder is a mirror: it knows where it came from."""
+    """True if a folder is a mirror: its Source's address is recorded."""
     return mirror_folder.is_mirror(folder)
 
 
 def knows_source(folder: Path) -> bool:
-    """Whether a folder is a mirror that knows its Source: its first pull found one.
+    """True if a folder is a mirror with a known Source: its first pull found one.
 
     Raises:
-        StateError: The memory is damaged or from a newer version.
+        StateError: The state is damaged or from a newer version.
     """
     if not is_mirror(folder):
         return False
@@ -356,23 +356,23 @@ def open_destination(
     clock: Clock,
     is_expected: bool = False,
 ) -> Iterator[Destination]:
-    """Open a mirror for a pull or an audit; nobody else may pull it meanwhile.
+    """Open a mirror for a pull or an audit; no other run may pull it meanwhile.
 
-    A folder that was no mirror before and did not become one is left as it was.
+    A folder that was not a mirror and did not become one is left as it was.
 
     Args:
         place: The mirror's folder, made when it does not exist; or the mirror in a store.
-        source: The address it is going to follow, for a mirror that does not know its own yet.
-        network: How the Source is asked.
-        report: Takes events.
+        source: Address of the Source, for a mirror without a recorded one.
+        network: Settings for requests to the Source.
+        report: Receives events.
         clock: Time.
-        is_expected: Whether a mirror is to be here, so that one whose first pull failed is kept:
-            its memory tells when and why.
+        is_expected: True if a mirror is configured here, so that one whose first pull failed
+            stays, with the failure in its state.
 
     Raises:
-        LockedError: Another run holds the mirror.
-        MirrorChangedError: The folder is not the one that its memory tells of.
-        StateError: The memory is damaged or from a newer version.
+        LockedError: Another run has locked the mirror.
+        MirrorChangedError: The folder is not the one that its state names.
+        StateError: The state is damaged or from a newer version.
         StorageError: The folder cannot be used.
         ConfigurationError: A setting cannot work.
     """
@@ -387,7 +387,7 @@ def open_destination(
                 fetcher,
                 traffic,
             ),
-            open_strategy(mirror, home, source, network, timed, report) as ways,
+            open_strategy(mirror, home, source, network, timed, report) as strategy,
         ):
             yield Destination(
                 Dependencies(
@@ -398,14 +398,13 @@ def open_destination(
                     clock=timed,
                     report=report,
                     purge=copies.purge,
-                    traffic=traffic if ways is None else ways.with_workers(traffic),
+                    traffic=traffic if strategy is None else strategy.with_workers(traffic),
                     **_local_dependencies(home.folder, mirror, local, in_folder=copies is local),
-                    is_case_sensitive=copies is not local
-                    or _has_distinct_names(home.folder, state),
+                    is_case_sensitive=copies is not local or _is_distinct(home.folder, state),
                     patches=plugins.patch_formats(),
                     mappers=plugins.mapper,
                     is_expected=is_expected,
-                    strategy=ways,
+                    strategy=strategy,
                 )
             )
 
@@ -413,7 +412,7 @@ def open_destination(
 def _local_dependencies(
     folder: Path, mirror: MirrorFolder, local: FileTreeCopies, *, in_folder: bool
 ) -> dict[str, Any]:
-    """Return what a Destination needs of this machine's disk, wherever the copies are."""
+    """Return a Destination's dependencies on this machine's disk, wherever the copies are."""
     return {
         "scratch": local.scratch,
         "check_folder": mirror.check_marker,
@@ -422,8 +421,8 @@ def _local_dependencies(
     }
 
 
-def _has_distinct_names(folder: Path, state: MirrorStateStore) -> bool:
-    """Whether a file system takes no two names for one; a mirror that has its names knows."""
+def _is_distinct(folder: Path, state: MirrorStateStore) -> bool:
+    """True if all names are distinct in a file system; a mirror with chosen names knows them."""
     if SyncState(state).identity is not None:
         return True
     found = probe_file_system(folder / OWN_FOLDER / "tmp")
@@ -438,7 +437,7 @@ def _free_bytes(folder: Path | None) -> int | None:
 
 
 def _with_stored_origins(network: Network, memory: SyncState) -> Network:
-    """Allow the origins that were allowed last, where none is named now: as the filters do."""
+    """Allow the origins that were allowed last, where none is given now, as for filters."""
     known = memory.filters
     if network.allow_origins or known is None:
         return network
@@ -451,11 +450,11 @@ def _followed(memory: SyncState) -> str:
 
 
 def read_status(folder: Path) -> MirrorStatus:
-    """Return what a mirror's own memory says, without asking the Source or holding the mirror.
+    """Return a mirror's status from its own state, without a request or a lock.
 
     Raises:
-        ConfigurationError: The folder is no mirror.
-        StateError: The memory is damaged or from a newer version.
+        ConfigurationError: The folder is not a mirror.
+        StateError: The state is damaged or from a newer version.
     """
     if not is_mirror(folder):
         raise not_a_mirror_error(folder)
@@ -467,7 +466,7 @@ def read_status(folder: Path) -> MirrorStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenChanges:
-    """A mirror's log of changes, open for reading, and who has read how far."""
+    """A mirror's change log, open for reading, and the positions of its readers."""
 
     state: MirrorStateStore
     consumers: Consumers
@@ -475,11 +474,11 @@ class OpenChanges:
 
 @contextmanager
 def open_changes(folder: Path) -> Iterator[OpenChanges]:
-    """Open a mirror's log of changes without holding the mirror: a pull may go on meanwhile.
+    """Open a mirror's change log without locking the mirror: a pull may go on meanwhile.
 
     Raises:
-        ConfigurationError: The folder is no mirror.
-        StateError: The memory is damaged or from a newer version.
+        ConfigurationError: The folder is not a mirror.
+        StateError: The state is damaged or from a newer version.
     """
     if not is_mirror(folder):
         raise not_a_mirror_error(folder)
@@ -489,12 +488,12 @@ def open_changes(folder: Path) -> Iterator[OpenChanges]:
 
 
 def audit_files(folder: Path) -> AuditFiles:
-    """Return what keeps the findings of a mirror's audits."""
+    """Return the store of the findings of a mirror's audits."""
     return AuditFiles(folder / OWN_FOLDER)
 
 
 def findings_of(folder: Path, audit: str) -> list[AuditFinding]:
-    """Return what an audit of a mirror found; ``last`` is the newest one.
+    """Return the findings of an audit of a mirror; ``last`` is the newest one.
 
     Raises:
         ConfigurationError: There is no such audit.
@@ -510,7 +509,7 @@ def findings_of(folder: Path, audit: str) -> list[AuditFinding]:
 
 
 def last_findings(folder: Path) -> list[AuditFinding]:
-    """Return what the last audit found that found anything; nothing when there was none.
+    """Return the findings of the last audit with any; nothing when there was none.
 
     Raises:
         StateError: The file of its findings was damaged.
@@ -523,8 +522,8 @@ def last_findings(folder: Path) -> list[AuditFinding]:
 
 
 def not_a_mirror_error(folder: Path) -> ResourceSyncError:
-    """Return the error that says so; of a folder of mirrors, that says which these are."""
-    tried = (("tried", f"{folder / OWN_FOLDER / mirror_folder.STATE_FILE}: not there"),)
+    """Return the error for a folder that is not a mirror; it lists the mirrors of sets."""
+    tried = (("tried", f"{folder / OWN_FOLDER / mirror_folder.STATE_FILE}: not found"),)
     try:
         sets = read_sets(folder)
     except StorageError as error:
@@ -535,19 +534,19 @@ def not_a_mirror_error(folder: Path) -> ResourceSyncError:
             for followed_set in sets.sets[:_SHOWN_SETS]
         )
         return ConfigurationError(
-            f"{folder} holds a mirror for each set of {sets.source}",
+            f"{folder} has a mirror for each set of {sets.source}",
             evidence=names,
             hint="name one of them",
         )
     return ConfigurationError(
-        f"{folder} is no mirror",
+        f"{folder} is not a mirror",
         evidence=tried,
         hint=_hint_of(folder),
     )
 
 
 def _hint_of(folder: Path) -> str:
-    """Return what helps whoever named a folder that is no mirror, or forgot ``https://``."""
+    """Return the hint for a folder that is not a mirror, or an address without ``https://``."""
     host = _HOST.match(str(folder))
     if host is None or folder.exists():
         return f"make it one: resourcesync pull https://HOST/ {folder}"

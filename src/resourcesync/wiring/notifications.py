@@ -1,7 +1,7 @@
-"""Tell hubs what was published: composed from the catalogue, which is the outbox.
+"""Notification of hubs after a publication; the catalogue is the outbox.
 
-Nothing is queued. For each hub the catalogue remembers up to which change, and of which documents,
-it was told; what is published after that is still to be told, whatever failed or was killed.
+Nothing is queued. For each hub the catalogue stores the last change and the documents of which it
+was notified; what is published after that is still pending, after any failure or crash.
 """
 
 import contextlib
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from resourcesync.wiring.publish_settings import Settings
 
 KEY_FILE: Final = "push.key"
-"""Beside the catalogue: what signs submissions to the hub of the same tree."""
+"""Key beside the catalogue that signs submissions to the hub of the same tree."""
 _NOTE: Final = "notifications"
 _KEY_BYTES: Final = 32
 _MIN_CHANGES: Final = 2
@@ -45,18 +45,18 @@ _HEADS: Final = {
     naming.CAPABILITY_LIST: Capability.CAPABILITY_LIST,
     naming.DESCRIPTION: Capability.DESCRIPTION,
 }
-"""The documents that the channel of documents tells of."""
+"""Documents in the channel of documents."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notified:
-    """What hubs were told.
+    """The result of notifying the hubs.
 
     Attributes:
-        told: What became of each notice.
+        sent: The outcome of each notice.
         changes: Changes of resources in the notices.
         documents: Documents in them.
-        error: Why nothing could be told at all; ``None`` when it could.
+        error: Reason why no notice could be sent; ``None`` otherwise.
     """
 
     sent: tuple[NoticeOutcome, ...] = ()
@@ -66,18 +66,17 @@ class Notified:
 
     @property
     def problems(self) -> tuple[NoticeOutcome, ...]:
-        """The notices that did not reach their hub; they are told again the next time."""
+        """The notices that did not reach their hub; they are sent again the next time."""
         return tuple(outcome for outcome in self.sent if outcome.problem)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _HubPosition:
-    """Up to where a hub was told.
+    """The last notice of a hub.
 
     Attributes:
         seq: The number of the last change.
-        until: The moment up to which all changes were told, in microseconds.
-        documents: The digests of the documents then.
+        until: The moment up to which it has all changes, in microseconds.
     """
 
     seq: int
@@ -94,18 +93,18 @@ def notify(
     folder: Path,
     sends: bool = True,
 ) -> Notified:
-    """Tell the hubs of a Source what was published since they were told last.
+    """Notify the hubs of a Source of everything published since their last notice.
 
-    A hub that is new is told nothing: nobody can have subscribed yet. What cannot be told now is
-    told the next time, in one notice with what came since.
+    A new hub gets no notice: it cannot have subscribers yet. What cannot be sent now is sent the
+    next time, in one notice with later changes.
 
     Args:
-        catalogue: Of the Source; its record says what is public.
-        documents: Takes the payloads, before any hub hears of them: each can be read at its topic.
-        settings: Which hubs, and how documents are written.
+        catalogue: The catalogue of the Source, with its public record.
+        documents: Takes the payloads before any notice: each can be read at its topic.
+        settings: The hubs, and the form of documents.
         clock: Time.
-        folder: Where the key is.
-        sends: Whether to send now; without, only new hubs are taken note of.
+        folder: The folder of the key.
+        sends: True if notices are sent now; otherwise only new hubs are recorded.
 
     Raises:
         StateError: The catalogue's note is damaged.
@@ -125,12 +124,12 @@ def notify(
     notices = list(outbox.notices(known))
     if not notices:
         return Notified()
-    told = _send(notices, clock, read_key(folder))
+    outcomes = _send(notices, clock, read_key(folder))
     for hub in settings.hubs:
-        if not any(outcome.problem for outcome in told if outcome.notice.hub == hub):
+        if not any(outcome.problem for outcome in outcomes if outcome.notice.hub == hub):
             known[hub] = outbox.present
     _write_positions(catalogue, known)
-    return Notified(sent=tuple(told), changes=outbox.changes, documents=outbox.documents)
+    return Notified(sent=tuple(outcomes), changes=outbox.changes, documents=outbox.documents)
 
 
 def notify_after(
@@ -140,9 +139,9 @@ def notify_after(
     clock: Clock,
     path: Path,
 ) -> Notified:
-    """Tell the hubs after a publication, if that is wanted; it never fails for that.
+    """Notify the hubs after a publication, if that is enabled; it never fails for that.
 
-    As ``notify`` does, but what it raises is in what it returns; ``path`` is the catalogue's.
+    As ``notify``, but an error is in the result; ``path`` is the catalogue's.
     """
     folder, sends = path.parent, settings.notify
     try:
@@ -152,7 +151,7 @@ def notify_after(
 
 
 class _Outbox:
-    """What is to be told now."""
+    """The pending notices."""
 
     def __init__(
         self,
@@ -176,14 +175,14 @@ class _Outbox:
         self.present = _HubPosition(seq=record.listed, until=until, documents=digests)
 
     def place_empty(self) -> None:
-        """Put a notification of nothing at each topic where there is none yet: it has the hubs."""
+        """Put an empty notification at each topic that has none yet: it names the hubs."""
         if self._store.signature(naming.CHANGE_NOTIFICATION) is None:
             self._put(naming.CHANGE_NOTIFICATION, self._changes([], self._now, self._now))
         if self._store.signature(naming.FRAMEWORK_NOTIFICATION) is None:
             self._put(naming.FRAMEWORK_NOTIFICATION, self._framework([]))
 
     def notices(self, marks: Mapping[str, _HubPosition]) -> Iterator[Notice]:
-        """Compose what is to be told, put it at the topics, and yield it for each hub."""
+        """Compose the pending notices, put them at the topics, and yield one for each hub."""
         behind = [hub for hub, mark in marks.items() if mark.seq < self.present.seq]
         if behind:
             body = self._compose_changes([marks[hub] for hub in behind])
@@ -200,7 +199,7 @@ class _Outbox:
             yield Notice(hub=hub, topic=topic, body=body)
 
     def _compose_changes(self, marks: list[_HubPosition]) -> bytes:
-        """Return the newest of the changes that one of the hubs lacks, as many as may be."""
+        """Return the newest of the changes that one of the hubs lacks, up to a limit."""
         after = min(mark.seq for mark in marks)
         newest: deque[Change] = deque(maxlen=payloads.MOST_ENTRIES)
         lacked = 0
@@ -214,7 +213,7 @@ class _Outbox:
         changes = list(newest)
         while True:
             if lacked > len(changes) and changes[0].time is not None:
-                since = changes[0].time  # the gap shows: whoever cares reads the Change List
+                since = changes[0].time  # the gap is visible: subscribers then read the Change List
             until = max(since, (changes[-1].time if changes else None) or self._now)
             body = self._changes(changes, since, until)
             if len(body) <= messages.MOST_PAYLOAD or len(changes) < _MIN_CHANGES:
@@ -267,7 +266,7 @@ class _Outbox:
 
 
 def _send(notices: list[Notice], clock: Clock, key: bytes) -> list[NoticeOutcome]:
-    # A hub is of the operator's choice, so it may be on this machine.
+    # The operator chose the hub, so it may be on this machine.
     messenger = hubs.open_messenger(clock, private=True)
     with contextlib.closing(messenger):
         return publisher.send_notices(messenger, notices, key)
@@ -278,7 +277,7 @@ def read_key(folder: Path, *, makes: bool = False) -> bytes:
 
     Args:
         folder: The folder of the tree's catalogue.
-        makes: Whether to make one, which is its owner's alone.
+        makes: True if a missing key is made, readable by its owner alone.
 
     Raises:
         StorageError: It cannot be read or made.
@@ -294,7 +293,7 @@ def read_key(folder: Path, *, makes: bool = False) -> bytes:
 
 
 def _make_key(path: Path) -> None:
-    """Put a whole key in place at once; who comes second keeps the first one's."""
+    """Put a whole key in place at once; the first of two keys stays."""
     draft = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     try:

@@ -1,4 +1,4 @@
-"""What a Source publishes: the files of a tree, or the originals that a plug-in opens."""
+"""The originals of a Source: the files of a tree, or those of a plug-in."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -30,9 +30,9 @@ class OpenedOriginals(NamedTuple):
     """The originals of a Source.
 
     Attributes:
-        originals: They, with the links that rules give them.
-        reading: Gives what opens them one after the other.
-        rereading: Which of them are read again though they look unchanged.
+        originals: The originals, with the links of the link rules.
+        reading: Returns the opener for one file after another.
+        rereading: The files that are read again though they look unchanged.
     """
 
     originals: ScannableOriginals
@@ -41,7 +41,7 @@ class OpenedOriginals(NamedTuple):
 
 
 def is_originals_address(text: str) -> bool:
-    """Whether what is to be published is named by the address of originals, and is no folder."""
+    """True if an address of originals is to be published, not a folder."""
     scheme, colon, _ = text.partition("://")
     return bool(colon) and scheme in plugins.names(plugins.ORIGINALS)
 
@@ -50,16 +50,16 @@ def is_originals_address(text: str) -> bool:
 def open_originals(
     root: Path, settings: Settings, clock: Clock, known: str | None
 ) -> Iterator[OpenedOriginals]:
-    """Open the originals that settings tell of.
+    """Open the originals of the given settings.
 
     Args:
         root: The tree, or the folder of a catalogue whose originals are elsewhere.
-        settings: How they are published.
+        settings: The settings of the publication.
         clock: Time.
-        known: What was remembered after the last scan of `Found.rereading`.
+        known: `OpenedOriginals.rereading` of the last scan.
 
     Raises:
-        ConfigurationError: No plug-in is for them, or it cannot be used; or a rule is none.
+        ConfigurationError: No plug-in handles them, or it cannot be used; or a rule is invalid.
     """
     rereading = RereadSchedule.since(known, to_microseconds(clock.now()))
     if not settings.originals:
@@ -86,7 +86,7 @@ def _linked(originals: ScannableOriginals, settings: Settings) -> ScannableOrigi
 
 
 def selection_of(settings: Settings) -> FileSelection:
-    """Return what of a tree is published: never the documents themselves."""
+    """Return the selection of files to publish: never the documents themselves."""
     outs = [
         name for name in (settings.out, *settings.earlier) if not document_stores.is_store(name)
     ]
@@ -103,7 +103,7 @@ def selection_of(settings: Settings) -> FileSelection:
 
 
 def check_originals(settings: Settings, known: Settings) -> None:
-    """Refuse what originals of a plug-in cannot be, or cannot be any more.
+    """Refuse settings that originals of a plug-in cannot have, or cannot change.
 
     Raises:
         ConfigurationError: It is one of these.
@@ -112,7 +112,7 @@ def check_originals(settings: Settings, known: Settings) -> None:
         return
     if known.url and settings.originals != known.originals:
         raise ConfigurationError(
-            "the resources of a Source cannot come from elsewhere all at once",
+            "the originals of a published Source cannot be replaced by others all at once",
             evidence=(
                 ("known", known.originals or "the files of the folder"),
                 ("asked", settings.originals or "the files of the folder"),
@@ -122,7 +122,7 @@ def check_originals(settings: Settings, known: Settings) -> None:
         )
     stores.check_plugin_address(settings.originals, plugins.ORIGINALS)
     if settings.version_options.is_public or settings.patches:
-        raise ConfigurationError("versions and patches are kept of files in a folder only")
+        raise ConfigurationError("versions and patches need files in a folder")
 
 
 @contextmanager
@@ -157,13 +157,13 @@ def _bad_plugin_error(scheme: str, got: str) -> ConfigurationError:
     return ConfigurationError(
         f"the plug-in for originals at {scheme}: cannot be used",
         evidence=(("got", got[:500]),),
-        hint="resourcesync plugins says which package brings it",
+        hint="resourcesync plugins lists the package of each",
         code="bad-plugin",
     )
 
 
 class _SelectedOriginals:
-    """Originals of a plug-in, without those that are not to be published; their order is held."""
+    """The originals of a plug-in that are to be published; their order is checked."""
 
     def __init__(self, originals: OpenOriginals, settings: Settings) -> None:
         self._originals = originals
@@ -185,7 +185,7 @@ class _SelectedOriginals:
             uri = original.uri
             if uri <= last or not uri.startswith(self._base):
                 raise ConfigurationError(
-                    f"the plug-in for {self._base} tells of originals in no order, or elsewhere",
+                    f"the plug-in for {self._base} lists originals out of order, or elsewhere",
                     evidence=(("got", uri[:300]), ("after", last[:300])),
                     code="bad-plugin",
                 )
@@ -216,7 +216,7 @@ class _SelectedOriginals:
 
 
 def _documents_in(settings: Settings) -> frozenset[str]:
-    """Return the places among the originals that hold documents of ours."""
+    """Return the places among the originals that have documents of ours."""
     home = settings.originals.rstrip("/")
     found = set()
     for out in (settings.out, *settings.earlier):
@@ -228,5 +228,5 @@ def _documents_in(settings: Settings) -> frozenset[str]:
 
 
 def values_of(given: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    """Return what a plug-in is told, in a form that can be remembered."""
+    """Return the values for a plug-in, in a form that can be stored."""
     return tuple(sorted(given.items()))

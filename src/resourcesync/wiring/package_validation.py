@@ -1,4 +1,4 @@
-"""A package is opened, its manifest judged, and its members held against the manifest."""
+"""Validation of packages: the manifest, and the members against the manifest."""
 
 import hashlib
 from collections.abc import Iterable, Iterator
@@ -32,7 +32,7 @@ _BLOCK: Final = 65_536
 
 
 def is_package_name(target: str) -> bool:
-    """Whether a file or an address is named as packages are."""
+    """True if a file or an address has the name of a package."""
     return target.partition("?")[0].lower().endswith(ENDINGS)
 
 
@@ -42,8 +42,8 @@ class ListedPackage:
 
     Attributes:
         uri: Its whole address.
-        dump: Lists it.
-        package: What is listed of it.
+        dump: The dump that lists it.
+        package: Its entry there.
         copy: The copy of its manifest that was read; ``None`` when there is none.
     """
 
@@ -54,17 +54,17 @@ class ListedPackage:
 
 
 class PackageValidator:
-    """Judges one package.
+    """Checks one package.
 
     Args:
         uri: Its address or file.
-        profile: By which text its manifest is judged.
-        listed: As a dump lists it, when one does.
-        store: Keeps the marks of its entries.
+        profile: The text of the standard for its manifest.
+        listed: Its entry in a dump, if any.
+        store: Stores digests of its entries.
 
     Attributes:
-        manifest: What was read of its manifest; ``None`` before, or when there is none.
-        members: How many members were read.
+        manifest: Summary of its manifest; ``None`` before reading, or when there is none.
+        members: Number of members that were read.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class PackageValidator:
         self.members = 0
 
     def judge(self, file: BinaryIO) -> Iterator[RuleFinding | Unreached]:
-        """Yield what is wrong with the package in a seekable file, wherever that stands."""
+        """Yield the faults of the package in a seekable file, at any position."""
         listed = self._listed
         if listed is not None:
             names = [digest.algorithm for digest in listed.package.digests]
@@ -99,10 +99,10 @@ class PackageValidator:
             yield from judge_contents_copy(self.manifest, listed.copy)
 
     def _report_broken(self, error: PackageError) -> RuleFinding | Unreached:
-        """Return what is said of a package that cannot be opened.
+        """Return the event for a package that cannot be opened.
 
-        What only we cannot open is no fault of it: it is over a limit of ours, or of a format that
-        the standard allows and we do not know.
+        A limit of ours, or a format that the standard allows and we do not support, is not a fault
+        of the package.
         """
         named = "" if self._listed is None else self._listed.package.media_type.lower()
         is_foreign = error.code == "package-unknown" and named and not _is_known(named)
@@ -125,12 +125,12 @@ class PackageValidator:
         dump = None if self._listed is None else self._listed.dump.capability
         wrong = list(judge_manifest(examination.summary, dump=dump))
         if wrong and examination.summary.capability is not None:
-            yield from wrong  # what is wrong with its entries only follows from it
+            yield from wrong  # faults of its entries would only follow from these
             return
         yield from findings
         found = [PackageFile(name=MANIFEST, length=examination.summary.size)]
         yield from self._members(reader, {resource.path: resource for resource in listed}, found)
-        if examination.summary.is_index:  # its parts were read, or there was an error
+        if examination.summary.is_index:  # its parts were read, or an error was raised
             found += map(_member_as_listed, listed)
         found += [PackageFile(name=name, length=0) for name in reader.unlisted]
         yield from judge_package(self._uri, found, examination.summary, listed, dump=dump)
@@ -182,7 +182,7 @@ def _measured(member: PackedMember, entry: ListedResource) -> PackageFile:
 
 
 def _member_as_listed(entry: ListedResource) -> PackageFile:
-    """Return a member that was judged already: it is there, and no more is said of it."""
+    """Return a member that was checked already: it exists, and gets no further findings."""
     return PackageFile(name=entry.path.lstrip("/"), length=entry.length or 0)
 
 

@@ -1,8 +1,7 @@
-"""Plug-ins: what other installed distributions add by entry points, found when it is asked for.
+"""Plug-ins that other installed distributions add by entry points, found on demand.
 
-A plug-in is named by its group and its name. Nothing of it is imported before it is used, and of
-those that nobody uses nothing is imported at all. Only groups that this package really asks are
-listed here.
+A plug-in has a group and a name. It is imported when it is first used. Only groups that this
+package really uses are listed here.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -75,9 +74,9 @@ _BUILT_IN: Final[Mapping[str, Mapping[str, str]]] = {
         "https": "resourcesync.adapters.http.fetcher:CurlFetcher",
     },
 }
-"""Ours, by group and name: where each is. No plug-in takes the place of one of these.
+"""Our own plug-ins, by group and name, with their places. Others cannot replace them.
 
-The specification names two media types of patches that are none (§14.4); they mean these.
+The specification's media types of patches (§14.4) are not registered; they mean these.
 """
 
 GROUPS: Final = tuple(_BUILT_IN)
@@ -88,10 +87,10 @@ class Plugin:
     """One plug-in that is installed.
 
     Attributes:
-        group: What it is for, such as ``resourcesync.mappers``.
-        name: What it is asked for by.
-        value: Where it is, as ``module:attribute``.
-        distribution: The installed distribution that brings it.
+        group: Its group, such as ``resourcesync.mappers``.
+        name: Its name.
+        value: Its place, as ``module:attribute``.
+        distribution: The installed distribution that contains it.
         version: That distribution's version.
     """
 
@@ -122,14 +121,14 @@ def names(group: str) -> tuple[str, ...]:
 
 
 def load(group: str, name: str) -> Callable[..., Any]:
-    """Import a plug-in and return what it is: something that can be called.
+    """Import a plug-in and return it: a callable.
 
     Args:
         group: One of `GROUPS`.
         name: Its name there.
 
     Raises:
-        ConfigurationError: There is no such plug-in, several distributions bring one of that name,
+        ConfigurationError: There is no such plug-in, several distributions have one of that name,
             or it cannot be imported.
     """
     return _import(find(group, name))
@@ -139,9 +138,9 @@ def find(group: str, name: str) -> Plugin:
     """Return the one plug-in of a name; it is not imported.
 
     Raises:
-        ConfigurationError: There is none, or several distributions bring one of that name.
+        ConfigurationError: There is none, or several distributions have one of that name.
     """
-    if name in _BUILT_IN.get(group, {}):  # no other one takes its place: nothing is looked for
+    if name in _BUILT_IN.get(group, {}):  # cannot be replaced: no search is needed
         return _built_in_plugin(group, name)
     found = [plugin for plugin in _plugins_in(group) if plugin.name == name]
     if not found:
@@ -162,7 +161,7 @@ def find(group: str, name: str) -> Plugin:
 
 
 class _PatchFormats(Mapping[str, PatchFormat]):
-    """The formats by media type; who never meets a patch never looks for plug-ins."""
+    """The formats by media type; plug-ins are searched at the first patch."""
 
     def __init__(self) -> None:
         self._known: dict[str, PatchFormat] | None = None
@@ -189,14 +188,14 @@ class _PatchFormats(Mapping[str, PatchFormat]):
 
 
 def patch_formats() -> Mapping[str, PatchFormat]:
-    """Return the formats of patches that can be applied, by media type; none is imported yet."""
+    """Return the patch formats that can be applied, by media type; none is imported yet."""
     return _PatchFormats()
 
 
 def patch_makers() -> tuple[PatchMaker, ...]:
-    """Return what computes patches, ours first; none is imported yet.
+    """Return the makers of patches, ours first; none is imported yet.
 
-    Those of others are asked about resources of all types that ours are not for.
+    Those of others are used for resources of all types that ours do not handle.
     """
     ours = _BUILT_IN[PATCH_MAKERS]
     return tuple(
@@ -242,11 +241,13 @@ def _plugins_in(group: str) -> list[Plugin]:
         raise ConfigurationError(
             f"there is no group of plug-ins {group!r}", hint=f"known: {', '.join(GROUPS)}"
         )
-    from importlib.metadata import entry_points  # noqa: PLC0415 - reads much, and seldom needed
+    from importlib.metadata import entry_points  # noqa: PLC0415 - reads much, and rarely needed
 
     ours = _BUILT_IN[group]
-    others = [_plugin(point) for point in entry_points(group=group) if point.name not in ours]
-    return [*(_built_in_plugin(group, name) for name in ours), *others]
+    entry_point_plugins = [
+        _plugin(point) for point in entry_points(group=group) if point.name not in ours
+    ]
+    return [*(_built_in_plugin(group, name) for name in ours), *entry_point_plugins]
 
 
 def _built_in_plugin(group: str, name: str) -> Plugin:
@@ -270,7 +271,7 @@ def _described(plugin: Plugin) -> str:
 
 
 def _import(plugin: Plugin) -> Callable[..., Any]:
-    from importlib.metadata import EntryPoint  # noqa: PLC0415 - seldom needed
+    from importlib.metadata import EntryPoint  # noqa: PLC0415 - rarely needed
 
     point = EntryPoint(name=plugin.name, value=plugin.value, group=plugin.group)
     try:
@@ -278,7 +279,7 @@ def _import(plugin: Plugin) -> Callable[..., Any]:
     except Exception as error:  # importing runs foreign code, which may raise anything
         raise _unusable(plugin, f"{type(error).__name__}: {error}") from error
     if not callable(loaded):
-        raise _unusable(plugin, f"it is a {type(loaded).__name__}, which cannot be called")
+        raise _unusable(plugin, f"it is a {type(loaded).__name__}, not a callable")
     result: Callable[..., Any] = loaded
     return result
 
@@ -287,6 +288,6 @@ def _unusable(plugin: Plugin, why: str) -> ConfigurationError:
     return ConfigurationError(
         f"the plug-in {plugin.name!r} of the group {plugin.group} cannot be used",
         evidence=(("plug-in", _described(plugin)), ("got", why[:500])),
-        hint=f"mend or uninstall {plugin.distribution or 'it'}",
+        hint=f"fix or uninstall {plugin.distribution or 'it'}",
         code="bad-plugin",
     )

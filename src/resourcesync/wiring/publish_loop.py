@@ -1,4 +1,4 @@
-"""Publish again and again: when something changed, when something is due, and every few hours."""
+"""Continuous publication: after a change, when a step is due, and every few hours."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -19,16 +19,16 @@ OnFailed = Callable[[ResourceSyncError, float], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchIntervals:
-    """How often is looked, in seconds.
+    """The intervals between scans, in seconds.
 
     Attributes:
-        rescan: A whole look at least so often, for what no hint told of.
-        settle: A second look so long after a change: files in a folder that was just made may
-            have come before anybody watched it.
-        share: After a run that took one second, so many seconds pass before the next: so a tree
-            that is large is not looked at all the time.
+        rescan: Most seconds between two full scans, for changes without a hint.
+        quiet: Seconds from a change to a second scan: files in a new folder may have come before
+            the folder was watched.
+        share: Seconds to pause for each second that a run took: a large tree is not scanned all
+            the time.
         least, most: The shortest and the longest of these pauses.
-        retry: After a run that failed; each further failure doubles it, up to ``most``.
+        retry: Seconds after a failed run; each further failure doubles it, up to ``most``.
     """
 
     rescan: float = 4 * 3_600
@@ -40,17 +40,17 @@ class WatchIntervals:
 
 
 class PublishLoop:
-    """Keeps a tree published: at once, and from then on whenever that is called for.
+    """Publishes a tree at once, and again after each change or when a step is due.
 
-    A hint leads to a look at the whole tree. What fails later than at the first time is told and
-    tried again: nobody sits before it.
+    A hint leads to a scan of the whole tree. A failure after the first run is reported and
+    retried: the loop runs unattended.
 
     Args:
         root: The tree.
         clock: Time.
-        pace: How often is looked.
-        on_published: Told of each run.
-        on_failed: Told why a run failed, and how many seconds later it is tried again.
+        pace: The intervals.
+        on_published: Receives each result.
+        on_failed: Receives the error of a failed run, and the seconds until the next try.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class PublishLoop:
         self._next = 0.0
 
     def watcher(self) -> FolderWatcher:
-        """Watch the tree, but for what is hidden and for our own documents.
+        """Watch the tree, except hidden files and our own documents.
 
         Raises:
             ConfigurationError: The extra ``watch`` is not installed.
@@ -83,9 +83,9 @@ class PublishLoop:
         """Publish, wait, and publish again; this never ends.
 
         Args:
-            watcher: Gives the hints; it watches already, so that nothing is missed.
+            watcher: Gives the hints; it is active already, so that nothing is missed.
             chosen: Settings that are given now, see ``publish_tree``.
-            asked: What is asked of the first run.
+            asked: Options of the first run.
 
         Raises:
             ConfigurationError: The first run cannot work.
@@ -115,12 +115,12 @@ class PublishLoop:
         )
 
     def _publish(self, chosen: Mapping[str, object], asked: PublishRequest) -> None:
-        """Publish the tree, and see when that is to be done again without a hint."""
+        """Publish the tree, and compute the time of the next run without a hint."""
         began = self._clock.monotonic()
         done = publish_tree(self._root, chosen, clock=self._clock, asked=asked)
         ended = self._clock.monotonic()
-        rest = max((ended - began) * self._pace.share, self._pace.least)
-        self._rest = min(rest, self._pace.most)
+        remaining = max((ended - began) * self._pace.share, self._pace.least)
+        self._rest = min(remaining, self._pace.most)
         self._next = ended + self._poll_seconds(done)
         outs = map(os.path.normpath, (done.settings.out, *done.settings.earlier))
         folders = ("resourcesync" if out == "." else out for out in outs)
@@ -130,7 +130,7 @@ class PublishLoop:
         self._on_published(done)
 
     def _wait(self, watcher: Watcher) -> None:
-        """Wait for a hint, or until it is time."""
+        """Wait for a hint, or until the next run is due."""
         self._clock.sleep(self._rest)
         self._rest = 0.0
         while (left := self._next - self._clock.monotonic()) > 0:
@@ -138,7 +138,7 @@ class PublishLoop:
                 return
 
     def _poll_seconds(self, done: PublicationResult) -> float:
-        """Return the seconds after which the tree is looked at without a hint."""
+        """Return the seconds to the next scan without a hint."""
         if done.scan.changing or done.publication.written:
             return self._pace.quiet
         if done.notified is not None and (done.notified.problems or done.notified.error):

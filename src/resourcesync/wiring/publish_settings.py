@@ -1,4 +1,4 @@
-"""How a tree is published: settings that are remembered with its catalogue."""
+"""The settings of a publication, stored with the catalogue of its tree."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -20,34 +20,34 @@ _SECOND: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """How a tree is published. They are remembered with the tree's catalogue.
+    """The settings of a publication. They are stored with the tree's catalogue.
 
     Attributes:
         url: The URI of the tree's root.
         out: The folder the documents go to, relative to the tree; ``.`` is the tree itself. Or
             the address of a store.
         originals: The address of the originals; empty for the files of the tree.
-        originals_with: What their plug-in is told, names and values.
-        earlier: Where they went before: what is left there is no resource either.
+        originals_with: Values for their plug-in, by names.
+        earlier: Former places of the documents: files left there are not resources.
         include, exclude: Patterns on paths in the tree.
         algorithms: Digests of every resource.
         max_entries, max_bytes: The most one document holds.
-        described_by: The URI of a document about the resources; empty writes one.
-        change_lists: How changes are listed, a value of ``ChangeLists``.
+        described_by: The URI of a document about the resources; if empty, one is written.
+        change_lists: The form of Change Lists, a value of ``ChangeLists``.
         rotate, keep, rebase_every, archive: Ages in seconds, as in ``Policy``; 0 is never.
         dialect: The version that is written, such as ``1.1``.
-        sitemap: Whether a plain sitemap is written for search engines.
-        robots: Whether ``robots.txt`` is written.
+        sitemap: True if a plain sitemap is written for search engines.
+        robots: True if ``robots.txt`` is written.
         links: Rules for the links of resources, as ``link_rules.parse_rule`` reads them.
         max_package: The most bytes of content in one package of a dump; 0 is the default.
-        versions: Whether entries lead to versions that are kept.
-        versions_in: The folder that keeps them, from the tree; empty for the usual one.
-        versions_keep: Seconds that former versions stay at least.
-        versions_least: So many former versions of each file stay at least.
+        versions: True if entries link to stored versions.
+        versions_in: The folder of the versions, from the tree; empty for the usual one.
+        versions_keep: Least seconds that former versions stay.
+        versions_least: Least number of former versions of each file that stay.
         versions_max_bytes: The most bytes of all versions; 0 for any number.
-        patches: Whether patches are computed.
-        hubs: Where the channels of notifications can be subscribed to; none without.
-        notify: Whether the hubs are told after each publication.
+        patches: True if patches are computed.
+        hubs: Addresses of the hubs for subscriptions; none without notifications.
+        notify: True if the hubs are notified after each publication.
     """
 
     url: str = ""
@@ -82,7 +82,7 @@ class Settings:
 
     @property
     def policy(self) -> Policy:
-        """When lists are closed, kept, archived and written anew.
+        """The policy for closing, storing, archiving and rewriting lists.
 
         Raises:
             ConfigurationError: There is no such policy.
@@ -105,7 +105,7 @@ class Settings:
 
     @property
     def packing(self) -> "DumpOptions":
-        """How dumps are made."""
+        """The options of dumps."""
         from resourcesync.wiring import dump_publication  # noqa: PLC0415 - few publications need it
 
         return dump_publication.DumpOptions(
@@ -119,7 +119,7 @@ class Settings:
 
     @property
     def version_options(self) -> VersionOptions:
-        """How versions are kept."""
+        """The options of versions."""
         return VersionOptions(
             is_public=self.versions,
             folder=self.versions_in,
@@ -131,12 +131,12 @@ class Settings:
 
     @property
     def entries(self) -> tuple[object, ...]:
-        """What decides on the entries of unchanged files: all are read again when it changes."""
+        """Settings that affect entries of unchanged files: after a change all are read again."""
         return (self.algorithms, self.links, self.versions)
 
 
 def read_settings(catalogue: CatalogueStore, note: str) -> Settings:
-    """Return the settings that are remembered in a note, or those of the first time.
+    """Return the settings in a note, or the defaults of a first publication.
 
     Raises:
         StateError: They are damaged.
@@ -145,7 +145,7 @@ def read_settings(catalogue: CatalogueStore, note: str) -> Settings:
 
 
 def decode_settings(text: str | None) -> Settings:
-    """Return the settings of a note, or those of the first time.
+    """Return the settings of a note, or the defaults of a first publication.
 
     Raises:
         StateError: They are damaged.

@@ -1,4 +1,4 @@
-"""Which files of a published tree are published: what is served, and what is not."""
+"""The published files of a tree: what is served, and what is not."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -18,13 +18,13 @@ from resourcesync.wiring import document_stores, mirror_state, plugins
 from resourcesync.wiring.publishing import CATALOGUE, NOTE, Settings, decode_settings
 
 PUBLICATION: Final = Path(OWN_FOLDER) / "publication"
-"""Where the documents of a published mirror are, unless they go elsewhere: never among copies."""
+"""Default place of the documents of a published mirror: never among its copies."""
 
 
 def is_aggregated(folder: Path) -> bool:
-    """Whether to publish a folder is to publish a mirror, and not the files as they lie there.
+    """True if publishing a folder publishes it as a mirror, not as the files in it.
 
-    A mirror that was published as a folder of files stays one.
+    A mirror that was first published as a folder of files stays one.
 
     Raises:
         StorageError: Its catalogue cannot be read.
@@ -36,7 +36,7 @@ def is_aggregated(folder: Path) -> bool:
 
 
 def published_settings(root: Path) -> Settings:
-    """Return how a tree was published the last time.
+    """Return the settings of a tree's last publication.
 
     Raises:
         StorageError: The catalogue cannot be read.
@@ -45,7 +45,7 @@ def published_settings(root: Path) -> Settings:
 
 
 def documents_of(root: Path) -> Path:
-    """Return the folder that has the documents of a tree when nobody said another.
+    """Return the default folder of a tree's documents.
 
     Raises:
         StorageError: The catalogue cannot be read.
@@ -55,13 +55,13 @@ def documents_of(root: Path) -> Path:
 
 
 def published_files(root: Path) -> Callable[[str], bool]:
-    """Return what tells which files of a published tree are published, by their paths in it.
+    """Return the test for published files of a tree, by their paths in it.
 
-    Those that the operator left out are not, as the last publication had it. ``robots.txt`` is for
-    everybody. Of a mirror, the copies are, and no other file that lies there.
+    Files that the last publication left out are not. ``robots.txt`` is always public. Of a mirror,
+    only the copies are.
 
     Raises:
-        StateError: The memory of a mirror is damaged.
+        StateError: The state of a mirror is damaged.
         StorageError: The catalogue cannot be read.
     """
     if is_aggregated(root):
@@ -81,11 +81,11 @@ def published_files(root: Path) -> Callable[[str], bool]:
 
 
 def _published_copies(folder: Path) -> Callable[[str], bool]:
-    """Return what tells of a path in a mirror's folder whether the file there is a copy of it.
+    """Return the test for paths in a mirror's folder at which there is a copy.
 
     Raises:
-        ConfigurationError: The mirror does not know its Source yet, or its mapper is not here.
-        StateError: Its memory is damaged or from a newer version.
+        ConfigurationError: The mirror has no known Source yet, or its mapper is not installed.
+        StateError: Its state is damaged or from a newer version.
     """
     file = folder / OWN_FOLDER / STATE_FILE
     with mirror_state.open_state(file, read_only=True) as state:
@@ -96,20 +96,19 @@ def _published_copies(folder: Path) -> Callable[[str], bool]:
         )
 
     def is_copy(path: str) -> bool:
-        with mirror_state.open_state(file, read_only=True) as state:  # one for each: threads ask
+        with mirror_state.open_state(file, read_only=True) as state:  # one for each thread
             return owner_of(state, mapping, path) is not None
 
     return is_copy
 
 
 def files_by_address(root: Path) -> Callable[[str], str | None] | None:
-    """Return what gives the file of a copy by what follows the base in its address.
+    """Return the function from the part after the base in an address to the file of the copy.
 
-    Of a tree, and of a mirror whose copies have their addresses from their places, there is none:
-    the address says where the file is.
+    ``None`` for a tree, and for a mirror whose copies have their addresses from their paths.
 
     Raises:
-        StateError: The memory of a mirror is damaged.
+        StateError: The state of a mirror is damaged.
         StorageError: The catalogue cannot be read.
     """
     if not is_aggregated(root):
@@ -128,7 +127,7 @@ def files_by_address(root: Path) -> Callable[[str], str | None] | None:
         found = uri_of_published(uri.removeprefix(base), base)
         if found is None:
             return None
-        with mirror_state.open_state(file, read_only=True) as state:  # one for each: threads ask
+        with mirror_state.open_state(file, read_only=True) as state:  # one for each thread
             copy = state.copy(found)
         return None if copy is None else copy.path
 
@@ -136,9 +135,9 @@ def files_by_address(root: Path) -> Callable[[str], str | None] | None:
 
 
 def base_address(state: MirrorStateStore) -> str:
-    """Return the base of a mirror whose copies keep what follows it in their URIs; else nothing.
+    """Return the base of a mirror whose addresses keep what follows it in the URIs; else nothing.
 
-    Where the operator chose other places, or the mirror has the names of older versions, the place
+    Where the operator chose other paths, or the mirror has the names of older versions, the path
     of a copy is its address.
     """
     identity = SyncState(state).identity

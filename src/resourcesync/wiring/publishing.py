@@ -1,9 +1,4 @@
-"""The Source's side: a folder and some settings become a tree that can be published.
-
-Rows of a catalogue that cannot be published: found, named, set aside.
-
-A catalogue for a dry run: it can be compared with, and nothing is written.
-"""
+"""Publication of a tree, with its catalogue; and a check for rows that cannot be published."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
@@ -58,7 +53,7 @@ ROW_BATCH: Final = 10_000
 
 
 def _fault_of(entries: Sequence[Resource] | Sequence[Change]) -> str:
-    """Return why some entries cannot be published, or proven by who reads of them."""
+    """Return the reason why entries cannot be published or verified; empty when they can."""
     return find_fault(entries) or next(filter(None, map(_bad_digest, entries)), "")
 
 
@@ -66,13 +61,13 @@ def _bad_digest(entry: Resource | Change) -> str:
     resource = entry.resource if isinstance(entry, Change) else entry
     for digest in resource.digests:
         if digest.algorithm in ALGORITHMS and not digest.is_usable:
-            return f"its digest is none of {digest.algorithm}: {digest.value[:200]!r}"
+            return f"its digest is not a valid {digest.algorithm}: {digest.value[:200]!r}"
     return ""
 
 
 @contextmanager
 def hinting_at_bad_rows(path: Path) -> Iterator[None]:
-    """Add what mends it to the error that names a row."""
+    """Add the remedy to an error that names a row."""
     try:
         yield
     except StateError as error:
@@ -94,9 +89,9 @@ def find_bad_rows(path: Path) -> Iterator[BadRow]:
 
 
 def quarantine_rows(path: Path, clock: Clock) -> Iterator[BadRow]:
-    """Set aside the rows that cannot be published, some thousand at a time; yield each.
+    """Quarantine the rows that cannot be published, some thousand at a time; yield each.
 
-    What was yielded is set aside, whatever comes after it.
+    Rows that were yielded stay in quarantine, whatever comes after them.
 
     Raises:
         ConfigurationError: There is no such catalogue.
@@ -105,30 +100,30 @@ def quarantine_rows(path: Path, clock: Clock) -> Iterator[BadRow]:
     """
     if not path.is_file():
         raise ConfigurationError(f"there is no catalogue {path}")
-    with closing(FileCatalogue(path, clock)):  # nobody publishes meanwhile
+    with closing(FileCatalogue(path, clock)):  # locks out other publications
         while rows := list(islice(find_bad_rows(path), ROW_BATCH)):
             bad_rows.quarantine_rows(path, rows, clock.now(), _fault_of)
             yield from rows
 
 
 class ReadOnlyCatalogue:
-    """A catalogue that can be compared with and never changes: for a dry run."""
+    """A read-only view of a catalogue, for a dry run."""
 
     def __init__(self, catalogue: CatalogueStore) -> None:
         self._catalogue = catalogue
 
     def entries(self) -> Iterator[CatalogueEntry]:
-        """Yield what is recorded."""
+        """Yield the recorded entries."""
         return self._catalogue.entries()
 
     @contextmanager
     def record(self, now: datetime) -> Iterator[CatalogueRecording]:
-        """Open a recording that records nothing."""
+        """Open a recording without effect."""
         del now
         yield _NullRecording()
 
     def snapshot(self) -> AbstractContextManager[CatalogueSnapshot]:
-        """Open a view of what is recorded."""
+        """Open a view of the recorded state."""
         return self._catalogue.snapshot()
 
     def note(self, key: str) -> str | None:
@@ -136,41 +131,41 @@ class ReadOnlyCatalogue:
         return self._catalogue.note(key)
 
     def forget_edits(self, last: int) -> None:
-        """Forget nothing."""
+        """Do nothing."""
 
     def forget_changes(self, last: int) -> bool:
-        """Forget nothing."""
+        """Do nothing."""
         del last
         return False
 
     def latest(self) -> datetime | None:
-        """Return the latest moment that was given away."""
+        """Return the latest recorded moment."""
         return self._catalogue.latest()
 
     def rewind(self, moment: datetime) -> None:
-        """Forget nothing."""
+        """Do nothing."""
 
     def write_notes(self, notes: Mapping[str, str]) -> None:
-        """Write nothing."""
+        """Do nothing."""
 
 
 class _NullRecording:
-    """A recording that records nothing."""
+    """A recording without effect."""
 
     def created(self, resource: Resource, fingerprint: str) -> None:
-        """Record nothing."""
+        """Do nothing."""
 
     def updated(self, resource: Resource, fingerprint: str) -> None:
-        """Record nothing."""
+        """Do nothing."""
 
     def deleted(self, resource: Resource) -> None:
-        """Record nothing."""
+        """Do nothing."""
 
     def touched(self, resource: Resource, fingerprint: str) -> None:
-        """Record nothing."""
+        """Do nothing."""
 
     def advance_time(self) -> None:
-        """Record nothing."""
+        """Do nothing."""
 
 
 __all__ = [
@@ -186,26 +181,26 @@ __all__ = [
 
 CATALOGUE: Final = Path(".resourcesync") / "catalogue.db"
 NOTE: Final = "publish.settings"
-"""Where the catalogue of a folder remembers its settings."""
+"""Note of the settings in the catalogue of a folder."""
 _REREAD: Final = "publish.reread"
-"""Where it remembers which files were read again, though they looked unchanged."""
+"""Note of the files that were read again, though they looked unchanged."""
 _SHOWN_OMISSIONS: Final = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublicationResult:
-    """What publishing found and did.
+    """The result of a publication.
 
     Attributes:
         settings: The settings in force.
-        scan: What was found in the tree.
-        publication: What was written; nothing in a dry run.
-        omissions: The first files that are there and cannot be published.
-        dry_run: Whether nothing was written on purpose.
-        dumped: What was dumped, if that was asked for.
-        kept: Which versions were kept now.
-        notified: What hubs were told.
-        elsewhere: The first origins, other than the Source's own, that resources are of; told the
+        scan: The result of the scan.
+        publication: The result of writing; nothing in a dry run.
+        omissions: The first files that exist and cannot be published.
+        dry_run: True if nothing was written on purpose.
+        dumped: The result of the dumps, if requested.
+        retained: The versions that were stored now.
+        notified: The result of notifying the hubs.
+        foreign_origins: The first origins of resources, other than the Source's own; reported the
             first time.
     """
 
@@ -222,13 +217,13 @@ class PublicationResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishRequest:
-    """What is asked of one run, and not remembered.
+    """The options of one run, which are not stored.
 
     Attributes:
-        step: What to do; by default what is due.
-        dry_run: Look and hash, write nothing.
+        step: The step; by default what is due.
+        dry_run: Scan and hash, write nothing.
         allow_empty: Publish a tree without files: everything is deleted then.
-        dumps: What is to be dumped too.
+        dumps: The dumps to write too.
     """
 
     step: PublicationStep = PublicationStep.DUE
@@ -240,36 +235,38 @@ class PublishRequest:
 def publish_tree(
     root: Path, chosen: Mapping[str, object], *, clock: Clock, asked: PublishRequest | None = None
 ) -> PublicationResult:
-    """Publish a tree, or bring what was published in step with it.
+    """Publish a tree, or update what was published.
 
     Args:
         root: The tree.
         chosen: Attributes of ``Settings`` that are given now; the others are as the last time.
         clock: Time.
-        asked: What is asked of this run alone.
+        asked: Options of this run alone.
 
     Raises:
         ConfigurationError: There is no such folder, no URL is known, a setting cannot work, a
-            file that is not ours stands where a document is to go, or the tree is empty.
+            foreign file is in the place of a document, or the tree is empty.
         LockedError: Another run is publishing this tree.
         StorageError: The tree cannot be read, or a document cannot be written.
     """
     if not _is_folder(root):
-        raise ConfigurationError(f"{root} is no folder", hint="name the folder to publish")
+        raise ConfigurationError(f"{root} is not a folder", hint="name the folder to publish")
     asked = asked or PublishRequest()
     _check(root, chosen)
-    with ExitStack() as held:
-        catalogue = held.enter_context(_catalogue(root, clock, dry_run=asked.dry_run))
+    with ExitStack() as stack:
+        catalogue = stack.enter_context(_catalogue(root, clock, dry_run=asked.dry_run))
         known = read_settings(catalogue, NOTE)
         settings = merge_settings(root, known, chosen)
         originals.check_originals(settings, known)
         if settings.robots:
             _check_robots(root, settings)
         own = (root / CATALOGUE).parent
-        store = held.enter_context(locked_documents(root, settings.out, own, dry_run=asked.dry_run))
+        store = stack.enter_context(
+            locked_documents(root, settings.out, own, dry_run=asked.dry_run)
+        )
         refuse_foreign(catalogue, store, settings, known)
         reread = catalogue.note(_REREAD)
-        found = held.enter_context(originals.open_originals(root, settings, clock, reread))
+        found = stack.enter_context(originals.open_originals(root, settings, clock, reread))
         tree = _TreePublication(root, settings, catalogue, store, found, clock)
         return tree.publish(asked, anew=settings.entries != known.entries)
 
@@ -277,14 +274,14 @@ def publish_tree(
 def _check_robots(root: Path, settings: Settings) -> None:
     if is_store(settings.out):
         raise ConfigurationError(
-            f"{document_stores.ROBOTS_FILE} is written into folders only",
+            f"{document_stores.ROBOTS_FILE} can only be written into a folder",
             hint="put it there yourself, and publish with --no-robots",
         )
     document_stores.check_robots(root / settings.out, settings.url)
 
 
 class _TreePublication:
-    """A tree, and all that publishing it needs."""
+    """A tree, and everything needed to publish it."""
 
     def __init__(
         self,
@@ -307,7 +304,7 @@ class _TreePublication:
         self._publisher = publisher_of(catalogue, documents, settings, clock)
 
     def publish(self, asked: PublishRequest, *, anew: bool) -> PublicationResult:
-        """Look at the tree; unless in a dry run, write what follows."""
+        """Scan the tree; unless in a dry run, write the changes."""
         now = self._clock.now()
         step = check_clock(self._catalogue, now, asked.step)
         found = scan(
@@ -318,16 +315,16 @@ class _TreePublication:
             allow_empty=asked.allow_empty,
             settle=self._past.flush,
         )
-        done, dumped, told = Publication(), None, None
+        done, dumped, notified = Publication(), None, None
         if not asked.dry_run:
             note = msgspec.json.encode(self._settings).decode()
             self._catalogue.write_notes({NOTE: note, _REREAD: self._reread})
             try:
                 dumped = self._dump(asked.dumps)
-            finally:  # the lists go on, also where something could not be packed
+            finally:  # the lists are published even if something could not be packed
                 done = self._publisher.publish(step, anew=anew, now=now)
             self._past.conclude(packed=asked.dumps is not None and asked.dumps.changes)
-            told = self._notify()
+            notified = self._notify()
         omissions = filter(_is_reported, self._originals.omissions())
         return PublicationResult(
             settings=self._settings,
@@ -337,18 +334,18 @@ class _TreePublication:
             dry_run=asked.dry_run,
             dumped=dumped,
             retained=self._past.counts,
-            notified=told,
+            notified=notified,
         )
 
     def _dump(self, asked: "DumpRequest | None") -> "DumpOutcome | None":
         if asked is None:
             return None
-        from resourcesync.wiring import dump_publication  # noqa: PLC0415 - few need it
+        from resourcesync.wiring import dump_publication  # noqa: PLC0415 - rarely needed
 
         plan = read_plan(self._catalogue)
         packing = self._settings.packing
         if plan is not None and plan.base_uri != SourceNaming(base_uri=self._settings.url).base_uri:
-            # Lists that start over go on from no dump that is older.
+            # Lists that start over do not continue older dumps.
             self._publisher.publish()
         with self._contents as bytes_of:
             return dump_publication.dump(
@@ -356,12 +353,12 @@ class _TreePublication:
             )
 
     def _notify(self) -> "Notified | None":
-        """Tell robots and hubs what is public now."""
+        """Notify robots and hubs of the publication."""
         settings = self._settings
         if settings.robots:
             document_stores.write_robots(self._root / settings.out, self._publisher.sitemap_uri)
         if not settings.hubs:
-            for name in CHANNELS.values():  # nobody is led to them any more
+            for name in CHANNELS.values():  # no document names them any more
                 if self._documents.signature(name) is not None:
                     self._documents.delete(name)
             return None
@@ -376,7 +373,7 @@ class _TreePublication:
 def _open_versions(
     root: Path, settings: Settings, catalogue: CatalogueStore, clock: Clock
 ) -> TreeVersions:
-    """Return what keeps what the tree was, if that is to be kept; a dry run keeps nothing."""
+    """Return the store of former versions, if there is one; a dry run stores nothing."""
     names = SourceNaming(base_uri=settings.url)
     if not isinstance(catalogue, FileCatalogue) or not is_retention_enabled(
         settings.version_options, names, catalogue
@@ -398,7 +395,7 @@ def _contents(
 def publisher_of(
     catalogue: CatalogueStore, documents: DocumentStore, settings: Settings, clock: Clock
 ) -> ListPublisher:
-    """Return what publishes a catalogue."""
+    """Return the publisher of a catalogue."""
     return ListPublisher(
         catalogue,
         documents,
@@ -411,7 +408,7 @@ def publisher_of(
 
 
 def _is_reported(omission: Omission) -> bool:
-    """Whether an omission is news: that hidden files stay hidden is none."""
+    """True if an omission is reported: hidden files are not."""
     name = omission.name.rstrip("/").rpartition("/")[2]
     return not name.startswith(".") and not name.endswith("~")
 
@@ -426,7 +423,7 @@ def _catalogue(root: Path, clock: Clock, *, dry_run: bool) -> Iterator[Catalogue
         with closing(FileCatalogue(path, clock)) as catalogue:
             yield ReadOnlyCatalogue(catalogue)
     else:
-        from resourcesync.adapters.in_memory import MemoryCatalogue  # noqa: PLC0415 - seldom needed
+        from resourcesync.adapters.in_memory import MemoryCatalogue  # noqa: PLC0415 - rarely needed
 
         yield MemoryCatalogue()
 
@@ -434,12 +431,12 @@ def _catalogue(root: Path, clock: Clock, *, dry_run: bool) -> Iterator[Catalogue
 def _is_folder(root: Path) -> bool:
     try:
         return root.is_dir()
-    except OSError:  # a name that is too long, for one
+    except OSError:  # such as a name that is too long
         return False
 
 
 def _check(root: Path, chosen: Mapping[str, object]) -> None:
-    """Refuse what can be refused before anything is made, the catalogue included."""
+    """Refuse invalid settings before anything is made, the catalogue included."""
     if chosen.get("url"):
         SourceNaming(base_uri=str(chosen["url"]))
     for name in ("url", "described_by"):
@@ -458,11 +455,11 @@ def _refuse_foreign(documents: DocumentStore) -> None:
 def refuse_foreign(
     catalogue: CatalogueStore, documents: DocumentStore, settings: Settings, known: Settings
 ) -> None:
-    """Refuse to publish where a file of somebody else would be replaced.
+    """Refuse to publish where a foreign file would be replaced.
 
     Raises:
         ConfigurationError: One is there.
-        StorageError: What is there cannot be read.
+        StorageError: The existing file cannot be read.
     """
     record = None if settings.out != known.out else read_record(catalogue)
     if record is None:
@@ -475,7 +472,7 @@ def refuse_foreign(
 
 def check_address(url: str) -> None:
     """Refuse an address that Destinations would refuse."""
-    from resourcesync.destination.uris import normalise  # noqa: PLC0415 - seldom needed
+    from resourcesync.destination.uris import normalise  # noqa: PLC0415 - rarely needed
 
     try:
         normalise(url)

@@ -1,7 +1,4 @@
-"""The channels of a Source that is published: opened from where it is.
-
-The hub of a published tree: what ``serve --hub`` mounts beside its documents.
-"""
+"""The channels of a published Source, and the hub that ``serve --hub`` mounts beside it."""
 
 import contextlib
 import os
@@ -36,13 +33,13 @@ _PUBLISH_COMMAND: Final = "resourcesync publish DIR --hub https://HOST/hub"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Channels:
-    """The channels of a Source that is published.
+    """The channels of a published Source.
 
     Attributes:
         catalogue: Its catalogue.
         documents: Its documents.
-        settings: How it is published.
-        folder: Where its key is.
+        settings: Its settings.
+        folder: The folder of its key.
     """
 
     catalogue: CatalogueStore
@@ -51,16 +48,16 @@ class Channels:
     folder: Path
 
     def notify(self, clock: Clock) -> Notified:
-        """Tell its hubs what was published since; see ``notify``."""
+        """Notify its hubs of new publications; see ``notify``."""
         return notifications.notify(
             self.catalogue, self.documents, self.settings, clock, folder=self.folder
         )
 
     def last_notification(self) -> tuple[str, bytes]:
-        """Return the topic of its changes, and what can be read there.
+        """Return the topic of its changes, and the document there.
 
         Raises:
-            ConfigurationError: There is nothing yet.
+            ConfigurationError: There is none yet.
         """
         stream = self.documents.open(naming.CHANGE_NOTIFICATION)
         if stream is None:
@@ -75,8 +72,8 @@ def open_channels(source: Path, *, is_catalogue: bool = False) -> Iterator[Chann
     """Open the channels of a Source.
 
     Args:
-        source: A tree, or what ``publish`` calls a catalogue.
-        is_catalogue: Which.
+        source: A tree, or a catalogue as for ``publish``.
+        is_catalogue: True if it is a catalogue.
 
     Raises:
         ConfigurationError: It is not published, or has no hub.
@@ -105,16 +102,16 @@ def open_channels(source: Path, *, is_catalogue: bool = False) -> Iterator[Chann
 
 
 HUB_STORE: Final = "hub.db"
-"""Beside the catalogue: who is subscribed, and what is still to be delivered."""
+"""Database beside the catalogue: subscriptions and pending deliveries."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnHub:
-    """A hub, and where it is to be mounted.
+    """A hub, and its mount path.
 
     Attributes:
         path: The path in the application, such as ``/hub``.
-        hub: What is mounted there.
+        hub: The hub.
     """
 
     path: str
@@ -122,7 +119,7 @@ class OwnHub:
 
 
 def hubs_of(root: Path) -> tuple[str, ...]:
-    """Return the hubs that the documents of a tree name, or those of what another system tells.
+    """Return the hubs in the documents of a tree, or in those of another system's entries.
 
     Raises:
         StorageError: The catalogue cannot be read.
@@ -135,31 +132,31 @@ def hubs_of(root: Path) -> tuple[str, ...]:
 def open_own_hub(
     root: Path, out: Path, base: str, clock: Clock, *, private: bool = False
 ) -> OwnHub:
-    """Open the hub of a tree; whoever publishes it from now on signs what it submits.
+    """Open the hub of a tree; publications of the tree sign their submissions from now on.
 
     Args:
         root: The tree.
-        out: The folder that holds its documents.
+        out: The folder of its documents.
         base: The address that it was published for.
         clock: Time.
-        private: Whether callbacks at addresses that are not public are allowed, and secrets over
+        private: True if callbacks at addresses that are not public are allowed, and secrets over
             plain HTTP: for closed networks.
 
     Raises:
         ConfigurationError: Its documents name no hub below that address.
-        StorageError: What the hub remembers cannot be opened.
+        StorageError: The hub's database cannot be opened.
     """
     address = next((name for name in hubs_of(root) if _is_below(name, base)), "")
     if not address:
         raise ConfigurationError(
-            f"the lists of {root} name no hub that could be served here",
+            f"the lists of {root} name no hub at this address",
             hint=f"resourcesync publish {root} --hub {base}hub --notify",
         )
     names = SourceNaming(base_uri=base)
     topics = {names.uri(name): name for name in naming.CHANNELS.values()}
     documents = FolderDocuments(out)
 
-    def look(topic: str) -> bytes | None:
+    def read_topic(topic: str) -> bytes | None:
         stream = documents.open(topics[topic])
         if stream is None:
             return None
@@ -174,7 +171,7 @@ def open_own_hub(
         key=notifications.read_key(folder, makes=True),
         plain_secrets=private,
     )
-    hub = hubs.open_hub(folder / HUB_STORE, rules, clock, look=look, private=private)
+    hub = hubs.open_hub(folder / HUB_STORE, rules, clock, look=read_topic, private=private)
     return OwnHub(path="/" + address.removeprefix(base).strip("/"), hub=hub)
 
 
@@ -183,7 +180,7 @@ def _is_below(address: str, base: str) -> bool:
 
 
 def channel_links(root: Path, base: str) -> Callable[[str], Sequence[str]]:
-    """Return what gives the ``Link`` fields of the topics: ``self`` and ``hub`` (WebSub §4).
+    """Return the function for the ``Link`` fields of topics: ``self`` and ``hub`` (WebSub §4).
 
     Raises:
         StorageError: The catalogue cannot be read.

@@ -45,12 +45,12 @@ _HINT_EVERY: Final = 0.2
 _DISCOVERY_INTERVAL: Final = 86_400.0
 _PAUSE: Final = 5.0
 _SHARED: Final = "push.db"
-"""The file that all services of a user had together, in earlier versions."""
+"""The file that all services of a user shared in earlier versions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PushState:
-    """Where the subscriptions of one configuration are remembered.
+    """The place of the subscriptions of one configuration.
 
     A service ends and renews only what is in its file. So the file is that of one configuration,
     and of one running service.
@@ -67,7 +67,7 @@ class PushState:
 
     @property
     def path(self) -> Path:
-        """The file: named after the real path of the configuration file."""
+        """The file, named after the real path of the configuration file."""
         real = "" if self.configuration is None else os.path.realpath(self.configuration)
         return self.folder / f"push-{hashlib.sha256(os.fsencode(real)).hexdigest()[:16]}.db"
 
@@ -76,10 +76,10 @@ class PushState:
         """Open the file for this service alone.
 
         Subscriptions in the file that all services once shared are moved here if they deliver to
-        our callback, or, where no callback is noted yet, if they are of a mirror of ours.
+        our callback, or, where no callback is recorded yet, if they are of a configured mirror.
 
         Args:
-            callback: The address below which hubs reach us.
+            callback: The address below which hubs reach this service.
 
         Raises:
             LockedError: Another service of the same configuration runs.
@@ -94,10 +94,10 @@ class PushState:
             )
 
         base = callback if callback.endswith("/") else f"{callback}/"
-        with ExitStack() as held:
+        with ExitStack() as stack:
             self.folder.mkdir(parents=True, exist_ok=True)
-            held.enter_context(_exclusive_lock(self.path.with_suffix(".lock")))
-            store = held.enter_context(closing(FileFollowers(self.path)))
+            stack.enter_context(_exclusive_lock(self.path.with_suffix(".lock")))
+            store = stack.enter_context(closing(FileFollowers(self.path)))
             store.take_over(self.folder / _SHARED, is_ours)
             yield store
 
@@ -113,11 +113,11 @@ def _exclusive_lock(path: Path) -> Iterator[None]:
     except BlockingIOError as error:
         os.close(lock)
         raise LockedError(
-            "another `watch` takes the notifications of this configuration",
+            "another `watch` is running with this configuration",
             evidence=(("got", str(path)),),
-            hint="end it, or give this one another --state DIR",
+            hint="end it, or use another --state DIR",
         ) from error
-    except OSError:  # where nothing can be locked, all else still works
+    except OSError:  # without locks everything else still works
         _LOG.warning("cannot lock %s", path)
     try:
         yield
@@ -132,15 +132,15 @@ class PushSubscriptions:
     Args:
         callback: The address by which hubs reach ``listen``, such as
             ``https://aggregator.example/push/``.
-        listen: Host and port to take deliveries at; a proxy with TLS stands in front.
-        state: Where subscriptions are remembered.
-        on_hint: Told the name of a mirror that should be pulled now; must return at once.
+        listen: Host and port for deliveries; a proxy with TLS is in front.
+        state: The place of the subscriptions.
+        on_hint: Receives the name of a mirror that should be pulled now; must return at once.
         clock: Time.
 
     Raises:
-        ConfigurationError: The address cannot be listened on, or the callback is none.
+        ConfigurationError: The address cannot be listened on, or the callback is invalid.
         LockedError: Another service of the same configuration runs.
-        StorageError: Subscriptions cannot be remembered.
+        StorageError: Subscriptions cannot be stored.
     """
 
     def __init__(
@@ -185,16 +185,16 @@ class PushSubscriptions:
 
     @property
     def counts(self) -> dict[str, int]:
-        """What came, by outcome."""
+        """Number of messages, by outcome."""
         return dict(self._subscriber.counts)
 
     @property
     def version(self) -> int:
-        """Grows when ``standings`` may tell something new."""
+        """Counter that grows when ``standings`` may have changed."""
         return self._subscriber.ledger.version
 
     def standings(self) -> list[SubscriptionReport]:
-        """Return how all subscriptions stand.
+        """Return the state of all subscriptions.
 
         Raises:
             StorageError: They cannot be read.
@@ -202,7 +202,7 @@ class PushSubscriptions:
         return self._subscriber.reports()
 
     def has_discovered(self, name: str) -> bool:
-        """Whether the Source of a mirror told all channels that it offers."""
+        """True if all channels of a mirror's Source were found."""
         return name in self._looked
 
     def __enter__(self) -> Self:
@@ -224,16 +224,16 @@ class PushSubscriptions:
         self._held.close()
 
     def retain(self, networks: Mapping[str, tuple[str, mirrors.Network]]) -> None:
-        """End the subscriptions of all mirrors but these.
+        """End the subscriptions of all other mirrors.
 
         Args:
-            networks: By the mirror's name: the address of its Source, and how that is asked. A
+            networks: Address and request settings of each mirror's Source, by the mirror's name. A
                 hub may have an address that is not public where the Source itself may.
         """
         asked = [network.settings(source) for source, network in networks.values()]
         self._messenger.trust(frozenset().union(*(settings.trusted_origins for settings in asked)))
         for name in self._looked.keys() - networks.keys():
-            self._looked.pop(name, None)  # who comes back is looked at anew
+            self._looked.pop(name, None)  # so that a mirror that returns is looked up again
         for name in {
             subscription.name for subscription in self._store.subscriptions()
         } - networks.keys():
@@ -241,17 +241,17 @@ class PushSubscriptions:
         self._bell.set()
 
     def follow(self, name: str, folder: Path, network: mirrors.Network) -> None:
-        """Subscribe a mirror to what its Source offers; a Source is asked for it once a day.
+        """Subscribe a mirror to its Source's channels; they are looked up once a day.
 
-        One that does not tell all of it now is asked after the next pull again.
+        After an incomplete answer they are looked up again after the next pull.
 
         Args:
-            name: What hints call it.
+            name: The mirror's name in hints.
             folder: The mirror; nothing happens before its first pull.
-            network: How its Source is asked.
+            network: Settings for requests to its Source.
 
         Raises:
-            ResourceSyncError: The mirror's memory cannot be read.
+            ResourceSyncError: The mirror's state cannot be read.
         """
         now = self._clock.monotonic()
         last = self._looked.get(name)
@@ -289,7 +289,7 @@ class PushSubscriptions:
         while not self._is_over:
             try:
                 pause = self._subscriber.tick()
-            except ResourceSyncError as error:  # the disk, say; polling goes on in any case
+            except ResourceSyncError as error:  # such as a full disk; polling goes on in any case
                 _LOG.warning("push: %s", error)
                 pause = _PAUSE
             except Exception:  # noqa: BLE001 - a fault of ours must not end all renewals
@@ -301,7 +301,7 @@ class PushSubscriptions:
 
 @final
 class _HubMessenger:
-    """Carries messages to hubs; whom it trusts may change."""
+    """Sends messages to hubs; its trusted origins may change."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -309,7 +309,7 @@ class _HubMessenger:
         self._open: tuple[frozenset[str], CurlFetcher] | None = None
 
     def trust(self, origins: frozenset[str]) -> None:
-        """Take these origins for the operator's own, from the next messages on."""
+        """Trust these origins as the operator's own, from the next messages on."""
         self._trusted = origins
 
     def fetch(
@@ -323,7 +323,7 @@ class _HubMessenger:
         return self._open[1].fetch(requests)
 
     def close(self) -> None:
-        """Let go of what is open."""
+        """Close the connections."""
         if self._open is not None:
             self._open[1].close()
             self._open = None
@@ -331,14 +331,14 @@ class _HubMessenger:
 
 @final
 class _PrefixApplication:
-    """Answers below the path of the callbacks, and at the root: proxies may cut the path off."""
+    """Answers below the path of the callbacks, and at the root: proxies may remove the path."""
 
     def __init__(self, path: str, application: ASGIApp) -> None:
         self._path = path.rstrip("/")
         self._application = application
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer as ASGI 3 asks."""
+        """Answer an ASGI 3 request."""
         if scope.get("path", "").startswith(f"{self._path}/"):
             scope = {**scope, "root_path": self._path}
         await self._application(scope, receive, send)

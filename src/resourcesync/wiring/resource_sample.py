@@ -1,4 +1,4 @@
-"""A sample of what a Source lists is fetched and held against its entries."""
+"""Validation of a sample of a Source's resources against their entries."""
 
 import hashlib
 import math
@@ -17,25 +17,25 @@ from resourcesync.validator.page_links import MOST_READ
 from resourcesync.validator.summaries import DocumentSummary, ListedResource
 
 _MOST: Final = 100_000
-"""Resources that one sample may have, and changes that are remembered for it."""
+"""Most resources of one sample, and most changes that are stored for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleSize:
-    """How much is fetched: a number of resources, or a share of them in percent."""
+    """The size of a sample: a number of resources, or a share of them in percent."""
 
     count: int | None = None
     percent: float | None = None
 
     def resolve(self, whole: int) -> int:
-        """Return how many of so many things are taken; of a share above 0, one at least."""
+        """Return the size of a sample of so many things; at least one for a share above 0."""
         if self.count is not None:
             return min(self.count, whole)
         return min(whole, math.ceil(whole * (self.percent or 0.0) / 100))
 
 
 class _SampledEntry(NamedTuple):
-    """An entry, and the moment that its document tells of."""
+    """An entry, and the time of its document."""
 
     listed: ListedResource
     moment: datetime | None
@@ -45,8 +45,8 @@ class Sample:
     """Chooses resources as they are listed, in memory that is bounded by the sample.
 
     Args:
-        size: How many.
-        random: Chooses.
+        size: The size of the sample.
+        random: Source of the random choices.
     """
 
     def __init__(self, size: SampleSize, random: Random) -> None:
@@ -57,7 +57,7 @@ class Sample:
         self.listed = 0
 
     def add(self, listed: ListedResource, document: DocumentSummary) -> None:
-        """Take the next entry of a Resource List, a sitemap or a Change List."""
+        """Add the next entry of a Resource List, a sitemap or a Change List."""
         if listed.change:
             if listed.uri in self._changes or len(self._changes) < _MOST:
                 self._changes[listed.uri] = _SampledEntry(listed, document.from_)
@@ -79,10 +79,11 @@ class Sample:
         return self._random.uniform(0, 100) < (self._size.percent or 0.0)
 
     def selected(self) -> list[ListedResource]:
-        """Return what is to be fetched: each resource as the Source told of it last.
+        """Return the resources to fetch, each with its latest entry.
 
-        Where a list and a change cannot be put in order, the resource is left out: nobody can say
-        then what is right.
+        Where a list and a change cannot be put in order, the resource is left out: its right entry
+            is
+        not known.
         """
         changes = dict(self._changes)
         found: list[ListedResource] = []
@@ -90,11 +91,11 @@ class Sample:
             last = _later(seen, changes.pop(seen.listed.uri, None))
             if last is not None:
                 found.append(last)
-        rest = [seen.listed for seen in changes.values()]
+        remaining = [seen.listed for seen in changes.values()]
         if self._size.count is None:
-            return found + [listed for listed in rest if self._is_drawn()]
-        both = found + rest
-        return self._random.sample(both, min(self._size.count, len(both)))
+            return found + [listed for listed in remaining if self._is_drawn()]
+        merged = found + remaining
+        return self._random.sample(merged, min(self._size.count, len(merged)))
 
 
 def _later(resource: _SampledEntry, change: _SampledEntry | None) -> ListedResource | None:
@@ -112,14 +113,14 @@ def _later(resource: _SampledEntry, change: _SampledEntry | None) -> ListedResou
 
 
 class Meter:
-    """Takes a resource's bytes, counts and digests them, and keeps none."""
+    """Counts and digests a resource's bytes, and stores none."""
 
     def __init__(self, listed: ListedResource) -> None:
         self.listed = listed
         self.restart()
 
     def write(self, chunk: bytes) -> None:
-        """Take the next bytes."""
+        """Add the next bytes."""
         self.length += len(chunk)
         if len(self.start) < MOST_READ:
             self.start += chunk[: MOST_READ - len(self.start)]
@@ -127,7 +128,7 @@ class Meter:
             digest.update(chunk)
 
     def restart(self) -> None:
-        """Begin anew: the transfer starts again from the first byte."""
+        """Start over: the transfer starts again from the first byte."""
         self.length = 0
         self.start = bytearray()
         self._digests = {
@@ -144,20 +145,20 @@ class Meter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unreached:
-    """Something could not be had, so it could not be judged."""
+    """Something could not be fetched, so it was not checked."""
 
     uri: str
     error: ResourceSyncError
 
 
 Answered = Callable[[str, Mapping[str, str], bytes], None]
-"""Is told of an answer: for which resource, its header fields, and how its body starts."""
+"""Receives an answer: the resource, its header fields, and the start of its body."""
 
 
 def judge_delivery(
     fetcher: Fetcher, chosen: list[ListedResource], on_answer: Answered
 ) -> Iterator[RuleFinding | Unreached]:
-    """Fetch resources and judge how they are delivered; nothing is kept."""
+    """Fetch resources and check their delivery; nothing is stored."""
     requests = (
         FetchRequest(uri=listed.uri, sink=Meter(listed), purpose=Purpose.RESOURCE)
         for listed in chosen

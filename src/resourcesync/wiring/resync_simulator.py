@@ -1,4 +1,4 @@
-"""Configurations of the resync-simulator (YAML): what they say, and what of it is not done here."""
+"""Configurations of the resync-simulator (YAML), as settings of our simulated Source."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -29,11 +29,11 @@ Table = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulatorConfiguration:
-    """What a configuration says.
+    """The content of a configuration.
 
     Attributes:
-        settings: How the Source behaves.
-        ignored: What it says that has no meaning here, such as ``changememory.uri_file``.
+        settings: The behaviour of the Source.
+        ignored: Keys that have no meaning here, such as ``changememory.uri_file``.
     """
 
     settings: LiveSettings
@@ -41,7 +41,7 @@ class SimulatorConfiguration:
 
 
 def is_configuration(path: Path) -> bool:
-    """Whether a file is called like a configuration of the resync-simulator."""
+    """True if a file has the name of a configuration of the resync-simulator."""
     return path.suffix in {".yaml", ".yml"}
 
 
@@ -55,7 +55,7 @@ def read_configuration(path: Path) -> SimulatorConfiguration:
         return _parse_configuration(_load_yaml(path))
     except _MistakeError as mistake:
         raise ConfigurationError(
-            f"{path} is no configuration of the resync-simulator: {mistake}", hint=mistake.hint
+            f"{path} is not a configuration of the resync-simulator: {mistake}", hint=mistake.hint
         ) from mistake
 
 
@@ -77,12 +77,12 @@ def _load_yaml(path: Path) -> object:
         with path.open("rb") as stream:
             text = stream.read(_MOST_BYTES + 1)
         if len(text) > _MOST_BYTES:
-            raise ConfigurationError(f"{path} is longer than 1 MiB, which no configuration is")
+            raise ConfigurationError(f"{path} is longer than 1 MiB")
         return yaml.safe_load(text)
     except OSError as error:
         raise ConfigurationError(f"cannot read {path}: {error.strerror}") from error
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise ConfigurationError(f"{path} is no YAML: {error}"[:500]) from error
+        raise ConfigurationError(f"{path} is not YAML: {error}"[:500]) from error
 
 
 def _parse_configuration(written: object) -> SimulatorConfiguration:
@@ -116,7 +116,7 @@ def _check_paths(settings: LiveSettings) -> None:
         raise _MistakeError(f"both lists are at {paths[0]!r}", "give one another uri_path")
     for path in paths:
         if path in _RESERVED_PATHS or path.startswith("resources/"):
-            raise _MistakeError(f"no list can be at {path!r}, where there is something else")
+            raise _MistakeError(f"the path {path!r} of a list is used already")
 
 
 def _ignored(top: Table, source: Table, lists: Table, changes: Table) -> list[str]:
@@ -156,7 +156,7 @@ def _check_keys(table: Table, known: set[str], place: str) -> None:
     for key in table:
         if key not in known:
             raise _MistakeError(
-                f"it says {place}{key}, which means nothing",
+                f"unknown key {place}{key}",
                 f"known here: {', '.join(sorted(known))}",
             )
 
@@ -179,7 +179,7 @@ def _delay(value: object) -> float:
 
 def _text(value: object) -> str:
     if not isinstance(value, str | int | float):
-        raise ValueError("a text")  # noqa: TRY004 - of a configuration, as all others
+        raise ValueError("a string")  # noqa: TRY004 - of a configuration, as all others
     return str(value)
 
 

@@ -1,8 +1,6 @@
-"""Scenarios of the simulator, read from TOML; any value of them can be given anew, for sweeps.
+"""Scenarios of the simulator, read from TOML; sweeps replace any of their values.
 
-The forms of the values of a scenario: each is read by a function, which says what it takes.
-
-What a function returns may still be out of its bounds: ``simulator.bounds`` says so.
+A value that was read may still be out of its bounds: ``simulator.bounds`` checks these.
 """
 
 import re
@@ -43,16 +41,16 @@ Reader = Callable[[Any], Any]
 def read_table(
     table: object, readers: Mapping[str, Reader], name: str, tables: Iterable[str] = ()
 ) -> Table:
-    """Return the values of a table, each as its reader understands it.
+    """Return the values of a table, each as its reader returns it.
 
     Args:
-        table: As it is written.
-        readers: By the keys that it may have.
-        name: What the table is called, for who made a mistake.
-        tables: What else is known at this place, and read elsewhere.
+        table: The parsed table.
+        readers: Readers by the permitted keys.
+        name: The table's name for messages.
+        tables: Further permitted keys, which are read elsewhere.
 
     Raises:
-        ConfigurationError: It has another key, or a value that is none.
+        ConfigurationError: It has another key, or an invalid value.
     """
     if not isinstance(table, dict):
         raise ConfigurationError(f"{name} must be a table")
@@ -103,7 +101,7 @@ def read_flag(value: object) -> bool:
 
 
 def read_text(value: object) -> str:
-    """Read a text."""
+    """Read a string."""
     if not isinstance(value, str):
         raise _value_error("a text", value)
     return value
@@ -124,9 +122,9 @@ def read_dumps(value: object) -> str:
 
 
 def read_texts(value: object) -> tuple[str, ...]:
-    """Read a list of texts, such as ``["text/html"]``."""
+    """Read a list of strings, such as ``["text/html"]``."""
     if not isinstance(value, list):
-        raise _value_error("a list of texts", value)
+        raise _value_error("a list of strings", value)
     return tuple(map(read_text, value))
 
 
@@ -139,7 +137,7 @@ def read_seconds(value: object) -> float:
 
 
 def read_byte_rate(value: object) -> float:
-    """Read bytes a second, such as ``"10M"``, or as a number."""
+    """Read bytes per second, such as ``"10M"``, or as a number."""
     return float(config.parse_size(value)) if isinstance(value, str) else read_number(value)
 
 
@@ -149,21 +147,21 @@ def read_size(value: object) -> int:
 
 
 def read_rate(value: object) -> float:
-    """Read a rate such as ``"20/h"`` or ``"1.4/s"``, or how many a second as a number."""
+    """Read a rate such as ``"20/h"`` or ``"1.4/s"``, or a number per second."""
     if not isinstance(value, str):
         return read_number(value)
     match = _RATE.fullmatch(value.strip())
     span = 0.0 if match is None else config.parse_duration(f"{match[2] or 1}{match[3]}")
     if match is None or span <= 0:
         raise ConfigurationError(
-            f"{value[:_SHOWN]!r} is no rate", hint="write how many in which time: 20/h, 1.4/s"
+            f"{value[:_SHOWN]!r} is not a rate", hint="write a number and a time: 20/h, 1.4/s"
         )
     return float(match[1]) / span
 
 
 def read_moment(value: object) -> datetime:
     """Read a time such as ``"2026-01-04T12:00:00Z"``; without a zone it is UTC."""
-    if isinstance(value, datetime):  # TOML has times of its own
+    if isinstance(value, datetime):  # TOML has a type for times
         return value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC)
     if isinstance(value, date):
         return datetime.combine(value, time(), tzinfo=UTC)
@@ -189,7 +187,7 @@ def read_weekdays(value: object) -> frozenset[int]:
         for day in (first, last) if dash else (first,):
             if day not in DAYS:
                 raise ConfigurationError(
-                    f"{day[:_SHOWN]!r} is no day", hint=f"the days are {', '.join(DAYS)}"
+                    f"{day[:_SHOWN]!r} is not a day", hint=f"the days are {', '.join(DAYS)}"
                 )
         begin = DAYS.index(first)
         end = DAYS.index(last) if dash else begin
@@ -198,17 +196,17 @@ def read_weekdays(value: object) -> frozenset[int]:
 
 
 def read_spans(value: object) -> tuple[tuple[float, float], ...]:
-    """Read a list of times from the beginning, from and until, such as ``["2d..5d"]``."""
+    """Read a list of time spans since the beginning, such as ``["2d..5d"]``."""
     return tuple(_pair(text, "..") for text in read_texts(value))
 
 
 def read_steps(value: object) -> tuple[tuple[float, float], ...]:
-    """Read a list of times from the beginning, each with how far, such as ``["1d:2h"]``."""
+    """Read a list of times since the beginning, each with a step, such as ``["1d:2h"]``."""
     return tuple(_pair(text, ":") for text in read_texts(value))
 
 
 def read_moments(value: object) -> tuple[float, ...]:
-    """Read a list of times from the beginning, such as ``["3d"]``."""
+    """Read a list of times since the beginning, such as ``["3d"]``."""
     return tuple(map(read_seconds, read_texts(value)))
 
 
@@ -228,7 +226,7 @@ def _unknown_key_error(key: str, place: str, known: list[str]) -> ConfigurationE
     near = get_close_matches(key.lower().replace("-", "_"), known, n=1)
     likely = f"did you mean {near[0]}? " if near else ""
     return ConfigurationError(
-        f"the scenario says {place}, which means nothing",
+        f"the scenario has an unknown key {place}",
         hint=f"{likely}known here: {', '.join(sorted(known))}",
     )
 
@@ -241,14 +239,14 @@ def _value_error(what: str, value: object) -> ConfigurationError:
 _MOST_BYTES: Final = 1 << 20
 _DEEPEST: Final = 10
 SCALE: Final = bounds.Bound(1e-9, 1e6, "from 0.000000001 to 1,000,000")
-"""What the key ``scale`` may be."""
+"""Bounds of the key ``scale``."""
 
 
 def read_scenario(path: Path) -> Table:
-    """Read a scenario as it is written.
+    """Read and parse a scenario.
 
     Raises:
-        ConfigurationError: It cannot be read, or is no TOML.
+        ConfigurationError: It cannot be read, or is not TOML.
     """
     try:
         with path.open("rb") as stream:
@@ -262,27 +260,27 @@ def read_scenario(path: Path) -> Table:
     except OSError as error:
         raise ConfigurationError(f"cannot read {path}: {error.strerror}") from error
     if len(text) > _MOST_BYTES:
-        raise ConfigurationError(f"{path} is longer than 1 MiB, which no scenario is")
+        raise ConfigurationError(f"{path} is longer than 1 MiB")
     return parse_scenario(text.decode("utf-8", "replace"), str(path))
 
 
 def parse_scenario(text: str, name: str) -> Table:
-    """Read the text of a scenario.
+    """Parse the text of a scenario.
 
     Raises:
-        ConfigurationError: It is no TOML.
+        ConfigurationError: It is not TOML.
     """
     try:
         written = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # also a number of too many digits
-        raise ConfigurationError(f"{name} is no TOML: {error}") from error
+    except (ValueError, RecursionError) as error:  # also a number with too many digits
+        raise ConfigurationError(f"{name} is not TOML: {error}") from error
     if _is_deep(written):
-        raise ConfigurationError(f"{name} has tables in tables in tables, as no scenario has")
+        raise ConfigurationError(f"the tables in {name} are nested too deep")
     return written
 
 
 def _is_deep(value: object) -> bool:
-    """Whether a value has more in it than can be gone through."""
+    """True if a value is nested too deep to be processed."""
     level = [value]
     for _ in range(_DEEPEST):
         level = [inner for item in level for inner in _nested_values(item)]
@@ -297,13 +295,13 @@ def _nested_values(value: object) -> Iterator[object]:
 
 
 def with_value(written: Table, key: str, value: str) -> Table:
-    """Return a scenario with another value, as for a sweep.
+    """Return a scenario with one value replaced, as for a sweep.
 
     Args:
-        written: The scenario as it is written.
-        key: Where the value is, such as ``publish.rotate``; ``destination.every`` is that of all.
-            ``variant`` takes all values of the variant that the scenario has by this name.
-        value: As it would be written in TOML; a text needs no quotes.
+        written: The parsed scenario.
+        key: The key of the value, such as ``publish.rotate``; ``destination.every`` is that of all.
+            ``variant`` replaces all values of the scenario's variant of this name.
+        value: The value in TOML; a string needs no quotes.
 
     Raises:
         ConfigurationError: There is no such table, or no such variant.
@@ -321,7 +319,7 @@ def with_value(written: Table, key: str, value: str) -> Table:
 
 
 def values_of(text: str) -> list[str]:
-    """Return the values of a sweep: between commas, but not those within a list, table or text.
+    """Return the values of a sweep: separated by commas outside lists, tables and strings.
 
     Args:
         text: Such as ``5m,1h`` or ``["1h..2h","3h..4h"],[]``.
@@ -344,7 +342,7 @@ def values_of(text: str) -> list[str]:
 
 
 def _with_values(written: Table, values: Table) -> Table:
-    """Return a scenario with other values, in tables as it has them."""
+    """Return a scenario with replaced values, in the same tables."""
     for names, value in _leaves(values, ()):
         written = _with_one_value(written, names, value)
     return written
@@ -374,10 +372,10 @@ def _with_one_value(written: Table, names: Sequence[str], value: object) -> Tabl
 
 
 def scenario_of(written: Table) -> Scenario:
-    """Return what a scenario says.
+    """Return the scenario of a parsed file.
 
     Raises:
-        ConfigurationError: It has a mistake, or one of its variants has.
+        ConfigurationError: It has a mistake, or one of its variants has one.
     """
     plain = {key: value for key, value in written.items() if key != _VARIANT}
     variants = _table(written, _VARIANT)
@@ -412,7 +410,7 @@ def _scenario_of(written: Table) -> Scenario:
 
 
 def _destinations(named: object) -> tuple[DestinationSettings, ...]:
-    """Return who follows; of several, those without a name are numbered."""
+    """Return the Destinations; of several, those without a name are numbered."""
     if not isinstance(named, list):
         raise ConfigurationError("destinations are written as [[destination]]")
     tables = [read_table(item, TABLES["destination"], "destination") for item in named]
@@ -449,13 +447,13 @@ def _scaled(origin: OriginSettings, scale: float) -> OriginSettings:
     )
 
 
-def _scale_count(many: int, scale: float) -> int:
-    """Return how many there are when so many would be there in truth; none only of none."""
-    return max(1, round(many * scale)) if many > 0 else many
+def _scale_count(count: int, scale: float) -> int:
+    """Return the scaled number of things; none only of none."""
+    return max(1, round(count * scale)) if count > 0 else count
 
 
 def _plain(value: str) -> object:
-    """Return a value as TOML has it; what is none is a text."""
+    """Return a value as TOML reads it; anything else is a string."""
     try:
         found: object = tomllib.loads(f"it = {value}")["it"]
     except (ValueError, RecursionError):
@@ -496,21 +494,21 @@ TOP: Final[Mapping[str, Reader]] = {
     "duration": read_seconds,
     "scale": read_number,
 }
-"""What stands above all tables."""
+"""Keys above all tables."""
 SIZES: Final[Mapping[str, Reader]] = {
     "median": read_integer,
     "spread": read_number,
     "least": read_integer,
     "most": read_integer,
 }
-"""What the table ``source.sizes`` has."""
+"""Keys of the table ``source.sizes``."""
 BURST: Final[Mapping[str, Reader]] = {
     "at": read_time_of_day,
     "zone": read_text,
     "days": read_weekdays,
     "changes": read_integer,
 }
-"""What each table of ``source.bursts`` has."""
+"""Keys of each table of ``source.bursts``."""
 TABLES: Final[Mapping[str, Mapping[str, Reader]]] = {
     "source": {
         "resources": read_integer,
@@ -543,7 +541,7 @@ TABLES: Final[Mapping[str, Mapping[str, Reader]]] = {
         "bandwidth": read_byte_rate,
         "offline": read_spans,
     },
-    # A new kind of fault needs nothing here: it is a rate, or has its times.
+    # A new kind of fault needs nothing more: it is a rate, or has its times.
     "faults": {
         field.name: _SPECIAL.get(
             field.name, read_share if isinstance(field.default, float) else read_spans
@@ -551,4 +549,4 @@ TABLES: Final[Mapping[str, Mapping[str, Reader]]] = {
         for field in fields(Faults)
     },
 }
-"""What each table has: its keys, each with the function that reads its value."""
+"""Keys of each table, each with the reader of its value."""

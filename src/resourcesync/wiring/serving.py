@@ -1,9 +1,4 @@
-"""A published tree becomes an application that can be served.
-
-The Source's side: former versions of a published tree become an application.
-
-What there is to say of a published tree: for its page, its operators, its followers.
-"""
+"""Applications that serve a published tree: its files, former versions, changes and metrics."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -54,20 +49,20 @@ from resourcesync.wiring.publishing import CATALOGUE
 from resourcesync.wiring.version_retention import VersionOptions
 
 MOUNT: Final = f"/{FOLDER}{VERSIONS_FOLDER}".rstrip("/")
-"""Where the application of versions is, in that of the tree."""
+"""Path of the application of versions, in that of the tree."""
 _NON_RESOURCES: Final = (FOLDER, ".well-known/")
 
 
 def memento_application(
     root: Path, asked: VersionOptions, url: str, is_published: Callable[[str], bool]
 ) -> MementoApplication:
-    """Return the application that answers where versions are.
+    """Return the application that answers at the addresses of versions.
 
     Args:
         root: The tree.
-        asked: How versions are kept.
-        url: Where the tree is published.
-        is_published: Tells of a path in the tree whether the file there is published.
+        asked: The options of versions.
+        url: Address of the published tree.
+        is_published: True for the path of a published file.
     """
     names = SourceNaming(base_uri=url)
     return MementoApplication(
@@ -82,27 +77,27 @@ def memento_application(
 
 
 def timegate_links(url: str, is_published: Callable[[str], bool], links: LinksOf) -> LinksOf:
-    """Return what gives, besides other ``Link`` fields, that to the TimeGate of a resource.
+    """Return the function for ``Link`` fields with the link to a resource's TimeGate added.
 
     Args:
-        url: Where the tree is published.
-        is_published: Tells of a path in the tree whether the file there is published.
-        links: Gives the others.
+        url: Address of the published tree.
+        is_published: True for the path of a published file.
+        links: Returns the other fields.
     """
     naming = SourceNaming(base_uri=url)
     names = VersionNames(naming=naming)
 
     def more(path: str) -> Sequence[str]:
-        others = links(path)
+        fields = links(path)
         is_none = (
             path.startswith(_NON_RESOURCES)
             or path == document_stores.ROBOTS_FILE
             or is_sitemap(path)
         )
         if is_none or not is_published(path):
-            return others
+            return fields
         gate = names.timegate(_uri_of(naming, path))
-        return (*others, f'<{gate}>; rel="timegate"')
+        return (*fields, f'<{gate}>; rel="timegate"')
 
     return more
 
@@ -119,13 +114,13 @@ _URL_PREFIXES: Final = ("http://", "https://")
 
 @final
 class SourceStatus:
-    """Looks at a tree's documents and catalogue anew each time it is asked.
+    """The state of a tree's documents and catalogue, read again at each call.
 
     Args:
         address: The address that the tree was published for.
         documents: The folder of its documents.
-        log: Its log of changes; ``None`` where it has no catalogue.
-        name: What the tree is called in figures.
+        log: Its change log; ``None`` where it has no catalogue.
+        name: Label of the tree in metrics.
     """
 
     def __init__(self, address: str, documents: Path, log: FileChangeLog | None, name: str) -> None:
@@ -137,10 +132,10 @@ class SourceStatus:
         self._rates: tuple[tuple[object, ...], Rates] | None = None
 
     def check(self) -> None:
-        """See that the tree can be served.
+        """Check that the tree can be served.
 
         Raises:
-            DocumentError: Its Capability List is none.
+            DocumentError: Its Capability List is invalid.
             StorageError: It, or the catalogue, cannot be read.
         """
         self._lists()
@@ -148,10 +143,10 @@ class SourceStatus:
             self._log.last()
 
     def overview(self) -> Overview:
-        """Return what the page tells.
+        """Return the data of the page.
 
         Raises:
-            DocumentError: The Capability List is none.
+            DocumentError: The Capability List is invalid.
             StorageError: It, or the catalogue, cannot be read.
         """
         lists = self._lists()
@@ -163,10 +158,10 @@ class SourceStatus:
         )
 
     def figures(self) -> Iterator[Metric]:
-        """Yield the figures of the Source.
+        """Yield the metrics of the Source.
 
         Raises:
-            DocumentError: The Capability List is none.
+            DocumentError: The Capability List is invalid.
             StorageError: It, or the catalogue, cannot be read.
         """
         overview = self.overview()
@@ -179,7 +174,7 @@ class SourceStatus:
         yield Metric(
             name="resourcesync_source_last_publish_timestamp_seconds",
             kind="gauge",
-            help_text="When a head of the documents was last written.",
+            help_text="Time of the last write of a top document.",
             values=(((), self._written()),),
         )
         counts = (("resourcelist", overview.resources), ("changelist", overview.changes))
@@ -198,13 +193,13 @@ class SourceStatus:
         """Return the documents of the tree, those written last first; at most 500.
 
         Raises:
-            StorageError: They cannot be looked at.
+            StorageError: They cannot be read.
         """
         try:
             with os.scandir(self._documents) as entries:
                 found = [(entry.name, entry.stat()) for entry in entries if entry.is_file()]
         except OSError as error:
-            raise StorageError(f"cannot look into {self._documents}: {error.strerror}") from error
+            raise StorageError(f"cannot read {self._documents}: {error.strerror}") from error
         found.sort(key=lambda item: (-item[1].st_mtime, item[0]))
         return tuple(
             DocumentFile(
@@ -216,9 +211,9 @@ class SourceStatus:
         )
 
     def rates(self, since: datetime, step: timedelta) -> Rates:
-        """Return how many changes of each kind there were in each interval, by its number.
+        """Return the number of changes of each kind in each interval, by its number.
 
-        Counted anew only when there were changes: there may be millions.
+        Counted again only after changes: there may be millions.
 
         Raises:
             StorageError: The catalogue cannot be read.
@@ -232,7 +227,7 @@ class SourceStatus:
         return self._rates[1]
 
     def _count(self, last: tuple[int, int]) -> int:
-        """Count the resources, anew only when there were changes: there may be millions."""
+        """Count the resources, again only after changes: there may be millions."""
         assert self._log is not None
         if self._counted is None or self._counted[0] != last:
             self._counted = (last, self._log.resources())
@@ -258,7 +253,7 @@ class SourceStatus:
             with os.scandir(self._documents) as entries:
                 return max(entry.stat().st_mtime for entry in entries)
         except (OSError, ValueError) as error:
-            raise StorageError(f"cannot look into {self._documents}: {error}") from error
+            raise StorageError(f"cannot read {self._documents}: {error}") from error
 
 
 __all__ = [
@@ -281,8 +276,8 @@ class PublishedTree:
 
     Attributes:
         root: The tree.
-        out: The folder that holds its documents.
-        capability_list: The address of its Capability List, as its documents say.
+        out: The folder of its documents.
+        capability_list: The address of its Capability List, as in its documents.
     """
 
     root: Path
@@ -301,16 +296,16 @@ class PublishedTree:
         mounts: Mapping[str, ASGIApp] = MappingProxyType({}),
         links: LinksOf = no_links,
     ) -> Application:
-        """Return what serves it.
+        """Return the application that serves it.
 
         Args:
-            clock: The time.
-            mounts: Further applications, as ``create_app`` has them.
-            links: Further ``Link`` fields, as ``create_app`` has them.
+            clock: Time.
+            mounts: Further applications, as for ``create_app``.
+            links: Further ``Link`` fields, as for ``create_app``.
 
         Raises:
-            ConfigurationError: Its documents name an address that cannot be served, or a path is
-                none to mount at.
+            ConfigurationError: Its documents name an address that cannot be served, or a path
+                cannot be mounted at.
         """
         is_published = published_files(self.root)
         past = published_settings(self.root).version_options
@@ -339,15 +334,15 @@ class PublishedTree:
 
     @property
     def dumps_path(self) -> str:
-        """The path of the dump that is made on demand: beside the documents."""
+        """The path of the dump on demand: beside the documents."""
         names = (*self._served().documents_names, b"dump")
         return "/" + os.fsdecode(b"/".join(names))
 
     def dumps(self, clock: Clock) -> DumpApplication:
-        """Return the application that makes a Resource Dump on demand, for ``dumps_path``.
+        """Return the application of the Resource Dump on demand, for ``dumps_path``.
 
         Args:
-            clock: The time.
+            clock: Time.
 
         Raises:
             ConfigurationError: The tree has no catalogue.
@@ -361,7 +356,7 @@ class PublishedTree:
         )
 
     def _originals(self, clock: Clock) -> tuple[FileTreeOriginals, OpenOriginal]:
-        """Return the files, and what opens them by their addresses."""
+        """Return the files, and the function that opens them by their addresses."""
         file_at = files_by_address(self.root)
         if file_at is None:
             files = FileTreeOriginals(self.root, self.base, clock=clock)
@@ -378,10 +373,10 @@ class PublishedTree:
         return every, open_copy
 
     def operations(self, *counts: MetricsSource) -> OperationsApplication:
-        """Return the application for those who run the server.
+        """Return the application for the operators of the server.
 
         Args:
-            counts: Give further figures.
+            counts: Sources of further metrics.
         """
         lookout = self.status()
         return OperationsApplication(look=lookout.check, counts=(lookout.figures, *counts))
@@ -400,7 +395,7 @@ class PublishedTree:
         )
 
     def status(self) -> SourceStatus:
-        """Return what looks at its documents and its catalogue."""
+        """Return the status of its documents and its catalogue."""
         documents = self.out / "resourcesync"
         return SourceStatus(self.base, documents, self._log(), self.root.absolute().name)
 
@@ -419,13 +414,13 @@ class PublishedTree:
 
 
 def _follows_no_link(path: str) -> bool:
-    """Say that no link leads to what is published: a link is no copy, wherever it leads."""
+    """True: a published path follows no symbolic link, wherever that leads."""
     del path
     return False
 
 
 def find_tree(root: Path, out: Path | None = None) -> PublishedTree:
-    """Return the tree in a folder, with what its documents say of it.
+    """Return the tree in a folder, with the data of its documents.
 
     Args:
         root: The tree.
@@ -444,7 +439,7 @@ def find_tree(root: Path, out: Path | None = None) -> PublishedTree:
     except FileNotFoundError as error:
         raise ConfigurationError(
             f"{root} is not published",
-            evidence=(("tried", f"{description}: not there"),),
+            evidence=(("tried", f"{description}: not found"),),
             hint=f"resourcesync publish {root} --url http://127.0.0.1:8080/",
         ) from error
     except OSError as error:
@@ -475,8 +470,8 @@ def _capability_lists(description: reader.Document) -> Iterator[str]:
 class LateApplication:
     """An application that is known only after its server listens; 503 until then.
 
-    A tree on a free port has its address only once the port is taken, and its documents, which
-    say that address, only after that.
+    A tree on a free port gets its address only with the port, and its documents, which contain that
+    address, only after that.
     """
 
     def __init__(self) -> None:

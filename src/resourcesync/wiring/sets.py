@@ -1,4 +1,4 @@
-"""Several sets of one Source: a folder with a mirror for each of them (ADR 0022)."""
+"""Mirrors of several sets of one Source: a folder with a mirror for each set (ADR 0022)."""
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -37,7 +37,7 @@ class SetMirror:
     Attributes:
         uri: The set.
         folder: Its mirror.
-        offered: Whether the Source still offers it, as far as it was asked.
+        offered: True if the Source still offers it, as far as known.
     """
 
     uri: str
@@ -47,14 +47,14 @@ class SetMirror:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetPlan:
-    """What is to be pulled.
+    """The mirrors to pull.
 
     Attributes:
         folder: The folder of mirrors.
         source: The Source's address.
         mirrors: The mirrors to pull now, in the order of the sets.
-        followed: What is to be remembered of all of them.
-        unasked: Why the Source could not tell its sets; ``None`` when it did, or need not.
+        followed: The state to store, with all sets.
+        failure: Error of the request for the sets; ``None`` without one.
     """
 
     folder: Path
@@ -64,7 +64,7 @@ class SetPlan:
     failure: SourceError | DocumentError | None = None
 
     def remember(self) -> None:
-        """Remember the sets durably.
+        """Store the sets durably.
 
         Raises:
             StorageError: They cannot be written.
@@ -72,7 +72,7 @@ class SetPlan:
         write_sets(self.folder, self.followed)
 
     def remove_if_empty(self) -> None:
-        """Leave no folder of mirrors where no mirror came of it."""
+        """Remove a folder of mirrors without any mirror."""
         if not any(is_mirror(mirror.folder) for mirror in mirrors_of(self.folder, self.followed)):
             delete_sets(self.folder)
             with suppress(OSError):
@@ -80,7 +80,7 @@ class SetPlan:
 
 
 def is_folder_of_sets(folder: Path) -> bool:
-    """Whether a folder holds a mirror for each set of a Source, be its memory damaged or not.
+    """True if a folder has a mirror for each set of a Source, even if its state is damaged.
 
     Raises:
         StorageError: It cannot be read.
@@ -92,9 +92,9 @@ def is_folder_of_sets(folder: Path) -> bool:
 
 
 def each_mirror(folders: Iterable[Path]) -> tuple[Path, ...]:
-    """Return the mirrors that folders stand for: those of their sets, or themselves.
+    """Return the mirrors that folders contain: those of their sets, or themselves.
 
-    One that cannot be understood stands for itself; whoever opens it is told why.
+    A damaged folder counts as itself; opening it raises the error.
     """
     found: dict[Path, None] = {}
     for folder in folders:
@@ -117,12 +117,12 @@ def mirrors_of(folder: Path, followed: FollowedSets) -> tuple[SetMirror, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetRequest:
-    """What the operator asks of a folder of sets.
+    """The operator's request for a folder of sets.
 
     Attributes:
-        source: The Source's address; ``None`` takes the remembered one.
-        names: Sets, each by URI, name or number; empty takes those followed so far.
-        every: Whether all sets are wanted, those to come included.
+        source: The Source's address; ``None`` is the stored one.
+        names: Sets, each by URI, name or number; empty for those followed so far.
+        every: True if all sets are requested, future ones included.
     """
 
     source: str | None = None
@@ -131,23 +131,23 @@ class SetRequest:
 
 
 def plan_sets(folder: Path, wish: SetRequest, *, network: Network, clock: Clock) -> SetPlan:
-    """Find out which mirrors are to be pulled, and where each belongs.
+    """Return the mirrors to pull, each with its folder.
 
-    The Source is asked which sets it has when any are named or all are wanted for the first time,
-    and once a day when all are followed.
+    The Source's list of sets is requested when any are named or all are requested for the first
+    time, and once a day when all are followed.
 
     Args:
         folder: The folder of mirrors; it need not exist.
-        wish: What is wanted.
-        network: How the Source is asked.
+        wish: The operator's request.
+        network: Settings for requests to the Source.
         clock: Time.
 
     Raises:
         ConfigurationError: The folder is a mirror itself or follows another Source, no address is
             known, or a set that was named is not offered.
-        SourceError: The Source cannot be had, and its sets are not known.
+        SourceError: The Source cannot be reached, and its sets are not known.
         DocumentError: Its documents cannot be used, and its sets are not known.
-        StateError: What the folder remembers was damaged.
+        StateError: The folder's state is damaged.
     """
     known = read_sets(folder)
     address = _address(folder, known, wish)
@@ -177,27 +177,27 @@ def plan_sets(folder: Path, wish: SetRequest, *, network: Network, clock: Clock)
     )
 
 
-def _address(folder: Path, known: FollowedSets | None, wish: SetRequest) -> str:
+def _address(folder: Path, known: FollowedSets | None, request: SetRequest) -> str:
     if known is None and knows_source(folder):
         raise ConfigurationError(
             f"{folder} is a mirror of one set",
             evidence=(("kept", "nothing was changed"),),
             hint="pull several sets into another folder",
         )
-    if known is None and wish.source is None:
+    if known is None and request.source is None:
         raise not_a_mirror_error(folder)
-    if known is not None and wish.source not in (None, known.source):
+    if known is not None and request.source not in (None, known.source):
         raise ConfigurationError(
             f"{folder} is a mirror of another Source",
-            evidence=(("here", known.source), ("asked", wish.source or "")),
+            evidence=(("here", known.source), ("asked", request.source or "")),
             hint="pull into another folder",
         )
-    return known.source if known is not None else wish.source or ""
+    return known.source if known is not None else request.source or ""
 
 
-def _is_discovery_due(known: FollowedSets, wish: SetRequest, *, every: bool, now: int) -> bool:
+def _is_discovery_due(known: FollowedSets, request: SetRequest, *, every: bool, now: int) -> bool:
     begins = every and not known.every
-    return bool(wish.names) or begins or (every and not 0 <= now - known.looked < _DAY)
+    return bool(request.names) or begins or (every and not 0 <= now - known.looked < _DAY)
 
 
 def _fetch_sets(address: str, network: Network, clock: Clock) -> tuple[OfferedSet, ...]:
@@ -208,12 +208,12 @@ def _fetch_sets(address: str, network: Network, clock: Clock) -> tuple[OfferedSe
 
 
 def _select_sets(
-    offered: Sequence[OfferedSet], folder: Path, address: str, wish: SetRequest
+    offered: Sequence[OfferedSet], folder: Path, address: str, request: SetRequest
 ) -> tuple[str, ...]:
-    """Return the sets that are wanted by name, or all of them."""
-    if not wish.names:
+    """Return the sets that are requested by name, or all of them."""
+    if not request.names:
         return tuple(offered_set.uri for offered_set in offered)
-    choices = (SetChoice(requested=name, folder=str(folder)) for name in wish.names)
+    choices = (SetChoice(requested=name, folder=str(folder)) for name in request.names)
     return tuple(dict.fromkeys(choose(offered, choice, address).uri for choice in choices))
 
 
@@ -223,9 +223,9 @@ def _with_folders(
     offered: Sequence[OfferedSet],
     chosen: Iterable[str],
 ) -> tuple[FollowedSet, ...]:
-    """Return all sets that are followed; one that has a folder keeps it, whatever its name now.
+    """Return all followed sets; one that has a folder keeps it, whatever its name now.
 
-    A set that the Source has withdrawn is kept as long as its mirror is there.
+    A set that the Source has withdrawn stays as long as its mirror exists.
     """
     still = {offered_set.uri for offered_set in offered}
     sets = {
@@ -233,16 +233,16 @@ def _with_folders(
         for followed_set in known
         if followed_set.uri in still or is_mirror(folder / followed_set.folder)
     }
-    taken = {followed_set.folder.lower() for followed_set in sets.values()}
+    used = {followed_set.folder.lower() for followed_set in sets.values()}
     names = dict(zip((offered_set.uri for offered_set in offered), names_of(offered), strict=True))
     for uri in chosen:
         if uri in sets:
             continue
         name, number = names[uri], 1
-        while name.lower() in taken:
+        while name.lower() in used:
             number += 1
             name = f"{names[uri]}-{number}"
-        taken.add(name.lower())
+        used.add(name.lower())
         sets[uri] = FollowedSet(uri=uri, folder=name)
     if len(sets) > MAX_SETS:
         raise ConfigurationError(

@@ -1,7 +1,4 @@
-"""The folder of a simulation's results: they come into it when all of them are whole.
-
-Many simulated runs: every value of a sweep, every repetition, every Destination.
-"""
+"""Runs of simulations for every value, repetition and Destination, and their results' folder."""
 
 import csv
 import fcntl
@@ -39,29 +36,28 @@ _MOST_NAMED: Final = 5
 
 @contextmanager
 def results_folder(out: Path) -> Iterator[Path]:
-    """Give a folder for what is being made; it all comes to ``out`` when the block ends well.
+    """Yield a working folder; all of it moves to ``out`` when the block ends without an error.
 
-    When the block ends in any other way, nothing of it stays. What a run left that was killed is
-    removed, and is in nobody's way.
+    Otherwise all of it is removed, as are the remains of killed runs.
 
     Args:
-        out: A folder that is empty, or not there yet.
+        out: A folder that is empty, or does not exist.
 
     Raises:
-        ConfigurationError: It has something in it; nothing was changed.
-        LockedError: Another run is at work for this folder.
+        ConfigurationError: It is not empty; nothing was changed.
+        LockedError: Another run is writing into this folder.
         StorageError: It cannot be made or written.
     """
     work = out / _UNFINISHED
-    held = _lock_folder(out, work)
+    descriptor = _lock_folder(out, work)
     try:
-        _check_target(out)  # again: another run may have ended just now
+        _check_target(out)  # again: another run may have finished meanwhile
         _clear(work)
         yield work
         _move_results(work, out)
     finally:
         shutil.rmtree(work, ignore_errors=True)
-        os.close(held)
+        os.close(descriptor)
 
 
 def _lock_folder(out: Path, work: Path) -> int:
@@ -70,19 +66,19 @@ def _lock_folder(out: Path, work: Path) -> int:
         out.mkdir(parents=True, exist_ok=True)
         _check_target(out)
         work.mkdir(exist_ok=True)
-        held = os.open(work, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        descriptor = os.open(work, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except OSError as error:
         raise _folder_error(out, error) from error
     try:
-        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
-        os.close(held)
+        os.close(descriptor)
         raise LockedError(
             f"another run is writing into {out}", hint="wait for it to end, or name another folder"
         ) from error
-    except OSError:  # a file system on which no folder can be locked, such as NFS
+    except OSError:  # a file system without locks on folders, such as NFS
         pass
-    return held
+    return descriptor
 
 
 def _check_target(out: Path) -> None:
@@ -92,7 +88,7 @@ def _check_target(out: Path) -> None:
         raise ConfigurationError(
             f"{out} is not empty",
             evidence=(("found", ", ".join(found[:_MOST_NAMED]) + more),),
-            hint="name a folder that is empty, or not there",
+            hint="name a folder that is empty, or does not exist",
         )
 
 
@@ -133,7 +129,7 @@ FIGURES: Final = (
     *("changes", "synchronized", "pulls", "failed", "crashes", "lies", "outcome", "first"),
     *("first_requests", "first_received"),
 )
-"""What is told of each run, in this order."""
+"""The figures of each run, in this order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +140,7 @@ class SimulationRun:
         values: The values of the sweep, by their keys.
         seed: Its seed.
         destination: The Destination's name.
-        measured: What came of it.
+        measured: The figures.
     """
 
     values: Mapping[str, str]
@@ -160,7 +156,7 @@ class Summary:
     Attributes:
         values: The values of the sweep, by their keys.
         destination: The Destination's name.
-        runs: Of all seeds.
+        runs: The runs of all seeds.
     """
 
     values: Mapping[str, str]
@@ -185,12 +181,12 @@ class Summary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedSimulation:
-    """One run that is yet to be.
+    """A run that was not simulated yet.
 
     Attributes:
         values: The values of the sweep, by their keys.
-        scenario: What is simulated.
-        destination: The place of the Destination among the scenario's.
+        scenario: The scenario.
+        destination: Index of the Destination in the scenario.
     """
 
     values: Mapping[str, str]
@@ -208,10 +204,10 @@ def plan_runs(
     """Return the runs of a scenario with all combinations of some values, all of them checked.
 
     Args:
-        written: The scenario, as it is written.
-        swept: Keys, and the values that each of them takes in turn.
-        repeat: With so many seeds, one after the other.
-        seed: The first of them; ``None`` takes that of the scenario.
+        written: The parsed scenario.
+        swept: Keys, and the values of each.
+        repeat: Number of seeds, one after the other.
+        seed: The first of them; ``None`` is that of the scenario.
 
     Raises:
         ConfigurationError: A scenario cannot be simulated, or there are too many.
@@ -221,11 +217,11 @@ def plan_runs(
             "destinations cannot be swept as a whole",
             hint="sweep a key of them, such as destination.every; or give each of them a table",
         )
-    many = math.prod(map(len, swept.values())) * repeat
-    if many > _MOST_RUNS:
+    count = math.prod(map(len, swept.values())) * repeat
+    if count > _MOST_RUNS:
         raise ConfigurationError(
-            f"these are {many:,} runs; at most {_MOST_RUNS:,} are possible",
-            hint="sweep fewer values, or take fewer seeds",
+            f"these are {count:,} runs; at most {_MOST_RUNS:,} are possible",
+            hint="sweep fewer values, or use fewer seeds",
         )
     return list(_tasks(dict(written), swept, repeat, seed))
 
@@ -237,20 +233,20 @@ def simulate_runs(
 
     Args:
         tasks: The runs.
-        events: Where the events of each go, as ``NUMBER.ndjson``; ``None`` for nowhere.
+        events: The folder for the events of each, as ``NUMBER.ndjson``; ``None`` for none.
         jobs: Processes; ``None`` for as many as there are processors.
 
     Raises:
-        StorageError: Events, or a Destination's memory, cannot be written.
+        StorageError: Events, or a Destination's state, cannot be written.
         EngineError: A process died.
     """
     logs = [
         None if events is None else events / f"{place:06d}.ndjson" for place in range(len(tasks))
     ]
     workers = min(len(tasks), jobs or processors())
-    with ExitStack() as held:
+    with ExitStack() as stack:
         with _deferred_signals(signal.SIGTERM):
-            within = held.enter_context(make_folders())
+            within = stack.enter_context(make_folders())
         if workers <= 1:
             for task, log in zip(tasks, logs, strict=True):
                 yield _run_one(task, log, within)
@@ -271,7 +267,7 @@ def _run_in_pool(
             yield future.result()
     except BrokenProcessPool as error:
         raise EngineError(
-            "a process that simulated died", hint="perhaps there is too little memory: fewer --jobs"
+            "a simulating process died", hint="perhaps it lacks memory: use fewer --jobs"
         ) from error
     finally:
         end_pool(pool)
@@ -279,7 +275,7 @@ def _run_in_pool(
 
 @contextmanager
 def _deferred_signals(*more: signal.Signals) -> Iterator[None]:
-    """Put off signals; processes that begin meanwhile never hear of them."""
+    """Defer signals; processes that start meanwhile never get them."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {*_TERMINAL, *more})
     try:
         yield
@@ -288,7 +284,7 @@ def _deferred_signals(*more: signal.Signals) -> Iterator[None]:
 
 
 def summarise(runs: Sequence[SimulationRun]) -> list[Summary]:
-    """Return the runs, those together that differ in nothing but their seeds."""
+    """Return the runs, grouped by everything but their seeds."""
     groups: dict[tuple[object, ...], list[SimulationRun]] = {}
     for run in runs:
         groups.setdefault((*run.values.items(), run.destination), []).append(run)
@@ -368,14 +364,14 @@ def _tasks(
 
 
 def _with_seed(scenario: Scenario, seed: int) -> Scenario:
-    """Return a scenario with another seed, of which each Destination's phase follows."""
+    """Return a scenario with another seed, which also determines each Destination's phase."""
     luck = random.Random(f"phase {seed}")  # noqa: S311 - a simulation
     destinations = tuple(
         replace(destination, phase=luck.random()) for destination in scenario.destinations
     )
-    told = replace(scenario, seed=seed, destinations=destinations)
-    bounds.check(told)
-    return told
+    seeded = replace(scenario, seed=seed, destinations=destinations)
+    bounds.check(seeded)
+    return seeded
 
 
 def _run_one(task: PlannedSimulation, path: Path | None, within: TemporaryFolders) -> SimulationRun:
@@ -388,10 +384,10 @@ def _run_one(task: PlannedSimulation, path: Path | None, within: TemporaryFolder
         with _log(path) as log:
             _line(log, {"event": "run.begin", **head, "version": __version__})
 
-            def tell(at: float, event: str, fields: Mapping[str, object]) -> None:
+            def log_event(at: float, event: str, fields: Mapping[str, object]) -> None:
                 _line(log, {"event": event, "at": round(at, 6), **fields})
 
-            measured = simulate(scenario, destination, tell, within)
+            measured = simulate(scenario, destination, log_event, within)
             figures = {name: getattr(measured, name) for name in FIGURES}
             _line(log, {"event": "run.end", **head, **figures})
     return SimulationRun(
@@ -405,7 +401,7 @@ def _log(path: Path) -> Iterator[TextIOWrapper]:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("w", encoding="utf-8") as log:
             yield log
-    except OSError as error:  # a disk may be full at any time
+    except OSError as error:  # the disk may become full at any time
         raise StorageError(f"cannot write {path}: {error.strerror}") from error
 
 

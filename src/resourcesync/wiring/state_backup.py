@@ -1,7 +1,7 @@
-"""A mirror's memory beside its copies: a copy of it is put into the store, and begun with again.
+"""Backup of a mirror's state beside its copies in a store, and its restoration.
 
-The memory itself is on a disk of this machine. Who loses that machine has the copies, and without
-this would read all of them to know what they are.
+The state itself is on a disk of this machine. Without a backup, a new machine would have to
+read all copies.
 """
 
 import gzip
@@ -29,23 +29,23 @@ from resourcesync.ports.mirror import MirrorStateStore, StateTransaction
 from resourcesync.ports.stores import ObjectContent, Store
 
 BACKUP_KEY: Final = ".resourcesync/memory.db.gz"
-"""Where it is in the store."""
+"""Its name in the store."""
 _BACKUP_NOTE: Final = "store-memory"
 _PARTS_NOTE: Final = "store-tables"
-"""The note that has the names of the parts that the memory in the store may name."""
+"""The note with the names of the parts that the state in the store may name."""
 _BACKUP_INTERVAL: Final = timedelta(days=1)
 _BLOCK: Final = 1 << 20
 _MIN_LIMIT: Final = 64 << 20
 _MOST_GROWTH: Final = 100
-"""Times; memories grow by 5 to 20."""
+"""Greatest compression ratio; real ones are 5 to 20."""
 
 
 def back_up(store: Store, mirror: MirrorFolder, clock: Clock) -> None:
-    """Put a copy of the memory into the store, when copies changed or the last one is a day old.
+    """Back up the state into the store, when copies changed or the last backup is a day old.
 
     Raises:
-        StorageError: It cannot be made or put; the next run does it.
-        LockedError: Somebody else put one: the store has another holder now.
+        StorageError: It cannot be made or stored; the next run tries again.
+        LockedError: Another machine stored one: the store has another owner now.
     """
     state = mirror.state
     assert state is not None
@@ -53,7 +53,7 @@ def back_up(store: Store, mirror: MirrorFolder, clock: Clock) -> None:
     names, before = _parts_of(state), parts_named(state)
     if names == before and _is_backed_up(state, change, to_microseconds(now)):
         return
-    if names != before:  # first: killed in the middle, nobody could tell which are named there
+    if names != before:  # first: after a crash in between it is not known which are named there
         state.commit(StateTransaction(notes={_PARTS_NOTE: " ".join(sorted(names | before))}))
     own = mirror.root / OWN_FOLDER / "tmp"
     plain, packed = (own / f"{secrets.token_hex(8)}-{name}" for name in ("memory", "packed"))
@@ -75,9 +75,9 @@ def back_up(store: Store, mirror: MirrorFolder, clock: Clock) -> None:
 
 
 def parts_named(state: MirrorStateStore) -> set[str]:
-    """Return the names of the parts of a table that the memory in the store may name.
+    """Return the names of the parts of a table that the state in the store may name.
 
-    Who begins with that memory needs them: they stay as long as it is there.
+    Restoring that state needs them: they stay as long as it does.
     """
     return set((state.note(_PARTS_NOTE) or "").split())
 
@@ -95,47 +95,47 @@ def _is_backed_up(state: MirrorStateStore, change: int, now: int) -> bool:
 
 
 def _put(store: Store, stream: BinaryIO, length: int, digest: Digest) -> None:
-    with guard_store("putting the mirror's memory there"):
-        there = store.stat(BACKUP_KEY)
-        replaces = None if there is None else there.version
+    with guard_store("storing the mirror's state there"):
+        stored = store.stat(BACKUP_KEY)
+        replaces = None if stored is None else stored.version
         if store.put(BACKUP_KEY, ObjectContent(stream, length, (digest,)), replaces) is None:
             raise LockedError(
-                "somebody else put a mirror's memory into the store",
-                evidence=(("kept", "all copies, and the memory here"),),
-                hint="see that one machine alone keeps this mirror",
+                "another machine stored a mirror's state in the store",
+                evidence=(("kept", "all copies, and the local state"),),
+                hint="use this mirror on one machine only",
             )
 
 
 def restore(store: Store, folder: Path) -> bool:
-    """Begin with the memory that is in a store, where a folder has none yet.
+    """Restore the state from a store, where a folder has none yet.
 
     Args:
-        store: It; nothing is written there.
-        folder: The mirror's home, which may not be there yet.
+        store: The store; nothing is written there.
+        folder: The mirror's home, which need not exist.
 
     Returns:
-        Whether there was one.
+        True if there was one.
 
     Raises:
-        StateError: What is there is damaged, or from a newer version.
+        StateError: It is damaged, or from a newer version.
         StorageError: The store or the folder fails.
     """
     if is_mirror(folder):
         return False
     own = folder / OWN_FOLDER
-    with ExitStack() as held, guard_store("reading the mirror's memory there"):
-        there, stream = store.stat(BACKUP_KEY), store.open(BACKUP_KEY)
+    with ExitStack() as stack, guard_store("reading the mirror's state there"):
+        stored, stream = store.stat(BACKUP_KEY), store.open(BACKUP_KEY)
         if stream is None:
             return False
-        held.enter_context(stream)
-        most = _MIN_LIMIT + _MOST_GROWTH * (0 if there is None else there.length)
+        stack.enter_context(stream)
+        most = _MIN_LIMIT + _MOST_GROWTH * (0 if stored is None else stored.length)
         make_folder(own, 0o700)
         place = own / f"restored-{secrets.token_hex(8)}"
         try:
             with place.open("xb") as out:
                 _unpack(stream, out, most)
             detach_state(place)
-            with suppress(FileExistsError):  # another run was quicker
+            with suppress(FileExistsError):  # another run was faster
                 os.link(place, own / STATE_FILE)
             sync_name(own / STATE_FILE)
         finally:
@@ -144,10 +144,10 @@ def restore(store: Store, folder: Path) -> bool:
 
 
 def _unpack(stream: BinaryIO, out: BinaryIO, most: int) -> None:
-    """Unpack a memory; what grows as no memory does would only fill the disk.
+    """Decompress a state; a compression bomb would only fill the disk.
 
     Raises:
-        StateError: It is damaged, or grows to more than ``most`` bytes.
+        StateError: It is damaged, or has more than ``most`` bytes.
     """
     try:
         with gzip.open(stream) as unpacked:
@@ -155,7 +155,7 @@ def _unpack(stream: BinaryIO, out: BinaryIO, most: int) -> None:
             while block := cast("BinaryIO", unpacked).read(_BLOCK):
                 left -= len(block)
                 if left < 0:
-                    raise _damaged(f"it grows to more than {most:,} bytes")
+                    raise _damaged(f"it has more than {most:,} bytes")
                 out.write(block)
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise _damaged(f"{error}") from error
@@ -163,7 +163,7 @@ def _unpack(stream: BinaryIO, out: BinaryIO, most: int) -> None:
 
 def _damaged(why: str) -> StateError:
     return StateError(
-        f"the mirror's memory in the store is damaged: {why}",
+        f"the mirror's state in the store is damaged: {why}",
         evidence=(("key", BACKUP_KEY), ("kept", "all copies")),
-        hint="remove that key from the store and pull again: good copies are kept",
+        hint="remove that key from the store and pull again: good copies stay",
     )

@@ -1,7 +1,7 @@
-"""Mirrors whose copies are in a store: which address is one, and where the rest of the mirror is.
+"""Mirrors whose copies are in a store: the store's address, and the mirror's home.
 
-A mirror's memory, its lock and the bytes on their way are always in a folder of this machine, its
-home; for a store, that folder holds no copies, and a file that names the store.
+A mirror's state, its lock and partial downloads are always in a folder of this machine, its home;
+for a store, that folder has no copies, and a file that names the store.
 """
 
 import hashlib
@@ -34,7 +34,7 @@ _MOST_BYTES: Final = 4_096
 _ADDRESS: Final = re.compile(r"([a-z][a-z0-9+.-]+):[!-~]+")
 _NOT_A_NAME: Final = re.compile(r"[^A-Za-z0-9._-]+")
 _FOLDER: Final = "file:"
-_METHODS: Final = ("put", "look", "open", "move", "remove", "keys", "hold")
+_METHODS: Final = ("put", "stat", "open", "move", "remove", "keys", "lock")
 
 
 class Home(NamedTuple):
@@ -43,7 +43,7 @@ class Home(NamedTuple):
     Attributes:
         folder: Its folder on this machine.
         store: The address of the store; empty for copies in the folder itself.
-        workers: Who does the units of a pull, where the rows of the copies are a table.
+        workers: The workers for the units of a pull, where the rows of the copies are a table.
     """
 
     folder: Path
@@ -52,13 +52,13 @@ class Home(NamedTuple):
 
 
 def is_store_address(text: str) -> bool:
-    """Whether a destination is the address of a store, and no folder."""
+    """True if a destination is the address of a store, not a folder."""
     match = _ADDRESS.fullmatch(text)
     return match is not None and ("://" in text or match[1] in plugins.names(plugins.STORES))
 
 
 def is_known(address: str) -> bool:
-    """Whether an address is that of a store, and no transport is for it or it has our copies."""
+    """True if an address is that of a store, and not of a transport unless it has our copies."""
     match = _ADDRESS.fullmatch(address)
     if match is None or match[1] not in plugins.names(plugins.STORES):
         return False
@@ -69,11 +69,11 @@ def home_of(address: str, state: str | os.PathLike[str] | None = None) -> Home:
     """Return the mirror in a store.
 
     Args:
-        address: The store's.
-        state: The folder for the rest; ``None`` takes one of this user's, named by the address.
+        address: The store's address.
+        state: The home; ``None`` for a folder of this user, named after the address.
 
     Raises:
-        ConfigurationError: No plug-in is for such addresses, or there may be a secret in it.
+        ConfigurationError: No plug-in handles such addresses, or there may be a secret in it.
     """
     check_plugin_address(address, plugins.STORES)
     if state is not None:
@@ -84,18 +84,18 @@ def home_of(address: str, state: str | os.PathLike[str] | None = None) -> Home:
 
 
 def check_plugin_address(address: str, group: str) -> None:
-    """Refuse what is no address for a group of plug-ins, or may hold a secret.
+    """Refuse an address that no plug-in of a group handles, or that may have a secret.
 
     Raises:
-        ConfigurationError: No plug-in is for such addresses, or there may be a secret in it.
+        ConfigurationError: No plug-in handles such addresses, or there may be a secret in it.
     """
     match = _ADDRESS.fullmatch(address)
     if match is None or len(address) > _MOST_BYTES:
-        raise ConfigurationError(f"{address[:200]!r} is no address of a store")
+        raise ConfigurationError(f"{address[:200]!r} is not the address of a store")
     if "@" in address.partition("://")[2].partition("/")[0]:
         raise ConfigurationError(
             "the address of a store must hold no user and no password",
-            hint="see the plug-in's own documentation for where it finds its secrets",
+            hint="see the plug-in's documentation for its secrets",
         )
     plugins.find(group, match[1])
 
@@ -116,7 +116,7 @@ def store_of(folder: Path) -> str:
 
 
 def bind(home: Home) -> None:
-    """Write down in a folder which store it is the home of.
+    """Record in a folder the store whose home it is.
 
     Raises:
         ConfigurationError: It is that of another mirror, or in the folder of the copies.
@@ -144,7 +144,7 @@ def bind(home: Home) -> None:
 
 
 def _check_apart(home: Home) -> None:
-    """Refuse a home among the copies: its memory would be one of them."""
+    """Refuse a home among the copies: its state would be one of them."""
     if not home.store.startswith(_FOLDER):
         return
     from resourcesync.adapters.shared_folder import open_store as open_folder  # noqa: PLC0415
@@ -160,11 +160,11 @@ def _check_apart(home: Home) -> None:
 
 @contextmanager
 def copies_of(mirror: MirrorFolder, clock: Clock) -> Iterator["FileTreeCopies | StoredCopies"]:
-    """Open the copies of a mirror: those in its folder, or in its store, which is held meanwhile.
+    """Open the copies of a mirror: those in its folder, or in its store, which is locked meanwhile.
 
     Raises:
-        LockedError: Somebody else holds the store.
-        MirrorChangedError: The store is not the one that the mirror's memory tells of.
+        LockedError: Another machine has locked the store.
+        MirrorChangedError: The store is not the one that the mirror's state names.
         ConfigurationError: There is no plug-in for it, or it cannot be used.
         StorageError: The store fails.
     """
@@ -174,8 +174,8 @@ def copies_of(mirror: MirrorFolder, clock: Clock) -> Iterator["FileTreeCopies | 
     if not address:
         yield mirror.copies
         return
-    from resourcesync.adapters.stored_copies import StoredCopies  # noqa: PLC0415 - seldom
-    from resourcesync.wiring import state_backup  # noqa: PLC0415 - seldom
+    from resourcesync.adapters.stored_copies import StoredCopies  # noqa: PLC0415 - rarely
+    from resourcesync.wiring import state_backup  # noqa: PLC0415 - rarely
 
     store = open_store(address)
     copies = StoredCopies(store, mirror.copies.stage_apart, clock)
@@ -187,17 +187,17 @@ def copies_of(mirror: MirrorFolder, clock: Clock) -> Iterator["FileTreeCopies | 
 
 @contextmanager
 def lock_store(store: Store, name: Path) -> Iterator[None]:
-    """Hold a store for what is kept in a folder of this machine, which is locked.
+    """Lock a store for a folder of this machine, which is locked.
 
     Args:
-        store: It.
-        name: The file there that has the holder's name; made when it is not there.
+        store: The store.
+        name: The file there with the owner's name; made when it does not exist.
 
     Raises:
-        LockedError: Somebody else holds it.
-        StorageError: It cannot be asked.
+        LockedError: Another machine has locked it.
+        StorageError: The store fails.
     """
-    from resourcesync.adapters.stored_copies import lock_store  # noqa: PLC0415 - seldom
+    from resourcesync.adapters.stored_copies import lock_store  # noqa: PLC0415 - rarely
 
     with lock_store(store, _process_label(), _lease_name(name)):
         yield
@@ -208,22 +208,22 @@ def _process_label() -> str:
 
 
 def restore(home: Home) -> bool:
-    """Begin with the memory that lies in the store, where the home has none; return whether.
+    """Restore the state from the store, where the home has none; return True if it did.
 
     Raises:
         ConfigurationError: There is no plug-in for the store, or it cannot be used.
-        StateError: What lies there is damaged, or from a newer version.
+        StateError: It is damaged, or from a newer version.
         StorageError: The store fails.
     """
     if is_mirror(home.folder):
         return False
-    from resourcesync.wiring import state_backup  # noqa: PLC0415 - seldom
+    from resourcesync.wiring import state_backup  # noqa: PLC0415 - rarely
 
     return state_backup.restore(open_store(home.store), home.folder)
 
 
 def _lease_name(file: Path) -> str:
-    """Return the name of a home, which no other has; the store knows it again by that."""
+    """Return the unique name of a home, by which the store recognises it."""
     try:
         with suppress(FileExistsError), file.open("x", encoding="ascii") as stream:
             stream.write(secrets.token_hex(16))
@@ -234,21 +234,21 @@ def _lease_name(file: Path) -> str:
 
 @contextmanager
 def open_copy_reader(folder: Path) -> Iterator["FolderCopyInspector | StoreCopyInspector"]:
-    """Look at the copies of a mirror, in its folder or in its store; a pull may go on meanwhile.
+    """Open the copies of a mirror, in its folder or in its store; a pull may go on meanwhile.
 
     Raises:
         ConfigurationError: There is no plug-in for its store, or it cannot be used.
     """
     address = store_of(folder)
     if address:
-        from resourcesync.adapters.stored_copies import StoreCopyInspector  # noqa: PLC0415 - seldom
+        from resourcesync.adapters.stored_copies import StoreCopyInspector  # noqa: PLC0415 - rarely
 
         yield StoreCopyInspector(open_store(address))
         return
     root = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        with closing(FolderCopyInspector(root)) as look:
-            yield look
+        with closing(FolderCopyInspector(root)) as inspector:
+            yield inspector
     finally:
         os.close(root)
 
@@ -265,9 +265,9 @@ def open_store(address: str) -> Store:
     missing = [name for name in _METHODS if not callable(getattr(store, name, None))]
     if missing:
         raise ConfigurationError(
-            f"the plug-in for {scheme} gives something that is no store",
+            f"the plug-in for {scheme} did not return a store",
             evidence=(("lacks", ", ".join(missing)),),
-            hint="see resourcesync.ports.stores for what a store promises",
+            hint="see resourcesync.ports.stores for the methods of a store",
             code="bad-plugin",
         )
     return cast("Store", store)

@@ -1,4 +1,4 @@
-"""A mirror whose copies are a table in its store, and the workers that keep it in step."""
+"""Mirrors whose copies are a table in a store, synchronized by workers."""
 
 import json
 import secrets
@@ -29,18 +29,18 @@ from resourcesync.wiring.stores import Home
 from resourcesync.wiring.work_units import Site
 
 COPIES: Final = ".resourcesync/copies/"
-"""Where the parts of the table are in the store, for whoever reads them."""
+"""Manifest of the table's parts in the store, for other readers."""
 _LIST: Final = "copies.json"
 
 
 class TableSyncStrategy:
-    """How a Destination synchronizes whose copies are a table."""
+    """The strategy of a Destination whose copies are a table."""
 
     def __init__(self, crew: WorkerContext) -> None:
         self._crew = crew
 
     def with_workers(self, own: Callable[[], tuple[int, int]]) -> Callable[[], tuple[int, int]]:
-        """Return what counts requests sent and bytes received, those of workers too."""
+        """Return the counter of requests sent and bytes received, with those of workers."""
         theirs = self._crew.traffic
 
         def traffic() -> tuple[int, int]:
@@ -50,19 +50,19 @@ class TableSyncStrategy:
         return traffic
 
     def baseline(self, pull: SyncSession) -> SharedBaseline:
-        """Return what does baseline synchronization for a pull."""
+        """Return the baseline synchronization of a pull."""
         return SharedBaseline(pull, self._crew)
 
     def incremental(self, pull: SyncSession, are_others: Callable[[], bool]) -> SharedIncremental:
-        """Return what does incremental synchronization for a pull."""
+        """Return the incremental synchronization of a pull."""
         return SharedIncremental(pull, are_others, self._crew)
 
 
 class TableInStore:
-    """The parts of a table, here and in the store.
+    """The parts of the table, on this machine and in the store.
 
     Args:
-        state: The mirror's memory.
+        state: The mirror's state.
         store: The store.
         own: The mirror's own folder.
     """
@@ -74,7 +74,7 @@ class TableInStore:
         self._own = own
 
     def fetch_parts(self) -> None:
-        """Fetch the parts that are not on this machine, such as after it was replaced.
+        """Fetch the parts that are missing on this machine, such as after a replacement.
 
         Raises:
             StateError: One is not in the store either.
@@ -85,20 +85,22 @@ class TableInStore:
                 continue
             if self._parts.receive(part.name) is None:
                 raise StateError(
-                    f"a part of the mirror's table is nowhere: {part.name}",
+                    f"a part of the mirror's table is missing: {part.name}",
                     evidence=(("rows", f"{part.rows}"), ("kept", "all copies")),
-                    hint="restore it in the store, or begin anew with another --state",
+                    hint="restore it in the store, or start over with another --state",
                 )
 
     def fold(self) -> None:
-        """Make the next table of the last one and what changed since, here and in the store.
+        """Merge the last table and later changes into the next one, here and in the store.
 
-        What reads the table meanwhile still finds its parts: they go when the next one is made.
-        Those stay that the memory in the store names.
+        Readers of the old table still find its parts: they are removed with the next merge.
+        Parts that the state in the store names stay.
         """
         before = set(self._read_manifest())
         if not self._state.changed_count and self._state.note(TABLES_NOTE) is not None:
-            if before != {part.name for part in self._state.parts}:  # killed before it was told
+            if before != {
+                part.name for part in self._state.parts
+            }:  # killed before this was recorded
                 self._write_manifest(self._state.parts)
             return
         self._state.fold(
@@ -106,16 +108,16 @@ class TableInStore:
         )
         if self._state.parts or before:
             self._write_manifest(self._state.parts)
-        kept = {*self._state.drop_old_parts(before), *state_backup.parts_named(self._state)}
+        retained = {*self._state.drop_old_parts(before), *state_backup.parts_named(self._state)}
         for name in list(self._parts.names("")):
-            if name not in kept | before | {_LIST}:
+            if name not in retained | before | {_LIST}:
                 self._parts.remove(name)
 
     def dissolve(self, keep: Callable[[], None]) -> None:
-        """Have the copies in the mirror's memory again, and no table, neither here nor there.
+        """Move the copies into the mirror's state, and remove the table, in the store too.
 
         Args:
-            keep: Puts the memory into the store: the one that is there needs the parts.
+            keep: Stores the state in the store: the state there still needs the parts.
         """
         self._state.unfold()
         keep()
@@ -136,9 +138,9 @@ class TableInStore:
             file.unlink(missing_ok=True)
 
     def _write_manifest(self, parts: Sequence[TablePart]) -> None:
-        told = {"format": "parquet", "parts": [part._asdict() for part in parts]}
+        manifest = {"format": "parquet", "parts": [part._asdict() for part in parts]}
         with tempfile.NamedTemporaryFile(dir=self._own / "tmp", suffix=".json") as file:
-            file.write(json.dumps(told, ensure_ascii=False, indent=1).encode())
+            file.write(json.dumps(manifest, ensure_ascii=False, indent=1).encode())
             file.flush()
             self._parts.send(_LIST, file.name)
 
@@ -148,19 +150,19 @@ def check_table(home: Home, state_file: Path) -> None:
 
     Args:
         home: The mirror in a store.
-        state_file: Its memory, which may not be there yet.
+        state_file: Its state, which need not exist.
 
     Raises:
-        ConfigurationError: It is in a folder, or its copies are in its memory.
+        ConfigurationError: It is in a folder, or its copies are in its state.
     """
     if not home.store:
         raise ConfigurationError(
-            f"{home.folder} is a folder of this machine, which other workers do not reach",
+            f"{home.folder} is a folder of this machine, which other workers cannot reach",
             hint="name a store: s3://BUCKET/PREFIX, or file:///PATH for a shared folder",
         )
     if state_file.is_file() and not mirror_state.has_copy_table(home.folder):
         raise ConfigurationError(
-            f"the rows of {home.store} are in the mirror's own memory, not in a table",
+            f"the copy records of {home.store} are in the mirror's own state, not in a table",
             evidence=(("memory", str(state_file)),),
             hint=f"make a table of them: resourcesync tables make {home.store}",
         )
@@ -175,19 +177,19 @@ def open_table_strategy(
     clock: Clock,
     report: Reporter,
 ) -> Iterator[TableSyncStrategy]:
-    """Give a Destination its ways; at the end all that changed is in the table.
+    """Yield a Destination's strategy; at the end all changes are merged into the table.
 
     Args:
-        state: The mirror's memory; its lock is held.
+        state: The mirror's state; it is locked.
         own: The mirror's own folder.
-        site: How workers reach Source and store, which is held.
-        workers: Who does the units; ``None`` for processes of this machine.
+        site: The workers' access to Source and store, which is locked.
+        workers: Runs the units; ``None`` for processes of this machine.
         clock: Time; it may end the run by raising.
-        report: Takes events.
+        report: Receives events.
 
     Raises:
         ConfigurationError: There is no such engine.
-        StateError: A part of the table is nowhere.
+        StateError: A part of the table is missing.
         StorageError: The store fails.
     """
     assert isinstance(state, TabledState), "its copies are a table"
@@ -195,10 +197,10 @@ def open_table_strategy(
     table = TableInStore(state, store, own)
     table.fetch_parts()
     table.fold()
-    with ExitStack() as held:
-        folder = held.enter_context(tempfile.TemporaryDirectory(dir=own / "tmp"))
-        hands = _LazyEngine(workers, site, clock, held, report)
-        crew = WorkerContext(
+    with ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory(dir=own / "tmp"))
+        hands = _LazyEngine(workers, site, clock, stack, report)
+        context = WorkerContext(
             read=lambda some: hands.run_units(work_units.read_list, some),
             fetch=lambda some: hands.run_units(work_units.fetch_slice, some),
             unpack=lambda some: hands.run_units(work_units.unpack_package, some),
@@ -210,13 +212,13 @@ def open_table_strategy(
             site=site,
             slice_rows=workers.slice_rows,
         )
-        SliceQueue(crew, clock, report).recover()
-        yield TableSyncStrategy(crew)
-        table.fold()  # what was changed when something failed is folded when it is opened next
+        SliceQueue(context, clock, report).recover()
+        yield TableSyncStrategy(context)
+        table.fold()  # after a failure, the next opening merges the changes
 
 
 class _LazyEngine:
-    """The engine, opened when the first unit is to be done: most pulls have none."""
+    """The engine, opened with the first unit: most pulls have none."""
 
     def __init__(
         self, workers: Workers, site: Site, clock: Clock, held: ExitStack, report: Reporter
@@ -229,7 +231,7 @@ class _LazyEngine:
         self._engine: ExecutionEngine | None = None
 
     def run_units(self, work: UnitFunction, some: Iterable[WorkUnit]) -> Iterator[UnitOutcome]:
-        """Have units done."""
+        """Run units."""
         if self._engine is None:
             opened = engines.open_engine(self._workers.engine)
             self._engine = self._held.enter_context(opened)

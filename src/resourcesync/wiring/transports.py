@@ -1,7 +1,4 @@
-"""Which transport fetches what: http and https are ours, other schemes are plug-ins'.
-
-What ``robots.txt`` said, remembered with a mirror for a day: a pull need not ask each time.
-"""
+"""Transports by scheme, ours for http and https and those of plug-ins; and stored robots rules."""
 
 import logging
 from collections.abc import Callable, Iterator
@@ -37,23 +34,23 @@ def open_fetcher(
     known_rules: KnownRules,
     report: Reporter = lambda _event, _fields: None,
 ) -> Iterator[tuple[Fetcher, Callable[[], tuple[int, int]]]]:
-    """Open what fetches from a Source.
+    """Open the fetcher for a Source.
 
-    A scheme of a plug-in's is one that URIs may have from then on, in this process. It is only ever
-    accepted because the operator named it, never because a document did.
+    URIs may have the scheme of a plug-in from then on, in this process. A scheme is only accepted
+    because the operator named it, never because a document did.
 
     Args:
-        address: The Source's.
-        settings_of: Returns how things are fetched from a Source.
+        address: The Source's address.
+        settings_of: Returns the fetch settings for a Source.
         clock: Time.
-        known_rules: Remembers what ``robots.txt`` said.
-        report: Receives a warning when a host asks for a longer delay than is kept.
+        known_rules: Stores the content of ``robots.txt``.
+        report: Receives a warning when a host asks for a longer delay than the limit.
 
     Yields:
-        It, and what returns how many requests it sent and how many bytes it received.
+        The fetcher, and the counter of requests sent and bytes received.
 
     Raises:
-        ConfigurationError: Nothing is for such addresses, or a setting cannot work.
+        ConfigurationError: No transport handles such addresses, or a setting cannot work.
     """
     scheme = address.partition("://")[0].lower() if "://" in address else ""
     is_of_others = scheme not in _OURS and scheme in plugins.names(plugins.TRANSPORTS)
@@ -63,8 +60,8 @@ def open_fetcher(
     settings = settings_of(address)
     dice = Random()  # noqa: S311 - jitter
 
-    def shortened(origin: str, asked: float) -> None:
-        report("warning", _crawl_delay_warning(origin, asked))
+    def shortened(origin: str, delay: float) -> None:
+        report("warning", _crawl_delay_warning(origin, delay))
 
     with closing(CurlFetcher(settings, clock, dice, known_rules, shortened)) as http:
 
@@ -74,24 +71,24 @@ def open_fetcher(
         if not is_of_others:
             yield http, by_http
             return
-        from resourcesync.adapters.transport_router import Transports  # noqa: PLC0415 - seldom
+        from resourcesync.adapters.transport_router import Transports  # noqa: PLC0415 - rarely
 
-        def open_other(other: str) -> Fetcher:
+        def open_plugin_fetcher(other: str) -> Fetcher:
             return _open_plugin(other, settings, clock)
 
-        with closing(Transports(http, open_other, settings.body_limits)) as fetcher:
-            open_other(scheme)  # what is wrong with it is told before anything is done
+        with closing(Transports(http, open_plugin_fetcher, settings.body_limits)) as fetcher:
+            open_plugin_fetcher(scheme)  # so that its errors are raised first
             yield fetcher, lambda: _add_traffic(by_http(), fetcher.traffic)
 
 
-def _crawl_delay_warning(origin: str, asked: float) -> dict[str, object]:
+def _crawl_delay_warning(origin: str, delay: float) -> dict[str, object]:
     fields: dict[str, object] = {
         "code": "crawl-delay",
-        "message": f"robots.txt of {origin} asks for {asked:g} s between two requests;"
-        f" {LONGEST_DELAY:g} s are kept",
+        "message": f"robots.txt of {origin} asks for {delay:g} s between two requests;"
+        f" the delay is limited to {LONGEST_DELAY:g} s",
     }
-    if asked <= _LONGEST_NAMED:
-        per_hour = floor(3_600_000_000 / asked) / 1_000_000
+    if delay <= _LONGEST_NAMED:
+        per_hour = floor(3_600_000_000 / delay) / 1_000_000
         fields["hint"] = f"to wait as long as it asks: --rate {per_hour:.6g}/h"
     return fields
 
@@ -101,7 +98,7 @@ def _add_traffic(item: tuple[int, int], other: tuple[int, int]) -> tuple[int, in
 
 
 def _open_plugin(scheme: str, settings: FetchSettings, clock: Clock) -> Fetcher:
-    from resourcesync.ports.transports import TransportOptions  # noqa: PLC0415 - seldom
+    from resourcesync.ports.transports import TransportOptions  # noqa: PLC0415 - rarely
 
     factory: TransportFactory = plugins.load(plugins.TRANSPORTS, scheme)
     options = TransportOptions(
@@ -118,7 +115,7 @@ def _open_plugin(scheme: str, settings: FetchSettings, clock: Clock) -> Fetcher:
     except Exception as error:
         raise _unusable(scheme, f"{type(error).__name__}: {error}"[:500]) from error
     if not callable(getattr(made, "fetch", None)):
-        raise _unusable(scheme, f"it gives a {type(made).__name__} that cannot fetch")
+        raise _unusable(scheme, f"it returned a {type(made).__name__}, not a fetcher")
     return cast("Fetcher", made)
 
 
@@ -126,7 +123,7 @@ def _unusable(scheme: str, why: str) -> ConfigurationError:
     return ConfigurationError(
         f"the transport for {scheme} cannot be used",
         evidence=(("got", why),),
-        hint="resourcesync plugins says which package brings it",
+        hint="resourcesync plugins lists the package of each",
         code="bad-plugin",
     )
 
@@ -139,10 +136,10 @@ _SECOND: Final = 1_000_000
 
 
 class StoredRobotsRules:
-    """The rules of the origins that a mirror asks (``KnownRules``).
+    """The stored robots rules of the origins that a mirror requests (``KnownRules``).
 
     Args:
-        state: The mirror's memory.
+        state: The mirror's state.
         clock: Time.
     """
 
@@ -151,7 +148,7 @@ class StoredRobotsRules:
         self._clock = clock
 
     def recall(self, origin: str) -> tuple[bytes, float] | None:
-        """Return what was read, and for how many seconds more it is good."""
+        """Return the stored content, and the seconds for which it is still valid."""
         known = self._read_rules().get(origin)
         if known is None:
             return None
@@ -160,7 +157,7 @@ class StoredRobotsRules:
         return (text.encode(), RULES_LIFETIME - age) if 0 <= age < RULES_LIFETIME else None
 
     def remember(self, origin: str, read: bytes) -> None:
-        """Take what was read; a file that is very long, or no text, is asked for each time."""
+        """Store the content; a file that is very long, or not text, is requested each time."""
         known = self._read_rules()
         known.pop(origin, None)
         try:
@@ -169,13 +166,13 @@ class StoredRobotsRules:
             text = "\0" * (_MAX_RULES_LENGTH + 1)
         if len(text) <= _MAX_RULES_LENGTH:
             known[origin] = to_microseconds(self._clock.now()), text
-        kept = dict(list(known.items())[-_MAX_ORIGINS:])
+        rules = dict(list(known.items())[-_MAX_ORIGINS:])
         try:
             self._state.commit(
-                StateTransaction(notes={_ROBOTS_NOTE: msgspec.json.encode(kept).decode()})
+                StateTransaction(notes={_ROBOTS_NOTE: msgspec.json.encode(rules).decode()})
             )
-        except ResourceSyncError as error:  # whoever fetches meets the disk soon enough
-            _logger.warning("what robots.txt said is not remembered: %s", error)
+        except ResourceSyncError as error:  # a full disk also stops the downloads
+            _logger.warning("cannot store the robots.txt rules: %s", error)
 
     def _read_rules(self) -> dict[str, tuple[int, str]]:
         try:

@@ -1,4 +1,4 @@
-"""The trash of a mirror: looked into, brought back from, emptied."""
+"""The trash of a mirror: listing, restoring and emptying."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -22,23 +22,24 @@ from resourcesync.wiring.stores import Home
 _TRASH: Final = "trash"
 
 TrashFilter = Callable[[TrashRow], bool]
-"""Whether something in the trash is meant."""
+"""True for the selected rows of the trash."""
 
 
 def trash_filter(glob: str = "", removed_before: int | None = None) -> TrashFilter:
-    """Return what tells whether something is meant.
+    """Return the filter for rows of the trash.
 
     Args:
-        glob: Fits its path here or the path of its URI, or is one of the two; empty for all.
-        removed_before: It was removed before this moment, microseconds.
+        glob: Matches the local path or the path of the URI, or equals one of the two; empty for
+            all.
+        removed_before: Rows that were removed before this moment, microseconds.
 
     Raises:
-        ConfigurationError: The glob is none, nor can it be a path.
+        ConfigurationError: It is neither a glob nor a path.
     """
     try:
         pattern = parse_glob(glob) if glob else None
     except ConfigurationError:
-        if not glob.startswith(("/", "http")):  # a name may have what means nothing in a glob
+        if not glob.startswith(("/", "http")):  # a path need not be a valid glob
             raise
         pattern = None
 
@@ -57,14 +58,14 @@ def trash_filter(glob: str = "", removed_before: int | None = None) -> TrashFilt
 
 
 def rows_of(folder: Path, fits: TrashFilter) -> Iterator[tuple[TrashRow, int | None]]:
-    """Yield what is in the trash, by path, with its bytes; ``None`` for what is not there.
+    """Yield the rows of the trash, by path, with their bytes; ``None`` for a missing file.
 
-    It is read as it is at one moment, without holding the mirror: a pull may go on meanwhile.
+    The trash is read as it is at one moment, without a lock: a pull may go on meanwhile.
 
     Raises:
-        ConfigurationError: The folder is no mirror.
-        StateError: What the mirror remembers is damaged or from a newer version.
-        StorageError: The store of the mirror cannot be asked.
+        ConfigurationError: The folder is not a mirror.
+        StateError: The mirror's state is damaged or from a newer version.
+        StorageError: The store of the mirror fails.
     """
     if not mirrors.is_mirror(folder):
         raise mirrors.not_a_mirror_error(folder)
@@ -79,7 +80,7 @@ def _snapshot(folder: Path, fits: TrashFilter) -> Iterator[TrashRow]:
 
 
 def _sizes(folder: Path) -> Callable[[str], int | None]:
-    """Return what tells how many bytes are at a place of the trash."""
+    """Return the function for the size of a file in the trash."""
     address = stores.store_of(folder)
     if address:
         store = stores.open_store(address)
@@ -102,17 +103,17 @@ def _sizes(folder: Path) -> Callable[[str], int | None]:
 def restore(
     home: Home, fits: TrashFilter, *, dry_run: bool, report: Reporter, clock: Clock
 ) -> TrashResult:
-    """Bring files back from the trash; they stay until the Source lists them again.
+    """Restore files from the trash; they stay until the Source lists them again.
 
     Raises:
-        ConfigurationError: It is no mirror, or the rows of its copies are a table.
-        LockedError: Another run holds the mirror.
+        ConfigurationError: It is not a mirror, or the rows of its copies are a table.
+        LockedError: Another run has locked the mirror.
         StorageError: The mirror cannot be written.
     """
     if mirrors.is_mirror(home.folder) and mirror_state.has_copy_table(home.folder):
         raise ConfigurationError(
-            "nothing can be brought back into a mirror whose copies are a table",
-            evidence=(("kept", "all that is in the trash"),),
+            "files cannot be restored into a mirror whose copies are a table",
+            evidence=(("kept", "all files in the trash"),),
             hint=f"first: resourcesync tables unmake {home.store or home.folder}",
         )
     with _open_trash(home, dry_run=dry_run, report=report, clock=clock) as trash:
@@ -125,8 +126,8 @@ def empty(
     """Remove files of the trash for good.
 
     Raises:
-        ConfigurationError: It is no mirror.
-        LockedError: Another run holds the mirror.
+        ConfigurationError: It is not a mirror.
+        LockedError: Another run has locked the mirror.
         StorageError: The mirror cannot be written.
     """
     with _open_trash(home, dry_run=dry_run, report=report, clock=clock) as trash:

@@ -1,7 +1,4 @@
-"""The documents of one target while they are judged: which are met, what is kept of them.
-
-Judge documents, packages and whole Sources; nothing is written and little is kept.
-"""
+"""Validation of documents, packages and whole Sources: nothing is written, memory is bounded."""
 
 from collections import deque
 from collections.abc import Generator, Iterator
@@ -51,13 +48,13 @@ from resourcesync.wiring.package_validation import ListedPackage, PackageValidat
 from resourcesync.wiring.resource_sample import Sample, SampleSize, Unreached, judge_delivery
 
 _MOST_TARGETS: Final = 200_000
-"""Documents and packages that are kept as they are listed: some 100 MB of them."""
+"""Most stored entries for documents and packages: some 100 MB of them."""
 _FOLLOWED: Final = frozenset({Capability.DESCRIPTION, Capability.CAPABILITY_LIST})
 _CHANNELS: Final = frozenset(
     {Capability.CHANGE_NOTIFICATION.value, Capability.FRAMEWORK_NOTIFICATION.value}
 )
 _LISTS: Final = frozenset({Capability.RESOURCE_LIST, Capability.CHANGE_LIST})
-"""What has targets only where these are lists: an index in disguise."""
+"""Documents that have targets only if they are lists: indexes of another name."""
 
 Announced = tuple[str, str]
 """The address of a document, and the capability that it is announced as; empty for none."""
@@ -65,19 +62,19 @@ Announced = tuple[str, str]
 
 @dataclass(slots=True, kw_only=True)
 class DocumentWalk:
-    """One target, while its documents are judged.
+    """The documents of one target during its validation.
 
     Attributes:
-        documents: Gets them.
-        store: Keeps the marks of their entries.
+        documents: Fetches them.
+        store: Stores digests of their entries.
         sample: Chooses resources to fetch; ``None`` fetches none.
-        is_local: Whether they are on this machine.
-        most_documents: How many are met at most.
-        summaries: What was read of each, in order.
-        seen: The addresses of all that were met.
-        places: Where each was found.
-        is_cut: Whether there are more than are met.
-        is_forgetful: Whether more is listed than is kept, so that not all of it is compared.
+        is_local: True if they are on this machine.
+        most_documents: Most documents that are visited.
+        summaries: Summary of each, in order.
+        visited: The addresses of all visited ones.
+        places: Place of each.
+        is_cut: True if there are more documents than are visited.
+        has_dropped_targets: True if more is listed than is stored, so that a part is not compared.
     """
 
     documents: DocumentProvider
@@ -98,7 +95,7 @@ class DocumentWalk:
         return {summary.uri: summary for summary in self.summaries}
 
     def next_documents(self) -> list[Announced]:
-        """Return where the document that was read last leads to, and was not met before."""
+        """Return the unvisited documents that the last one leads to."""
         is_first = len(self.summaries) == 1 and not self.is_local
         last = self.summaries[-1]
         found = list(
@@ -118,7 +115,7 @@ class DocumentWalk:
             yield uri, announced
 
     def _forget_targets(self, summary: DocumentSummary) -> None:
-        """Keep what is listed as long as there is room for it."""
+        """Store the listed targets as long as the limit permits."""
         self._targets += len(summary.targets)
         if self._targets > _MOST_TARGETS:
             self._targets -= len(summary.targets)
@@ -126,11 +123,11 @@ class DocumentWalk:
             self.has_dropped_targets = True
 
     def packages(self, size: SampleSize | None) -> tuple[list[ListedPackage], int]:
-        """Return the packages to be opened, and how many of those listed are left out.
+        """Return the packages to open, and the number of the other listed ones.
 
         Args:
-            size: How many of each dump. Without it all that are on this machine, and none that
-                has to be fetched.
+            size: Sample of each dump. Without it all packages on this machine are opened, and none
+                that must be fetched.
         """
         chosen: list[ListedPackage] = []
         known, listed = self.known(), 0
@@ -152,7 +149,7 @@ class DocumentWalk:
         return chosen, listed - len(chosen)
 
     def rename_first(self) -> None:
-        """Give the first document of a folder the address that the others know it by."""
+        """Give the first document of a folder the address that the others use for it."""
         first = self.summaries[0]
         assert isinstance(self.documents, LocalDocuments), "only a folder has places"
         place = self.places[first.uri]
@@ -164,7 +161,7 @@ class DocumentWalk:
                     return
 
     def with_local_path(self, finding: RuleFinding) -> RuleFinding:
-        """Name the file where the document is on this machine."""
+        """Name the local file of the document."""
         place = self.places.get(finding.uri, finding.uri)
         return finding if place == finding.uri else replace(finding, uri=place)
 
@@ -172,7 +169,7 @@ class DocumentWalk:
 def linked_documents(first: DocumentSummary) -> list[Announced]:
     """Return the documents that a first document leads to: those below, and those above.
 
-    Above is the Source Description, where a page or the caller led to a Capability List.
+    Above is the Source Description, where a page or the caller named a Capability List.
     """
     above = first.link("up")
     if first.capability is not Capability.CAPABILITY_LIST or above is None:
@@ -211,30 +208,30 @@ def _listed_documents(summary: DocumentSummary) -> list[Announced]:
 
 
 def join_reference(base: str, target: str) -> str:
-    """Return what a document names as an address, or as it is when it is none."""
+    """Return the address of a reference, or the reference itself when it has none."""
     return join(base, target) or target
 
 
 _BLOCK: Final = 65_536
 _MOST_SECRET: Final = 4_096
 MOST_DOCUMENTS: Final = 10_000
-"""Documents of one target that are judged, unless the caller says another number."""
+"""Default for the most documents of one target."""
 _LISTS_AND_SITEMAPS: Final = frozenset({None, Capability.RESOURCE_LIST, Capability.CHANGE_LIST})
 _TOP: Final = frozenset({Capability.DESCRIPTION, Capability.CAPABILITY_LIST, None})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValidationOptions:
-    """How something is judged.
+    """The options of a validation.
 
     Attributes:
-        profile: By which text.
-        rules: The ids of the rules that count.
-        live: Whether all documents of a Source are judged, and not only the one at its address.
-        sample: How many resources are fetched; ``None`` for none.
-        again: After how many seconds Change Lists are read again and compared; ``None`` for never.
-        most_documents: How many documents of one target are read at most.
-        hub_secret: What was agreed with the hub whose messages are judged; ``None`` for nothing.
+        profile: The text of the standard.
+        rules: The ids of the selected rules.
+        live: True if all documents of a Source are checked, and not only the one at its address.
+        sample: Number of resources to fetch; ``None`` for none.
+        again: Seconds until Change Lists are read again and compared; ``None`` for never.
+        most_documents: Most documents of one target.
+        hub_secret: Secret shared with the hub whose messages are checked; ``None`` for none.
     """
 
     profile: RuleProfile = RuleProfile.RS_1_1
@@ -247,7 +244,7 @@ class ValidationOptions:
 
     @property
     def is_whole_source(self) -> bool:
-        """Whether all documents of a Source are read, for one reason or another."""
+        """True if all documents of a Source are read, for any reason."""
         return self.live or self.sample is not None or self.again is not None
 
 
@@ -270,7 +267,7 @@ class Sampled:
 
 @dataclass(frozen=True, slots=True)
 class ReadAgain:
-    """Change Lists were read a second time and held against what they said before."""
+    """Change Lists were read a second time and compared with the first."""
 
     uri: str
     lists: int
@@ -278,12 +275,12 @@ class ReadAgain:
 
 @dataclass(frozen=True, slots=True)
 class CutShort:
-    """A Source has more documents than are read of one, or lists more than is kept; so many were.
+    """A Source has more documents than the limit, or lists more than is stored.
 
     Attributes:
         uri: The Source.
-        documents: How many were read.
-        all_read: Whether these are all, and only what they list was not compared in full.
+        documents: Number of documents that were read.
+        all_read: True if these are all, and only a part of their entries was not compared.
     """
 
     uri: str
@@ -293,7 +290,7 @@ class CutShort:
 
 @dataclass(frozen=True, slots=True)
 class StandaloneDocument:
-    """A document was judged by itself, though it leads to so many others."""
+    """A document was checked by itself, though it leads to others."""
 
     uri: str
     others: int
@@ -301,12 +298,12 @@ class StandaloneDocument:
 
 @dataclass(frozen=True, slots=True)
 class Unopened:
-    """Dumps list packages that were not opened, so nothing is known of what they hold.
+    """Dumps list packages that were not opened, so their content is unknown.
 
     Attributes:
         uri: The target.
-        packages: How many.
-        is_local: Whether they would have to be on this machine, and are not.
+        packages: Number of packages.
+        is_local: True if they should be on this machine, and are not.
     """
 
     uri: str
@@ -341,11 +338,11 @@ ValidationEvent = (
 
 
 class Validator:
-    """Judges targets.
+    """Checks targets.
 
     Args:
-        judgement: How.
-        network: How Sources are asked.
+        judgement: The options.
+        network: Settings for requests to Sources.
         clock: Time.
     """
 
@@ -356,17 +353,17 @@ class Validator:
         self._opened: set[Path] = set()
 
     def judge(self, target: str) -> Iterator[ValidationEvent]:
-        """Yield what is wrong with a target, and what was read.
+        """Yield the findings of a target, and what was read.
 
         Args:
             target: A document, a package, a recorded message of a hub, the folder of a published
-                tree, or one of documents and packages, each of which is judged by itself; or the
+                tree, or one of documents and packages, each of which is checked by itself; or the
                 address of a document, a package or a Source.
 
         Raises:
-            SourceError: Nothing was found at the address, or it cannot be had.
+            SourceError: Nothing was found at the address, or it cannot be fetched.
             StorageError: A file cannot be read.
-            DocumentError: A recorded message is not a whole one.
+            DocumentError: A recorded message is incomplete.
             ConfigurationError: There is no such file, or a setting cannot work.
         """
         for event in self._judge_any(target):
@@ -378,7 +375,7 @@ class Validator:
         return rule.id in self._judgement.rules and self._judgement.profile in rule.profiles
 
     def _judge_any(self, target: str) -> Iterator[ValidationEvent]:
-        """Judge a target; in a folder that is no published tree, each document by itself."""
+        """Check a target; in a folder that is not a published tree, each document by itself."""
         try:
             yield from self._judge(target)
         except ResourceMissingError:
@@ -392,7 +389,7 @@ class Validator:
         self._opened.clear()
         for name in sorted(names[:most], key=is_package_name):
             if is_package_name(name) and Path(name).resolve() in self._opened:
-                continue  # with the dump that lists it
+                continue  # it is opened with the dump that lists it
             try:
                 yield from self._judge(name)
             except (SourceError, StorageError) as error:
@@ -405,18 +402,18 @@ class Validator:
         if not is_web_address(target) and (recorded := recorded_message(Path(target))):
             yield from self._judge_recorded(target, recorded)
             return
-        with ExitStack() as held:
+        with ExitStack() as stack:
             fetcher: Fetcher | None = None
             documents: DocumentProvider
             if is_web_address(target):
                 opened = open_fetcher(target, self._network, self._clock)
-                fetcher = held.enter_context(opened)
+                fetcher = stack.enter_context(opened)
                 documents, first = network_documents(fetcher), target
             else:
                 opening = open_documents(target, self._network, self._clock)
-                documents, first = held.enter_context(opening)
+                documents, first = stack.enter_context(opening)
             store = MarkStore(TemporaryFile)
-            held.callback(store.close)
+            stack.callback(store.close)
             random = Random()  # noqa: S311 - a sample, no secret
             sample = Sample(judgement.sample, random) if judgement.sample and fetcher else None
             walk = DocumentWalk(
@@ -438,7 +435,7 @@ class Validator:
     def _judge_served(
         self, walk: DocumentWalk, fetcher: Fetcher, target: str
     ) -> Iterator[ValidationEvent]:
-        """Judge what is served beside the documents: a sample of resources, pages, robots.txt."""
+        """Check what is served beside the documents: a sample of resources, pages, robots.txt."""
         ways = InboundLinks(walk.documents, self._judgement.profile, walk.known())
         if walk.sample is not None:
             chosen = walk.sample.selected()
@@ -449,7 +446,7 @@ class Validator:
         yield from ways.judge_robots(target)
 
     def _judge_recorded(self, target: str, recorded: bytes) -> Iterator[ValidationEvent]:
-        """Judge a message of a hub, and the document that a notification brings."""
+        """Check a message of a hub, and the document that a notification contains."""
         message = read_message(recorded, target)
         yield from judge_message(message, target, self._judgement.hub_secret)
         if not message.is_notification:
@@ -457,7 +454,7 @@ class Validator:
             return
         yield Heard(target, "notification")
         examination = validate_document([message.body], uri=target, profile=self._judgement.profile)
-        for finding in by_place(examination):  # its lines are those of the file
+        for finding in by_place(examination):  # with the line numbers of the file
             above = message.line - 1 if finding.line else 0
             yield replace(finding, line=finding.line + above)
         yield Judged(examination.summary, target)
@@ -467,7 +464,7 @@ class Validator:
     def _judge_package(
         self, walk: DocumentWalk, uri: str, listed: ListedPackage | None = None
     ) -> Generator[ValidationEvent, None, DocumentSummary | None]:
-        """Yield what is wrong with a package; return its manifest."""
+        """Yield the faults of a package; return its manifest."""
         fetched = walk.documents.get(uri, purpose=Purpose.RESOURCE)
         assert fetched is not None, "an unconditional request is never answered with 304"
         place = fetched.final_uri if walk.is_local else uri
@@ -490,14 +487,14 @@ class Validator:
         On this machine they are all opened, over the network as many as the sample allows.
         """
         manifests: list[DocumentSummary] = []
-        wanted, unopened = walk.packages(self._judgement.sample)
-        for listed in wanted:
+        size, unopened = walk.packages(self._judgement.sample)
+        for listed in size:
             try:
                 manifest = yield from self._judge_package(walk, listed.uri, listed)
             except (SourceError, StorageError) as error:
                 if whole or not isinstance(error, ResourceMissingError):
                     yield Unreached(uri=listed.uri, error=error)
-                else:  # a document of this machine that was given without its packages
+                else:  # a local document that was given without its packages
                     unopened += 1
                 continue
             if manifest is not None and listed.copy is None:
@@ -525,12 +522,12 @@ class Validator:
             yield walk.with_local_path(finding)
         if walk.is_cut or walk.has_dropped_targets:
             yield CutShort(target, len(walk.summaries), all_read=not walk.is_cut)
-        others = linked_documents(walk.summaries[0])
-        if others and not whole and not walk.is_local:
-            yield StandaloneDocument(target, len(others))
+        linked = linked_documents(walk.summaries[0])
+        if linked and not whole and not walk.is_local:
+            yield StandaloneDocument(target, len(linked))
 
     def _first_uri(self, documents: DocumentProvider, address: str) -> str:
-        """Return where the first document is; one that is broken is there, too."""
+        """Return the address of the first document, even if it is broken."""
         if "://" not in address:
             return address
         search = Search(documents, self._network.allow_origins)
@@ -626,7 +623,7 @@ class Validator:
 
 
 def read_secret(file: Path) -> bytes:
-    """Return the secret in a file; the end of its line does not belong to it.
+    """Return the secret in a file, without its final line break.
 
     Raises:
         ConfigurationError: It cannot be read, or is empty. The message has no secret.
@@ -637,7 +634,7 @@ def read_secret(file: Path) -> bytes:
     except OSError as error:
         raise ConfigurationError(f"{file} cannot be read: {error.strerror}") from error
     if not secret:
-        raise ConfigurationError(f"{file} is empty: there is no secret in it")
+        raise ConfigurationError(f"{file} is empty: it must contain a secret")
     return secret
 
 
@@ -650,7 +647,7 @@ def recorded_message(path: Path) -> bytes:
             start = stream.read(_BLOCK)
             return start + stream.read(LARGEST) if looks_recorded(start) else b""
     except OSError:
-        return b""  # it is opened once more, which says why not
+        return b""  # the next opening reports the reason
 
 
 def _chunks(stream: BinaryIO) -> Iterator[bytes]:

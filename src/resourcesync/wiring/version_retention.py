@@ -1,7 +1,4 @@
-"""The Source's side: whether what a tree was is kept while it is published.
-
-The Source's side: what a tree was is kept while it is published.
-"""
+"""Retention of former versions of a tree's files during its publication."""
 
 import os
 from dataclasses import dataclass
@@ -32,20 +29,20 @@ from resourcesync.source.versions import (
 from resourcesync.wiring import plugins
 
 VERSIONS_FOLDER: Final = ".resourcesync/versions"
-"""Where versions are kept, from the tree, unless another folder is told."""
+"""Default folder of versions, from the tree."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VersionOptions:
-    """How versions are kept.
+    """The options of versions.
 
     Attributes:
-        is_public: Whether entries lead to them.
-        folder: Where they are kept, from the tree; empty is ``FOLDER``.
-        keep: So long at least, in seconds.
-        least: So many former versions of each file at least.
+        is_public: True if entries link to them.
+        folder: Their folder, from the tree; empty is ``FOLDER``.
+        keep: Least time that they stay, in seconds.
+        least: Least number of former versions of each file that stay.
         most: The most bytes of all; 0 for any number.
-        patches: Whether patches are computed.
+        patches: True if patches are computed.
     """
 
     is_public: bool = False
@@ -56,26 +53,22 @@ class VersionOptions:
     patches: bool = False
 
     def place(self, root: Path) -> Path:
-        """Return where they are kept."""
+        """Return their folder."""
         return root / (self.folder or VERSIONS_FOLDER)
 
     def check(self, root: Path, algorithms: tuple[str, ...]) -> None:
-        """Refuse what cannot work.
+        """Refuse invalid options.
 
         Raises:
-            ConfigurationError: Patches without versions, versions without their digest, or in a
+            ConfigurationError: Patches without versions, versions without their digest, or versions
                 folder that would be published itself.
         """
         if min(self.keep, self.least, self.most) < 0:
-            raise ConfigurationError("of versions less than nothing can be kept")
+            raise ConfigurationError("the limits on versions must not be negative")
         if self.patches and not self.is_public:
-            raise ConfigurationError(
-                "patches are computed from kept versions", hint="add --versions"
-            )
+            raise ConfigurationError("patches need stored versions", hint="add --versions")
         if self.is_public and "sha-256" not in algorithms:
-            raise ConfigurationError(
-                "versions are kept by their sha-256", hint="add --hash sha-256"
-            )
+            raise ConfigurationError("versions need sha-256 digests", hint="add --hash sha-256")
         way = Path(os.path.relpath(self.place(root).absolute(), root.absolute())).parts
         if not any(name.startswith(".") and name != "." for name in way):
             raise ConfigurationError(
@@ -86,12 +79,12 @@ class VersionOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetentionCounts:
-    """What was kept in one run.
+    """The versions of one run.
 
     Attributes:
-        versions: Versions that were kept.
+        versions: Versions that were stored.
         patches: Patches that were computed.
-        unkept: Versions for which there was no room.
+        unkept: Versions for which there was no space.
     """
 
     versions: int = 0
@@ -103,29 +96,29 @@ NOTHING_RETAINED: Final = RetentionCounts()
 
 
 class TreeVersions:
-    """Nothing is kept of what a tree was: a run of its publication, as most are."""
+    """No retention: one run of a publication without former versions, as most are."""
 
     @property
     def counts(self) -> RetentionCounts:
-        """What was kept up to now."""
+        """The counts up to now."""
         return NOTHING_RETAINED
 
     def flush(self) -> None:
-        """Make durable what was kept: nothing."""
+        """Make stored versions durable: none."""
 
     def originals(self, originals: ScannableOriginals) -> ScannableOriginals:
-        """Return the originals, which are kept when they are read, or not."""
+        """Return the originals; a subclass stores them while they are read."""
         return originals
 
     def contents(self, originals: OriginalReader, opening: OpenOriginal) -> ResourceContents:
-        """Return the bytes of these originals, and of what they were."""
+        """Return the content of these originals, and of former versions."""
         return PresentContents(originals, opening)
 
     def conclude(self, *, packed: bool) -> None:
-        """Drop what nobody is led to any more, once the lists are written.
+        """Remove versions without references, after the lists are written.
 
         Args:
-            packed: Whether all changes went into packages now.
+            packed: True if all changes are in packages now.
 
         Raises:
             StorageError: Something cannot be removed; the next run does it.
@@ -135,10 +128,10 @@ class TreeVersions:
 def is_retention_enabled(
     asked: VersionOptions, names: SourceNaming, catalogue: CatalogueStore
 ) -> bool:
-    """Whether what a tree was is kept: on demand, and where a Change Dump is offered.
+    """True if former versions are stored: on request, and where a Change Dump is offered.
 
-    What changes is kept then until it is packed: else a file that changes twice before that would
-    leave a gap.
+    There, changed files are stored until they are packed: a file that changes twice before that
+    would leave a gap.
     """
     if asked.is_public:
         return True
@@ -148,17 +141,17 @@ def is_retention_enabled(
 
 _SWEPT_NOTE: Final = "versions-swept"
 _MAX_WAIT: Final = 31 * 24 * 3_600 * 1_000_000
-"""How long changes wait for the next package of a Change Dump, microseconds."""
+"""Greatest age of changes that are not in a package of a Change Dump, microseconds."""
 
 
 class StoredTreeVersions(TreeVersions):
-    """What a tree was is kept, in one run of its publication.
+    """Retention of former versions, in one run of a tree's publication.
 
     Args:
         root: The tree.
-        asked: How versions are kept.
-        names: Where the tree is published.
-        catalogue: Remembers which versions there are.
+        asked: The options of versions.
+        names: The addresses of the tree.
+        catalogue: Records the versions.
         clock: Time.
     """
 
@@ -187,26 +180,26 @@ class StoredTreeVersions(TreeVersions):
 
     @property
     def counts(self) -> RetentionCounts:
-        """What was kept up to now."""
+        """The counts up to now."""
         keeper = self._keeper
         return RetentionCounts(
             versions=keeper.stored, patches=keeper.patched, unkept=keeper.skipped
         )
 
     def flush(self) -> None:
-        """Make durable what was kept, before the catalogue records it."""
+        """Make stored versions durable, before the catalogue records them."""
         self._keeper.flush()
 
     def originals(self, originals: ScannableOriginals) -> ScannableOriginals:
-        """Return originals that are kept when they are read."""
+        """Return originals that are stored while they are read."""
         return VersionedOriginals(originals, self._keeper)
 
     def contents(self, originals: OriginalReader, opening: OpenOriginal) -> VersionedContents:
-        """Return the bytes of these originals, and of what they were."""
+        """Return the content of these originals, and of former versions."""
         return VersionedContents(originals, opening, self._store)
 
     def conclude(self, *, packed: bool) -> None:
-        """Drop what nobody is led to any more, once the lists are written; see ``Past``.
+        """Remove versions without references, after the lists are written; see ``Past``.
 
         Raises:
             StorageError: Something cannot be removed; the next run does it.
@@ -229,10 +222,10 @@ class StoredTreeVersions(TreeVersions):
             self._catalogue.write_notes({_SWEPT_NOTE: str(now)})
 
     def _earliest_needed(self, now: int) -> int:
-        """Return since when what held is told by a list, archived or not, or is to be packed."""
+        """Return the earliest time of versions that lists, archived or not, or dumps still need."""
         plan, dumps = read_plan(self._catalogue), read_dumps(self._catalogue)
-        told = [now]
+        moments = [now]
         if plan is not None:
-            told += [plan.start, *(span.start for span in plan.retired)]
-            told += [superseded_list.at for superseded_list in plan.superseded]
-        return min(*told, *(change.until for change in dumps.changes[-1:]))
+            moments += [plan.start, *(span.start for span in plan.retired)]
+            moments += [superseded_list.at for superseded_list in plan.superseded]
+        return min(*moments, *(change.until for change in dumps.changes[-1:]))

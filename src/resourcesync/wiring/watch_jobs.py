@@ -1,7 +1,4 @@
-"""What watching a mirror asks of its memory and its folder.
-
-Tell another program of a mirror's changes, each at least once.
-"""
+"""Jobs of watching: history and audit of a mirror, and hand-over of its changes to a program."""
 
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -28,12 +25,12 @@ _MINUTE = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditOptions:
-    """How a mirror is audited.
+    """The options of a mirror's audits.
 
     Attributes:
-        method: What is compared.
-        share: Of the copies, more than 0 and at most 1.
-        oldest_first: Whether those come first that were proven longest ago.
+        method: The method of comparison.
+        share: Share of the copies, more than 0 and at most 1.
+        oldest_first: True if the copies that were verified longest ago come first.
     """
 
     method: Literal["lists", "stat", "hash", "remote"] = "hash"
@@ -42,19 +39,19 @@ class AuditOptions:
 
     @property
     def rolling(self) -> AuditRolling | None:
-        """Which copies are looked at; ``None`` for all."""
+        """The copies to check; ``None`` for all."""
         if self.method == "lists" or (self.share >= 1 and not self.oldest_first):
             return None
         return AuditRolling(share=self.share, oldest_first=self.oldest_first)
 
 
 def read_history(folder: Path) -> MirrorHistory:
-    """Return when a mirror was pulled and audited last, as its own memory says.
+    """Return the times of a mirror's last pull and audit, from its own state.
 
     Of a folder with a mirror for each set, the one that waits longest counts.
 
     Raises:
-        StateError: The memory is damaged.
+        StateError: The state is damaged.
         StorageError: It cannot be read.
     """
     pasts = [
@@ -67,7 +64,7 @@ def read_history(folder: Path) -> MirrorHistory:
 
 
 def last_good_pull(folder: Path, since: float) -> float | None:
-    """Return when a mirror was pulled last; ``None`` if that failed or nobody wrote in it.
+    """Return the time of a mirror's last pull; ``None`` if it failed or nothing was written.
 
     Of a folder with a mirror for each set, all must be good, and the one that waits longest counts.
 
@@ -76,7 +73,7 @@ def last_good_pull(folder: Path, since: float) -> float | None:
         since: The moment from which it counts, like the one returned in seconds since 1970, UTC.
 
     Raises:
-        StateError: The memory is damaged.
+        StateError: The state is damaged.
         StorageError: It cannot be read.
     """
     found = [path for path in sets.each_mirror([folder]) if mirrors.is_mirror(path)]
@@ -121,31 +118,31 @@ def _earliest(moments: list[float | None]) -> float | None:
 def audit_mirror(
     folder: Path, how: AuditOptions, network: mirrors.Network, clock: Clock
 ) -> AuditReport:
-    """Audit a mirror; its findings are kept for a repair.
+    """Audit a mirror; its findings are stored for a repair.
 
     Raises:
-        ResourceSyncError: It came to no end.
+        ResourceSyncError: It was not completed.
     """
 
     def report(event: str, fields: Mapping[str, object]) -> None:
         if event == "finding":
-            kept.add(fields)
+            findings.add(fields)
 
     opened = mirrors.open_destination(folder, network=network, report=report, clock=clock)
-    with opened as destination, mirrors.audit_files(folder).write_findings() as kept:
+    with opened as destination, mirrors.audit_files(folder).write_findings() as findings:
         found = destination.audit(method=how.method, rolling=how.rolling, kept=0)
         if not found.in_sync or found.foreign or found.unlisted:
-            kept.set_name(found.run, clock.now().strftime("%Y%m%d%H%M%S"))
+            findings.set_name(found.run, clock.now().strftime("%Y%m%d%H%M%S"))
     return found
 
 
 class ChangeForwarder:
-    """Tells a program what it was not told yet.
+    """Hands new changes over to a program.
 
     Args:
         consumer: The name of its cursor.
         command: The program and its arguments.
-        line: Makes what it gets on stdin of a change, line break included.
+        line: Encodes a change for its stdin, line break included.
     """
 
     def __init__(
@@ -154,24 +151,24 @@ class ChangeForwarder:
         self._consumer, self._command, self._line = consumer, command, line
 
     def forward(self, folder: Path, is_stopped: Callable[[], bool]) -> tuple[int, int]:
-        """Run the program when a mirror has changes for it; return how many, and its exit code.
+        """Run the program when a mirror has changes for it; return their number, and its exit code.
 
-        What it ended with 0 it is not told again, even if it did not read all of it.
+        After exit code 0 it does not get them again, even if it did not read all of them.
 
         Args:
             folder: The mirror; a pull may go on meanwhile.
-            is_stopped: Asked many times a second.
+            is_stopped: Called many times a second.
 
         Raises:
             ConfigurationError: The program cannot be run.
             DiscontinuityError: The mirror's log of changes does not reach back to its cursor.
-            StateError: The memory is damaged.
+            StateError: The state is damaged.
             StoppedError: ``is_stopped`` said so.
         """
         with mirrors.open_changes(folder) as opened:
             before = opened.consumers.cursor(self._consumer)
-            anew = f"--consumer {self._consumer} --restart"
-            reader = ChangeLogReader(state=opened.state, cursor=before, restart_hint=anew)
+            restart_hint = f"--consumer {self._consumer} --restart"
+            reader = ChangeLogReader(state=opened.state, cursor=before, restart_hint=restart_hint)
             count = 0
 
             def counted(change: LoggedChange) -> bytes:

@@ -1,4 +1,4 @@
-"""A notification's whole way, tried out on this machine: hub, subscriber and delivery."""
+"""A test of the whole way of a notification on this machine: hub, subscriber and delivery."""
 
 import secrets
 import tempfile
@@ -32,10 +32,10 @@ _PATIENCE: Final = 15.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundTrip:
-    """How long each step took, in seconds.
+    """Durations of the steps, in seconds.
 
     Attributes:
-        subscribed: From the wish until the hub had verified it.
+        subscribed: From the request until the hub had verified it.
         accepted: From the submission until the hub had stored it.
         delivered: From the submission until the subscriber knew that it should poll.
     """
@@ -48,7 +48,7 @@ class RoundTrip:
 def try_round_trip(topic: str, body: bytes, clock: Clock) -> RoundTrip:
     """Subscribe to a topic at a hub of our own on loopback, and send it a notification.
 
-    Nobody else hears of it, and nothing of it stays.
+    Nothing leaves this machine, and nothing is stored.
 
     Args:
         topic: The channel.
@@ -56,7 +56,7 @@ def try_round_trip(topic: str, body: bytes, clock: Clock) -> RoundTrip:
         clock: Time.
 
     Raises:
-        SourceUnavailableError: A step did not come about in 15 seconds.
+        SourceUnavailableError: A step took more than 15 seconds.
     """
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="resourcesync-")))
@@ -80,7 +80,7 @@ def try_round_trip(topic: str, body: bytes, clock: Clock) -> RoundTrip:
         subscriber.tick()
         _wait_for(
             hinted, "the hub did not verify the subscription"
-        )  # it hints when it is confirmed
+        )  # the confirmation is a hint too
         assert [subscription.state for subscription in followers.subscriptions()] == [
             FollowerState.ACTIVE
         ]
@@ -88,11 +88,11 @@ def try_round_trip(topic: str, body: bytes, clock: Clock) -> RoundTrip:
 
         hinted.clear()
         began = clock.monotonic()
-        [told] = publisher.send_notices(
+        [outcome] = publisher.send_notices(
             messenger, [Notice(hub=rules.address, topic=topic, body=body)], key
         )
         accepted = clock.monotonic() - began
-        if told.problem or told.is_plain:
+        if outcome.problem or outcome.is_plain:
             raise SourceUnavailableError("the hub did not accept the notification", uri=topic)
         _wait_for(hinted, "the notification was not delivered")
         delivered = clock.monotonic() - began
@@ -123,7 +123,7 @@ def _wait_for(event: threading.Event, message: str) -> None:
         raise SourceUnavailableError(
             message,
             evidence=(("waited", f"{_PATIENCE:g} s"),),
-            hint="see that programs may connect to 127.0.0.1 on this machine",
+            hint="check that programs may connect to 127.0.0.1 on this machine",
         )
 
 
@@ -135,7 +135,7 @@ class _HubAndSubscriber:
         self._callbacks = callbacks
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer as ASGI 3 asks."""
+        """Answer an ASGI 3 request."""
         prefix = "/" + scope["path"].split("/", 2)[1]
         application = self._callbacks if prefix == "/push" else self._hub
         await application({**scope, "root_path": prefix}, receive, send)

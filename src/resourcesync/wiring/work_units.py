@@ -1,4 +1,4 @@
-"""What workers import: a unit is given, what it needs is opened, and it is done."""
+"""Entry points of workers: each opens what its unit needs, and runs it."""
 
 import tempfile
 from collections.abc import Iterator
@@ -19,11 +19,11 @@ from resourcesync.ports.engines import HostShare, UnitOutcome
 from resourcesync.wiring import machine, mirror_state, plugins, stores, transports
 
 EXCHANGE = ".resourcesync/units/"
-"""Where units and outcomes are in the store."""
+"""Folder of units and outcomes in the store."""
 
 
 class SourceNetwork(Protocol):
-    """How a Source is asked: a ``Network``; can be pickled."""
+    """Settings for requests to a Source: a ``Network``; can be pickled."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
@@ -43,18 +43,18 @@ class SourceNetwork(Protocol):
         ...
 
     def settings(self, source: str) -> FetchSettings:
-        """Return the settings to fetch with from a Source."""
+        """Return the fetch settings for a Source."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
-    """What a worker needs to reach Source and store.
+    """A worker's access to Source and store.
 
     Attributes:
         source: The Source's address.
         store: The address of the store.
-        network: How the Source is asked, its secrets included.
+        network: Settings for requests to the Source, its secrets included.
     """
 
     source: str
@@ -75,21 +75,21 @@ def fetch_slice(unit: SliceUnit, share: HostShare) -> UnitOutcome:
 
 
 def unpack_package(unit: PackageUnit, share: HostShare) -> UnitOutcome:
-    """Take from a package of a dump what is wanted."""
+    """Unpack the requested resources from a package of a dump."""
     with _tools(unit.options, share) as tools:
         return package_worker.unpack(unit, tools)
 
 
 @contextmanager
 def _tools(terms: UnitOptions, share: HostShare) -> Iterator[worker.WorkerTools]:
-    """Open what a unit works with; bytes on their way are in a folder that ends with it."""
+    """Open the tools of a unit; partial downloads are in a folder that is removed with it."""
     site: Site = terms.site
     clock = machine.system_clock()
-    asked = replace(site.network, rate=share.rate, jobs=share.jobs or site.network.jobs)
+    requested = replace(site.network, rate=share.rate, jobs=share.jobs or site.network.jobs)
     with (
         tempfile.TemporaryDirectory(prefix="resourcesync-unit-") as folder,
         open_staging(Path(folder)) as staging,
-        transports.open_fetcher(site.source, asked.settings, clock, NoKnownRules()) as opened,
+        transports.open_fetcher(site.source, requested.settings, clock, NoKnownRules()) as opened,
     ):
         fetcher, traffic = opened
         store = stores.open_store(site.store)

@@ -1,4 +1,4 @@
-"""The Source's memory in one SQLite file."""
+"""The Source's catalogue in one SQLite file."""
 
 from resourcesync.adapters.catalogue.database import read_note
 from resourcesync.adapters.catalogue.posted_catalogue import (

@@ -1,8 +1,8 @@
-"""Rows that cannot be published: found, and set aside so that the others can be.
+"""Catalogue rows that cannot be published, moved out of the way of the valid ones.
 
-Whoever writes past the view ``post`` may leave a row that says nothing, or the opposite of time.
-Such a row is kept in the table ``set_aside``, and what the table ``resource`` says of its URI is
-told as a change of now. So no change is lost, and nothing is told that nobody said.
+A program that bypasses the view ``post`` may write a row that lacks a field or contradicts the
+order of time. Such a row is moved to the table ``set_aside``, and the state of its URI in the
+table ``resource`` is published as a change of now. So no change is lost and none is invented.
 """
 
 import sqlite3
@@ -21,7 +21,7 @@ from resourcesync.model.resources import Change, Resource
 from resourcesync.model.timestamps import to_microseconds
 
 Fault = Callable[[Sequence[Resource] | Sequence[Change]], str]
-"""Says why some entries of one kind cannot be published as they are; nothing when they can."""
+"""Returns why some entries of one kind cannot be published; empty if they can."""
 
 _RUN: Final = 512
 _CHANGES: Final = """
@@ -62,11 +62,11 @@ class BadRow:
     """A row that cannot be published.
 
     Attributes:
-        table: Where it stands.
+        table: The table of the row.
         number: The number of a change; 0 of a resource.
-        uri: What it is about, as far as that is text.
-        reason: Why.
-        is_text: Whether the URI is text in the table too; the bytes of one are another thing.
+        uri: The URI, as far as it is text.
+        reason: The reason.
+        is_text: The URI has the type text in the table too, not blob.
     """
 
     table: Literal["change", "resource"]
@@ -81,7 +81,7 @@ def find_bad_rows(path: Path, fault: Fault) -> Iterator[BadRow]:
 
     Args:
         path: The catalogue.
-        fault: Judges what rows say.
+        fault: Checks the content of rows.
 
     Raises:
         StateError: The file is damaged.
@@ -93,17 +93,17 @@ def find_bad_rows(path: Path, fault: Fault) -> Iterator[BadRow]:
 
 
 def quarantine_rows(path: Path, rows: Iterable[BadRow], now: datetime, fault: Fault) -> None:
-    """Move rows to the table ``set_aside``, and tell what is known of their URIs; all or nothing.
+    """Move rows to the table ``set_aside``, and publish the state of their URIs; all or nothing.
 
-    A resource whose row cannot be published is there all the same: of its row nothing but the URI
-    stays. A change whose row cannot be published happened all the same: the resource as it is now
-    is told as updated, or as deleted when there is none.
+    A resource whose row cannot be published still exists: only the URI of its row is retained. A
+    change whose row cannot be published still happened: the resource as it is now is reported as
+    updated, or as deleted if there is none.
 
     Args:
-        path: The catalogue; nobody publishes it meanwhile.
+        path: The catalogue; it is not published meanwhile.
         rows: The rows.
         now: The present moment.
-        fault: Judges what rows say.
+        fault: Checks the content of rows.
 
     Raises:
         DiskFullError: No space is left; nothing was moved.
@@ -148,13 +148,13 @@ def _record_again(
         row = connection.execute(_RESOURCE, (uri.encode(),)).fetchone()
         if row is None:
             recording.deleted(Resource(uri=uri))
-        elif not _fault_of(row[:6], fault):  # if it has one, its own row is set aside later
+        elif not _fault_of(row[:6], fault):  # a fault moves its own row later
             recording.updated(from_row(row), row[6])
     recording.finish()
 
 
 def _text(value: bytes) -> str:
-    """Read text that is not UTF-8 too."""
+    """Decode text, also if it is not UTF-8."""
     return value.decode("utf-8", "surrogateescape")
 
 
@@ -177,7 +177,7 @@ def _bad_changes(connection: sqlite3.Connection, fault: Fault) -> Iterator[BadRo
 
 
 def _change_of(row: Row, last: int | None) -> Change | str:
-    """Return the change of a row, or why there is none."""
+    """Return the change of a row, or the reason that there is none."""
     try:
         check_types(row[3:])
         change = change_from_row(row[0], row[1], row[2], row[3:])

@@ -1,23 +1,21 @@
-"""The catalogue's file: its schema, how it is opened, and what its faults mean.
+"""The catalogue's file: schema, opening, publish lock, and errors.
 
 Tables, for those who read it with other tools (open it read-only):
 
 - ``resource``: what is published, one row for each URI.
-- ``change``: what happened, in order; ``datetime_us`` strictly rises with ``seq``.
-- ``moment``: one row once something was recorded: the latest moment that was given away.
+- ``change``: the changes, in order; ``datetime_us`` strictly rises with ``seq``.
+- ``moment``: one row once something was recorded: the latest time that was assigned.
 - ``note``: the publisher's bookkeeping.
 - ``edit``: the URIs of resources that were written or removed since the last Resource List.
 - ``set_aside``: rows that could not be published, as they were.
-- ``post``: takes what other programs have to tell, one row for each change.
-- ``version``: the versions of each resource whose bytes are kept; ``former_us`` is when another
+- ``post``: a view for other programs to report changes, one row for each change.
+- ``version``: the versions of each resource whose bytes are stored; ``former_us`` is when another
   version, or a deletion, followed.
-- ``content``: what the store of versions holds, and how many rows of ``version`` need it.
+- ``content``: the contents of the version store, and how many rows of ``version`` need each.
 
 Times are microseconds since 1970-01-01T00:00:00Z; ``hash`` is as in ``rs:md/@hash``.
 
-One publisher at a time: an advisory lock that a crash gives back by itself.
-
-Look at a catalogue's notes while somebody else may hold it.
+The publish lock is advisory: one publisher at a time; the system releases it after a crash.
 """
 
 import fcntl
@@ -36,7 +34,7 @@ from resourcesync.model.timestamps import format_w3c
 from resourcesync.ports import Clock
 from resourcesync.ports.catalogue import BAD_ROW
 
-# Some file systems have no way to sync a folder; they say so with one of these.
+# Some file systems cannot sync a folder, and report one of these.
 _APPLICATION_ID: Final = 0x52534331  # "RSC1"
 _COLUMNS: Final = """
     lastmod_us INTEGER, length INTEGER, hash TEXT NOT NULL,
@@ -128,11 +126,11 @@ _MIGRATIONS: Final = (
     );
     """,
 )
-"""The schema, step by step: version n of the file is what the first n steps make."""
+"""The schema, step by step: the first n steps make version n of the file."""
 
 
 def make_folder(path: Path) -> None:
-    """Make the folder of a catalogue durably, for its owner alone, with those above it.
+    """Create the folder of a catalogue durably, for its owner alone, with those above it.
 
     Raises:
         StorageError: It could not be made.
@@ -144,7 +142,7 @@ def make_folder(path: Path) -> None:
 
 
 def open_writing(path: Path) -> sqlite3.Connection:
-    """Open the one writing connection; make or migrate the file first.
+    """Open the one writing connection; create or migrate the file first.
 
     Raises:
         StateError: It is damaged, no catalogue, or from a newer version.
@@ -169,7 +167,7 @@ def open_writing(path: Path) -> sqlite3.Connection:
 
 @contextmanager
 def open_reading(path: Path) -> Iterator[sqlite3.Connection]:
-    """Open a connection of its own that sees one moment of the file, and cannot write."""
+    """Open a separate connection that sees one snapshot of the file, and cannot write."""
     with guarded(path):
         address = f"file:{quote(os.fsencode(path))}?mode=ro"
         connection = sqlite3.connect(
@@ -177,7 +175,7 @@ def open_reading(path: Path) -> Iterator[sqlite3.Connection]:
         )
         try:
             connection.execute("BEGIN")
-            connection.execute("SELECT 1 FROM note").fetchone()  # the view begins here
+            connection.execute("SELECT 1 FROM note").fetchone()  # the snapshot begins here
             yield connection
         finally:
             connection.close()
@@ -185,7 +183,7 @@ def open_reading(path: Path) -> Iterator[sqlite3.Connection]:
 
 @contextmanager
 def guarded(path: Path) -> Iterator[None]:
-    """Turn what SQLite raises into our errors."""
+    """Translate errors of SQLite into errors of this package."""
     try:
         yield
     except sqlite3.Error as error:
@@ -258,11 +256,11 @@ _MOST: Final = 1_024
 
 
 class PublishLock:
-    """Held from construction to ``close``, or to the end of the process however that comes.
+    """A lock from construction to ``close``, or to the end of the process in any way.
 
     Args:
-        path: The lock's file; it tells who holds it and stays behind, empty, when nobody does.
-        clock: Tells since when.
+        path: The lock's file; it names the holder, and remains, empty, when the lock is free.
+        clock: Dates the lock.
 
     Raises:
         LockedError: Another run holds it.
@@ -289,12 +287,12 @@ class PublishLock:
             "host": os.uname().nodename,
             "since": format_w3c(clock.now()),
         }
-        with suppress(OSError):  # on a full disk the lock is held all the same
+        with suppress(OSError):  # on a full disk the lock holds without its note
             os.ftruncate(self._descriptor, 0)
             os.pwrite(self._descriptor, json.dumps(holder).encode(), 0)
 
     def close(self) -> None:
-        """Give the lock back, also when a signal comes just now."""
+        """Release the lock, also when a signal arrives just now."""
         try:
             with suppress(OSError):
                 os.ftruncate(self._descriptor, 0)
@@ -314,7 +312,7 @@ def read_note(path: Path, key: str) -> str | None:
     """Return a note of the catalogue in a file; ``None`` when there is no such note, or no file.
 
     Args:
-        path: The file; it is neither made nor changed.
+        path: The file; it is neither created nor changed.
         key: The note's name.
 
     Raises:
@@ -342,7 +340,7 @@ def read_note(path: Path, key: str) -> str | None:
 
 
 def _read_unchanging(path: Path, key: str) -> str | None:
-    """Read a file where nothing can be written, not even beside it: nobody changes it either."""
+    """Read a file in a place that is not writable: no process changes it either."""
     address = f"file:{quote(str(path))}?mode=ro&immutable=1"
     with guarded(path), closing(sqlite3.connect(address, uri=True)) as connection:
         return note_of(connection, key)

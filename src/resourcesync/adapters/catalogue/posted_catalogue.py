@@ -1,4 +1,4 @@
-"""A catalogue that other programs tell of their resources: no folder is looked at."""
+"""A catalogue to which other programs report their resources; no folder is scanned."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -33,7 +33,7 @@ from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.catalogue import Posted
 
 MIN_ALLOWED_LOSS: Final = 10
-"""So many resources may be gone at once, however few there are."""
+"""Number of resources that may always be deleted at once, however few there are."""
 _BATCH: Final = 2_000
 _ACCOUNT: Final = """
 CREATE TEMP TABLE account (
@@ -70,12 +70,12 @@ WHERE uri NOT IN (SELECT uri FROM account)
 
 
 class LossLimit(NamedTuple):
-    """How much of what was known may be gone, over several lots of changes.
+    """A limit on the deletions of several batches of changes.
 
     Attributes:
-        known: How many resources were known.
-        gone: How many fewer there are now.
-        most: How many fewer there may be.
+        known: Number of resources before.
+        gone: Number by which there are fewer now.
+        most: Number by which there may be fewer.
     """
 
     resources: int
@@ -84,13 +84,13 @@ class LossLimit(NamedTuple):
 
 
 class PostedCatalogue:
-    """A catalogue, open for programs that tell what became of their resources.
+    """A catalogue that accepts changes from other programs.
 
-    Several may do so at a time, also while it is published: each transaction waits for the one
-    before it.
+    Several programs may write at a time, also during a publish: each transaction waits for the
+    one before it.
 
     Args:
-        path: The file; it and its folder are made when they are not there.
+        path: The file; it and its folder are created if missing.
 
     Raises:
         StateError: It is damaged, or was written by a newer version.
@@ -118,12 +118,12 @@ class PostedCatalogue:
         self.close()
 
     def note(self, key: str) -> str | None:
-        """Return a value of the publisher's own bookkeeping, or ``None``."""
+        """Return a note of the publisher, or ``None``."""
         with guarded(self._path):
             return note_of(self._connection, key)
 
     def write_notes(self, notes: Mapping[str, str]) -> None:
-        """Store values of the publisher's own bookkeeping, and nothing else.
+        """Store notes of the publisher, and nothing else.
 
         Raises:
             DiskFullError: No space is left; nothing was stored.
@@ -139,12 +139,12 @@ class PostedCatalogue:
                     self._connection.execute("ROLLBACK")
 
     def count(self) -> int:
-        """Return how many resources there are."""
+        """Return the number of resources."""
         found: int = self._connection.execute("SELECT count(*) FROM main.resource").fetchone()[0]
         return found
 
     def has_records(self) -> bool:
-        """Whether anything was ever recorded of a resource."""
+        """True if any resource was ever recorded."""
         query = "SELECT EXISTS (SELECT 1 FROM main.resource) OR EXISTS (SELECT 1 FROM main.change)"
         return bool(self._connection.execute(query).fetchone()[0])
 
@@ -157,22 +157,22 @@ class PostedCatalogue:
         keeps_times: bool = False,
         loss: LossLimit | None = None,
     ) -> Posted:
-        """Record what became of some resources: the rows and the changes, all or nothing.
+        """Record changes of some resources: the rows and the changes, all or nothing.
 
-        What is told twice is recorded once more, but never wrongly: a creation of what is known is
-        an update, an update of what is not known a creation, and what is not known cannot be
-        deleted. The catalogue gives each change its time.
+        A repeated report is recorded again, but never wrongly: a creation of a known resource is an
+        update, an update of an unknown one a creation, and an unknown one cannot be deleted. The
+        catalogue gives each change its time.
 
         Args:
             changes: The changes, in order.
             now: The present moment.
             notes: Notes to store in the same transaction.
-            keeps_times: Whether a change keeps its own time, where that is later than all that
-                was recorded before and not after ``now``.
-            loss: What is gone already, and how much may be; ``None`` for whatever is told.
+            keeps_times: Retain a change's own time, if that is later than all recorded before and
+                not after ``now``.
+            loss: A limit on deletions; ``None`` for no limit.
 
         Raises:
-            ConfigurationError: More are gone; nothing was recorded (code ``many-gone``).
+            ConfigurationError: More would be deleted; nothing was recorded (code ``many-gone``).
             DiskFullError: No space is left; nothing was recorded.
             StateError: The file is damaged.
         """
@@ -214,20 +214,20 @@ class PostedCatalogue:
     ) -> Posted:
         """Record the resources as they are, all or nothing; order does not matter.
 
-        The first time no changes are logged: the Resource List will tell of it all.
+        The first time no changes are logged: the Resource List will have all resources.
 
         Args:
             resources: The resources.
-            now: A moment before the first of them was looked at.
-            is_all: Whether known resources that are not among them are gone.
+            now: A time before the first of them was read.
+            is_all: Record known resources that are not among them as deleted.
             notes: Notes to store in the same transaction.
-            most_gone: The largest part of what is known that may be gone at once, 0 to 1; so many
-                as `FEW` always may.
+            most_gone: The largest part of the known resources that may be deleted at once, 0 to 1;
+                `MIN_ALLOWED_LOSS` always may.
 
         Raises:
-            ConfigurationError: More are gone; nothing was recorded (code ``many-gone``).
+            ConfigurationError: More would be deleted; nothing was recorded (code ``many-gone``).
             DiskFullError: No space is left; nothing was recorded.
-            StateError: A resource is told twice, or the file is damaged.
+            StateError: A resource occurs twice, or the file is damaged.
         """
         with self._recording(now, notes) as recording, self._temporary_table(resources):
             twice = self._connection.execute(_DUPLICATE).fetchone()
@@ -252,7 +252,7 @@ class PostedCatalogue:
         """Yield ``(number, change)`` in order of time, those after number ``after``.
 
         Raises:
-            DiscontinuityError: Some of those after ``after`` are forgotten; 0 takes what is there.
+            DiscontinuityError: Some after ``after`` are deleted from the log; 0 accepts the rest.
         """
         forgotten = int(self.note(FORGOTTEN_NOTE) or 0)
         if 0 < after < forgotten:
@@ -267,7 +267,7 @@ class PostedCatalogue:
                 yield from snapshot.changes(after)
 
     def find(self, uri: str) -> Resource | None:
-        """Return what is recorded of a resource; ``None`` when nothing is."""
+        """Return the recorded resource; ``None`` if there is none."""
         row = self._connection.execute(_ONE, (uri,)).fetchone()
         return None if row is None else from_row(row)
 
@@ -277,13 +277,13 @@ class PostedCatalogue:
 
     @contextmanager
     def _snapshot(self) -> Iterator[FileSnapshot | None]:
-        """Open a view; ``None`` when nothing was recorded yet."""
+        """Open a snapshot; ``None`` if nothing was recorded yet."""
         with open_reading(self._path) as connection:
             is_begun = connection.execute("SELECT 1 FROM moment").fetchone()
             yield None if is_begun is None else FileSnapshot(connection)
 
     def _check_gone(self, gone: int, most: float) -> None:
-        """Refuse that most of what is known is gone at once: whoever tells may be half empty."""
+        """Refuse that most resources are deleted at once: the input may be incomplete."""
         if gone <= MIN_ALLOWED_LOSS:
             return
         known = self.count()
@@ -310,13 +310,13 @@ class PostedCatalogue:
 
     @contextmanager
     def _temporary_table(self, resources: Iterable[Resource]) -> Iterator[None]:
-        """Hold the resources in a table of their own, which is on disk when it is large."""
+        """Store the resources in a temporary table, which is on disk when it is large."""
         self._connection.execute(_ACCOUNT)
         self._connection.executemany(
             "INSERT INTO account VALUES (?,?,?,?,?,?)", map(to_row, resources)
         )
         self._connection.execute("CREATE INDEX temp.account_uri ON account (uri)")
-        yield  # what fails is rolled back, with this table
+        yield  # an error rolls back, with this table
         self._connection.execute("DROP TABLE IF EXISTS temp.difference")
         self._connection.execute("DROP TABLE temp.account")
 

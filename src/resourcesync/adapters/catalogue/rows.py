@@ -1,4 +1,4 @@
-"""Resources and changes as rows, and back."""
+"""Conversion of resources and changes to catalogue rows, and back."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -16,7 +16,7 @@ from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.catalogue import BAD_ROW
 
 Row = tuple[Any, ...]
-"""``uri, lastmod_us, length, hash, media_type, more``: what both tables keep of a resource."""
+"""``uri, lastmod_us, length, hash, media_type, more``: the columns of both tables."""
 
 _NAMES: Final = ("uri", "lastmod_us", "length", "hash", "media_type", "more")
 _TEXT: Final = frozenset({str})
@@ -28,7 +28,7 @@ _KINDS: Final = {kind.value: kind for kind in ChangeKind}
 
 
 def to_row(resource: Resource) -> Row:
-    """Return what is stored of a resource."""
+    """Return the row of a resource."""
     return (
         resource.uri,
         _to_time(resource.lastmod),
@@ -43,7 +43,7 @@ def from_row(row: Row) -> Resource:
     """Return the resource of a row, equal to the one that was stored; more columns may follow.
 
     Raises:
-        StateError: Another program wrote what says nothing we know.
+        StateError: Another program wrote an unknown value.
     """
     uri, lastmod, length, digests, media_type, more = row[:6]
     try:
@@ -72,8 +72,7 @@ def _unclear(uri: object, error: Exception, more: object) -> StateError:
 class CataloguedRow(tuple[Any, ...]):
     """A row with the fingerprint as its seventh column (``CatalogueEntry``).
 
-    It stays a row until somebody asks for the resource: that is slow to make, and a scan asks
-    for the few that changed.
+    The resource is made on demand: that is slow, and a scan needs only the few that changed.
     """
 
     __slots__ = ()
@@ -88,7 +87,7 @@ class CataloguedRow(tuple[Any, ...]):
 
 
 def from_rows(rows: Sequence[Row]) -> Sequence[Resource]:
-    """Return the resources of many rows, as ``from_row`` does: as columns, if they say no more.
+    """Return the resources of many rows, as ``from_row`` does; as columns, if ``more`` is empty.
 
     Raises:
         StateError: Another program wrote a value that cannot be published.
@@ -117,7 +116,7 @@ def check_types(row: Row) -> None:
     """Refuse a row with a value of a type that cannot be published.
 
     Raises:
-        StateError: It has one.
+        StateError: The row has one.
     """
     for name, types, value in zip(_NAMES, _TYPES, row, strict=True):
         if type(value) not in types:
@@ -133,7 +132,7 @@ def change_from_row(number: int, kind: object, moment: object, row: Row) -> Chan
     """Return the change of a row.
 
     Raises:
-        StateError: Another program wrote a row that says nothing we know.
+        StateError: Another program wrote an invalid row.
     """
     if kind not in _KINDS:
         raise StateError(
@@ -149,7 +148,7 @@ def moment_of(value: object, what: str) -> datetime:
     """Return a time that a row must have.
 
     Raises:
-        StateError: It is none.
+        StateError: The value is no time.
     """
     try:
         if type(value) is int:
@@ -188,7 +187,7 @@ def _from_hash(text: str) -> tuple[Digest, ...]:
 
 
 def _to_more(resource: Resource) -> str:
-    """Return what few resources have, as JSON; empty when there is nothing."""
+    """Return the rare fields of a resource as JSON; empty if there are none."""
     if not (
         resource.encoding
         or resource.changefreq

@@ -1,9 +1,7 @@
-"""The Source's memory in one SQLite file: the ``Catalogue`` port.
+"""The ``Catalogue`` port on one SQLite file.
 
-WAL and ``synchronous=FULL``: what a commit stored survives a power cut. One connection writes,
-each reader has its own and sees one moment.
-
-Look at the changes in a catalogue while somebody else may hold it.
+WAL and ``synchronous=FULL``: a commit survives a power cut. One connection writes; each reader has
+its own connection and sees one snapshot.
 """
 
 import sqlite3
@@ -71,24 +69,24 @@ FROM change WHERE seq > ? ORDER BY seq
 
 _OLDEST: Final = "SELECT seq FROM change WHERE seq <= ? ORDER BY seq LIMIT ?"
 FORGOTTEN_NOTE: Final = "changes-forgotten"
-"""The note of the number up to which changes were forgotten."""
+"""The note with the number up to which changes were deleted."""
 _FORGOTTEN: Final = 10_000
 _BEFORE: Final = "SELECT datetime_us FROM change WHERE seq <= ? ORDER BY seq DESC LIMIT 1"
 
 
 class FileCatalogue:
-    """A ``Catalogue`` in a SQLite file, held by one run at a time.
+    """A ``Catalogue`` in a SQLite file, locked by one run at a time.
 
     The file and its folder are for their owner alone: they may lie in a tree that a web server
     serves. Times that are recorded rise strictly whatever the clock does: a clock that steps back
     gives times a microsecond apart until it has caught up.
 
     Args:
-        path: The file; it and its folder are made when they are not there.
-        clock: Tells since when this run holds it.
+        path: The file; it and its folder are created if missing.
+        clock: Dates the lock.
 
     Raises:
-        LockedError: Another run holds it.
+        LockedError: Another run has the lock.
         StateError: It is damaged, or was written by a newer version.
         StorageError: It cannot be opened.
     """
@@ -105,7 +103,7 @@ class FileCatalogue:
             raise
 
     def close(self) -> None:
-        """Close the file and let the next run have it, also when a signal comes just now."""
+        """Close the file and release the lock, also when a signal arrives just now."""
         try:
             self._connection.close()
         finally:
@@ -123,7 +121,7 @@ class FileCatalogue:
         self.close()
 
     def entries(self) -> Iterator[CatalogueEntry]:
-        """Yield what is recorded, in rising URI order, as it was when the reading began.
+        """Yield the recorded entries in rising URI order, as they were when the reading began.
 
         Raises:
             StateError: The file is damaged.
@@ -135,7 +133,7 @@ class FileCatalogue:
     def record(self, now: datetime) -> Iterator["FileRecording"]:
         """Open the one writing transaction; it commits when the block ends without an error.
 
-        The first recording of all logs no changes: the Resource List will tell of it all.
+        The first recording logs no changes: the Resource List will have all resources.
 
         Raises:
             DiskFullError: No space is left; nothing was recorded.
@@ -148,7 +146,7 @@ class FileCatalogue:
 
     @contextmanager
     def snapshot(self) -> Iterator["FileSnapshot"]:
-        """Open a consistent view: what is recorded meanwhile is not in it.
+        """Open a snapshot: later recordings are not in it.
 
         Raises:
             StateError: Nothing was ever recorded, or the file is damaged.
@@ -157,16 +155,16 @@ class FileCatalogue:
             yield FileSnapshot(connection)
 
     def versions(self) -> FileVersions:
-        """Return which versions each resource had; what is written there joins a recording."""
+        """Return the versions of each resource; writes there join the open recording."""
         return FileVersions(self._connection, self._path)
 
     def forget_edits(self, last: int) -> None:
-        """Forget the edits up to a number: the published Resource List has them."""
+        """Delete the edits up to a number: the published Resource List has them."""
         with guarded(self._path):
             self._connection.execute("DELETE FROM edit WHERE number <= ?", (last,))
 
     def forget_changes(self, last: int) -> bool:
-        """Forget some thousand of the oldest changes, up to a number; return whether more are left.
+        """Delete some thousand of the oldest changes, up to a number; return whether more are left.
 
         Raises:
             StateError: The file is damaged.
@@ -184,7 +182,7 @@ class FileCatalogue:
         return len(numbers) > _FORGOTTEN
 
     def latest(self) -> datetime | None:
-        """Return the latest moment that was given away, ``None`` before the first.
+        """Return the latest time that was assigned, ``None`` before the first.
 
         Raises:
             StateError: The file is damaged.
@@ -194,7 +192,7 @@ class FileCatalogue:
         return None if latest is None else from_microseconds(latest)
 
     def rewind(self, moment: datetime) -> None:
-        """Forget the changes dated later than a moment; later ones are dated from there again.
+        """Delete the changes dated later than a moment; later ones are dated from there again.
 
         Raises:
             StateError: The file is damaged.
@@ -205,12 +203,12 @@ class FileCatalogue:
             connection.execute("UPDATE moment SET latest_us = ?", until)
 
     def note(self, key: str) -> str | None:
-        """Return a value of the publisher's own bookkeeping, or ``None``."""
+        """Return a note of the publisher, or ``None``."""
         with guarded(self._path):
             return note_of(self._connection, key)
 
     def write_notes(self, notes: Mapping[str, str]) -> None:
-        """Store values of the publisher's own bookkeeping, all or none, durably."""
+        """Store notes of the publisher, all or none, durably."""
         with self._writing() as connection:
             write_notes(connection, notes)
 
@@ -228,10 +226,10 @@ class FileCatalogue:
 
 
 def latest_moment(connection: sqlite3.Connection) -> int | None:
-    """Return the latest moment that was given away, ``None`` before the first.
+    """Return the latest time that was assigned, ``None`` before the first.
 
     Raises:
-        StateError: Another program wrote what is no time.
+        StateError: Another program wrote an invalid time.
     """
     found: object = connection.execute(
         "SELECT max(latest) FROM (SELECT latest_us AS latest FROM moment"
@@ -268,7 +266,7 @@ class FileRecording:
         self._put(None, resource, fingerprint)
 
     def deleted(self, resource: Resource) -> None:
-        """Record that a resource is gone, and the change, which tells no more than its URI."""
+        """Record that a resource is gone, and the change, which has only its URI."""
         if self._puts:
             self.flush()
         self._deletions.append((resource.uri,))
@@ -279,7 +277,7 @@ class FileRecording:
         self._wrote = True
 
     def dated(self, moment: datetime) -> None:
-        """Give the next changes a time of their own, where order and the present permit."""
+        """Date the next changes with a given time, where order and the present permit."""
         if self._next == self._moment and not self._has_times:
             self._next = self._least
         self._has_times = True
@@ -305,7 +303,7 @@ class FileRecording:
         self._next += 1
 
     def flush(self) -> None:
-        """Hand what was collected to SQLite."""
+        """Write the collected rows to SQLite."""
         self._wrote = self._wrote or bool(self._puts or self._deletions)
         self._connection.executemany(_PUT, self._puts)
         if not self.is_first:
@@ -319,7 +317,7 @@ class FileRecording:
         self._log.clear()
 
     def finish(self) -> None:
-        """Hand over the rest, and the latest moment, so that every later change is later."""
+        """Write the rest, and the latest time, so that every later change is later."""
         self.flush()
         if self._wrote:
             self._connection.execute(
@@ -329,7 +327,7 @@ class FileRecording:
 
 
 class FileSnapshot:
-    """One consistent view of the catalogue (``Snapshot``); made by ``FileCatalogue.snapshot``."""
+    """A consistent view of the catalogue (``Snapshot``); made by ``FileCatalogue.snapshot``."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
@@ -343,7 +341,7 @@ class FileSnapshot:
 
     @property
     def at(self) -> datetime:
-        """The moment that this view includes every change up to; all later changes are later."""
+        """The time up to which this view includes every change; all later changes are later."""
         return self._at
 
     def resources(self, start: str = "", end: str | None = None) -> Iterator[Resource]:
@@ -364,7 +362,7 @@ class FileSnapshot:
             yield row[0], None if row[1] is None else from_row(row[1:])
 
     def last_edit(self) -> int:
-        """Return the number up to which the edits of this view may be forgotten."""
+        """Return the number up to which the edits of this view may be deleted."""
         found: int = self._connection.execute("SELECT ifnull(max(number), 0) FROM edit").fetchone()[
             0
         ]
@@ -412,7 +410,7 @@ FROM change WHERE seq > ? ORDER BY seq LIMIT ?
 
 
 class FileChangeLog:
-    """The log of changes in a catalogue's file, which is neither held nor written.
+    """The change log in a catalogue's file, which is neither locked nor written.
 
     Args:
         path: The file.
@@ -443,7 +441,7 @@ class FileChangeLog:
             return _newest_change(connection)
 
     def has(self, number: int, moment: int) -> bool:
-        """Whether the change of this number is the one of this time.
+        """True if the change of this number has this time.
 
         Raises:
             StateError: The file is damaged.
@@ -454,7 +452,7 @@ class FileChangeLog:
         return moment == (found[0] if found else 0) and (found is not None or number == 0)
 
     def resources(self) -> int:
-        """Return how many resources there are now.
+        """Return the number of resources now.
 
         Raises:
             StateError: The file is damaged.
@@ -464,11 +462,11 @@ class FileChangeLog:
             return int(connection.execute("SELECT count(*) FROM resource").fetchone()[0])
 
     def rates(self, since: int, width: int) -> dict[tuple[int, str], int]:
-        """Return how many changes of each kind there were in each interval of time.
+        """Return the number of changes of each kind in each interval of time.
 
         Args:
-            since: When the first interval begins, in microseconds.
-            width: How long each is, in microseconds.
+            since: Start of the first interval, in microseconds.
+            width: Length of each interval, in microseconds.
 
         Raises:
             StateError: The file is damaged.
@@ -481,7 +479,7 @@ class FileChangeLog:
     def after(self, number: int, most: int) -> list[tuple[int, Change]] | None:
         """Return up to ``most`` changes after number ``number``, with their numbers.
 
-        ``None`` when not all of them are known: some are forgotten, or the log was begun anew.
+        ``None`` if not all of them are known: some are deleted, or the log was restarted.
 
         Raises:
             StateError: The file is damaged.

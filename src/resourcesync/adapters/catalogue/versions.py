@@ -1,7 +1,7 @@
-"""Which versions each resource had, in the catalogue: the ``VersionIndex`` and ``VersionReader``.
+"""The versions of each resource in the catalogue: the ``VersionIndex`` and ``VersionReader`` ports.
 
-What the index writes is written by the catalogue's one connection: it joins the recording that is
-open, so that a version and the change that tells of it are recorded together or not at all.
+The index writes on the catalogue's own connection, inside the open recording: a version and its
+change are recorded together or not at all.
 """
 
 import sqlite3
@@ -31,7 +31,7 @@ INSERT INTO content VALUES (?, ?, 1) ON CONFLICT (sha256) DO UPDATE SET uses = u
 END_OF_VERSIONS: Final = """
 UPDATE version SET former_us = ? WHERE uri = ? AND former_us IS NULL
 """
-"""What is to be done when a resource is deleted, or gets a newer version."""
+"""SQL to run when a resource is deleted, or gets a newer version."""
 
 
 class FileVersions:
@@ -47,7 +47,7 @@ class FileVersions:
         self._path = path
 
     def newest(self, uri: str) -> ResourceVersion | None:
-        """Return the newest version of a resource that is kept."""
+        """Return the newest stored version of a resource."""
         return self._find_one(_OF + " ORDER BY moment_us DESC LIMIT 1", uri)
 
     def find(self, uri: str, moment: int) -> ResourceVersion | None:
@@ -86,13 +86,13 @@ class FileVersions:
         return "" if row is None else str(row[0])
 
     def stored_bytes(self) -> int:
-        """Return the bytes of all that is kept, each content once."""
+        """Return the bytes of all stored contents, each counted once."""
         with guarded(self._path):
             row = self._connection.execute("SELECT ifnull(sum(length), 0) FROM content").fetchone()
         return int(row[0])
 
     def drop_oldest(self) -> tuple[ContentKey, ...] | None:
-        """Drop the version that was followed by another the longest time ago."""
+        """Drop the version that was superseded the longest time ago."""
         with guarded(self._path):
             row = self._connection.execute(
                 "SELECT uri, moment_us FROM version WHERE former_us IS NOT NULL"
@@ -107,7 +107,7 @@ class FileVersions:
         return self._drop(rows)
 
     def drop_stored_before(self, moment: int) -> tuple[ContentKey, ...]:
-        """Drop the versions that were kept before a moment; return the contents not needed now."""
+        """Drop the versions stored before a moment; return the contents not needed now."""
         with guarded(self._path):
             rows = self._connection.execute(
                 "SELECT uri, moment_us FROM version WHERE moment_us < ?", (moment,)
@@ -115,7 +115,7 @@ class FileVersions:
         return self._drop(rows)
 
     def is_needed(self, sha256: str) -> bool:
-        """Whether a content belongs to a version, or is a patch."""
+        """True if a content belongs to a version, or is a patch."""
         with guarded(self._path):
             row = self._connection.execute(
                 "SELECT 1 FROM content WHERE sha256 = ?", (sha256,)
@@ -128,7 +128,7 @@ class FileVersions:
         return None if row is None else _version(row)
 
     def _drop(self, rows: Iterable[tuple[Any, ...]]) -> tuple[ContentKey, ...]:
-        """Drop versions, all or none; return the contents that nothing needs any more."""
+        """Drop versions, all or none; return the contents not needed any more."""
         gone: list[ContentKey] = []
         with self._in_transaction():
             for row in rows:
@@ -137,7 +137,7 @@ class FileVersions:
 
     @contextmanager
     def _in_transaction(self) -> Iterator[None]:
-        """Do all of it or nothing, within the recording that is open, or for itself."""
+        """Run the block atomically, in the open recording or in a transaction of its own."""
         with guarded(self._path):
             if self._connection.in_transaction:
                 yield
@@ -167,10 +167,10 @@ class FileVersions:
 
 
 class FileVersionReader:
-    """The versions in a catalogue that others may write meanwhile (``VersionReader``).
+    """The versions in a catalogue that other processes may write meanwhile (``VersionReader``).
 
     Args:
-        path: The catalogue's file. Each question opens it for itself, so any thread may ask.
+        path: The catalogue's file. Each call opens it, so any thread may call.
     """
 
     def __init__(self, path: Path) -> None:
@@ -205,7 +205,7 @@ class FileVersionReader:
         return next(iter(first), None), self.at(version.uri, None)
 
     def versions(self, uri: str, after: int, most: int) -> list[ResourceVersion]:
-        """Return up to so many versions kept after a moment, oldest first.
+        """Return up to ``most`` versions stored after a moment, oldest first.
 
         Raises:
             StorageError: The catalogue cannot be read.

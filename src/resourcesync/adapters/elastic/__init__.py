@@ -16,7 +16,7 @@ def open_elasticsearch(options: AccountOptions) -> Iterator[IndexAccount]:
     """Open an index of Elasticsearch: ``elasticsearch:https://HOST:9200/INDEX``.
 
     Raises:
-        ConfigurationError: The address or a value cannot work.
+        ConfigurationError: The address or a value is invalid.
     """
     yield from _opened(options, is_opensearch=False)
 
@@ -26,7 +26,7 @@ def open_opensearch(options: AccountOptions) -> Iterator[IndexAccount]:
     """Open an index of OpenSearch: ``opensearch:https://HOST:9200/INDEX``.
 
     Raises:
-        ConfigurationError: The address or a value cannot work.
+        ConfigurationError: The address or a value is invalid.
     """
     yield from _opened(options, is_opensearch=True)
 

@@ -1,6 +1,6 @@
-"""An index of Elasticsearch or OpenSearch that tells of resources and logs their changes.
+"""The ``Account`` port on an index of Elasticsearch or OpenSearch that logs changes.
 
-What became of resources, written into an index as the seed says: a document and a log entry.
+``ChangePoster`` writes changes into such an index in the seed's form: a document and a log entry.
 """
 
 import hashlib
@@ -49,17 +49,17 @@ _MILLISECOND: Final = timedelta(milliseconds=1)
 
 
 class ChangePoster:
-    """Writes into one index.
+    """A writer of changes into one index.
 
     Args:
         server: The server.
-        layout: Where documents go.
-        lookup: Finds those that are there.
-        resource_set: The set that they are of; empty for none.
-        clock: Time.
+        layout: The location of documents.
+        lookup: Finds existing documents.
+        resource_set: The set of the resources; empty for none.
+        clock: The clock.
 
     Raises:
-        ConfigurationError: There is no log of changes in the index.
+        ConfigurationError: The index has no change log.
     """
 
     def __init__(
@@ -84,10 +84,10 @@ class ChangePoster:
         self._clock = clock
 
     def post(self, changes: Iterable[Change]) -> Posted:
-        """Write changes in order, and let them be seen.
+        """Write changes in order, and make them visible.
 
         Raises:
-            SourceError: The server does not answer, or refuses some. To post all again is right.
+            SourceError: The server does not answer, or refuses some. All may be posted again.
         """
         counts: Counter[str] = Counter()
         names: dict[str, str | None] = {}
@@ -111,7 +111,7 @@ class ChangePoster:
         return Posted(**counts)
 
     def _find_ids(self, names: dict[str, str | None], uris: Sequence[str]) -> None:
-        """Learn by which ``_id`` some resources are known, ``None`` for those that are not."""
+        """Look up the ``_id`` of some resources, ``None`` for those without one."""
         unknown = [uri for uri in dict.fromkeys(uris) if uri not in names]
         if not unknown:
             return
@@ -122,7 +122,7 @@ class ChangePoster:
     def _encode_change(
         self, change: Change, names: dict[str, str | None], moment: datetime, now: datetime
     ) -> tuple[str, list[bytes]]:
-        """Return what happened, empty for nothing, and the lines that say so."""
+        """Return the kind of change, empty for none, and its lines for the index."""
         uri, known = change.uri, names[change.uri]
         if change.kind is ChangeKind.DELETED:
             if known is None:
@@ -162,7 +162,7 @@ class ChangePoster:
         return msgspec.json.encode({**common, **told})
 
     def _make_id(self, *parts: str) -> str:
-        """Return an ``_id`` that is the same whenever the same is written."""
+        """Return an ``_id`` that is the same for the same parts."""
         return hashlib.sha256("\n".join((self._set, *parts)).encode()).hexdigest()[:40]
 
     def _send(self, lines: Sequence[bytes]) -> None:
@@ -194,10 +194,10 @@ def _action(kind: str, place: DocumentLocation, name: str) -> bytes:
 
 
 POLL: Final = 5.0
-"""Seconds between two looks at the log."""
+"""Seconds between two reads of the log."""
 _FEW: Final = 100
 _SETS: Final = 20
-"""So many sets are named at most."""
+"""The most sets that a message names."""
 _FIELDS: Final = ("location", "length", "md5", "mime", "lastmod", "ln")
 
 
@@ -206,11 +206,11 @@ class IndexAccount:
 
     Args:
         server: The server.
-        settings: What is read of it.
-        clock: Time.
-        is_opensearch: Which of the two servers it is.
-        page: Documents of one answer.
-        allow_empty: Whether the set may have no resource.
+        settings: The options of the index.
+        clock: The clock.
+        is_opensearch: The server is OpenSearch.
+        page: Documents in one response.
+        allow_empty: The set may have no resource.
     """
 
     def __init__(
@@ -237,19 +237,19 @@ class IndexAccount:
         return True
 
     def position(self) -> str:
-        """Return where the log of changes stands; empty when there is no log."""
+        """Return the position of the change log; empty if there is no log."""
         layout = self._layout()
         if layout.changes is None:
             return ""
         return self._log(layout.changes).position(self._current_resources(layout)).encode()
 
     def resources(self) -> Iterator[Resource]:
-        """Yield every resource of one moment.
+        """Yield every resource of one snapshot.
 
         Raises:
-            SourceUnavailableError: Some of the index did not answer, the view was lost, or the
+            SourceUnavailableError: A part of the index did not answer, the view was lost, or the
                 index is being filled or emptied.
-            BadResponseError: It was made anew meanwhile, or gave other than it said.
+            BadResponseError: The index was recreated meanwhile, or contradicts itself.
         """
         place = self._layout().resources
         reading, view = ResourceDecoder(self._locations), self._view(place)
@@ -270,11 +270,11 @@ class IndexAccount:
         self._check_steady(place, view.total)
 
     def changes(self, after: str, wait: float) -> Iterator[ChangeBatch]:
-        """Yield what is new in the log, each resource as it is now.
+        """Yield the new changes in the log, each resource as it is now.
 
         Raises:
-            DiscontinuityError: The log was erased or made anew, there is too much of it, or some
-                of it has no date.
+            DiscontinuityError: The log was erased or recreated, is too long, or has entries without
+                a date.
             SourceError: The server does not answer, or refuses.
         """
         position = decode_position(after)
@@ -293,7 +293,7 @@ class IndexAccount:
             self._clock.sleep(min(POLL, rest))
 
     def post(self, changes: Sequence[Change]) -> Posted:
-        """Write changes into the index; the two indices are made when there are none."""
+        """Write changes into the index; the two indices are created if missing."""
         try:
             layout = self._layout()
         except SourceNotFoundError:
@@ -336,7 +336,7 @@ class IndexAccount:
         """Refuse a set without resources where others have some: its name is mistyped.
 
         Raises:
-            ConfigurationError: It is so.
+            ConfigurationError: The set is empty, and others are not.
         """
         name = self._settings.resource_set
         if not name or self._allow_empty:
@@ -355,7 +355,7 @@ class IndexAccount:
             )
 
     def _check_steady(self, place: DocumentLocation, total: int) -> None:
-        """Refuse an index that became another while it was read: it is being filled."""
+        """Refuse an index that changed while it was read: it is being filled."""
         answer = self._server.request(
             "POST", f"/{segment(place.index)}/_count", {"query": place.query()}
         )
@@ -374,7 +374,7 @@ class IndexAccount:
 
 
 class _CurrentResources:
-    """Tells how resources are now."""
+    """A lookup of the current state of resources."""
 
     def __init__(self, lookup: DocumentLookup, locations: Locations) -> None:
         self._lookup = lookup

@@ -1,6 +1,6 @@
-"""How far the log of changes was followed, when changes become visible in another order.
+"""The change log of an index: its new entries, and the resources that they are about.
 
-The log of changes: what of it is new, and what became of those resources.
+Entries can become visible in another order than they were written; ``LogPosition`` allows for that.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -29,18 +29,18 @@ from resourcesync.ports import Clock
 from resourcesync.ports.accounts import ChangeBatch
 
 MAX_REMEMBERED: Final = 50_000
-"""The most changes that are remembered one by one."""
+"""The most changes that are stored one by one."""
 _VERSION: Final = 1
 
 
 class LogPosition(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Every change before a moment was told, and of those from it on the ones that are named.
+    """A position in the log: all changes before ``start`` are reported, and those in ``seen``.
 
     Attributes:
-        log: What is another when the log is made anew.
-        start: The moment, in milliseconds since 1970.
-        seen: The ``_id`` of each change from then on that was told.
-        undated: How many changes have no date; their place is not known.
+        log: An identity that differs after the log is recreated.
+        start: A time, in milliseconds since 1970.
+        seen: The ``_id`` of each reported change since then.
+        undated: Number of changes without a date; their order is not known.
     """
 
     log: str
@@ -50,22 +50,22 @@ class LogPosition(msgspec.Struct, frozen=True, omit_defaults=True):
     version: int = _VERSION
 
     def encode(self) -> str:
-        """Return it as a text."""
+        """Return the position as text."""
         return msgspec.json.encode(self).decode()
 
 
 class ReportedEntry(NamedTuple):
-    """A change that was told: its ``_id`` and its time in milliseconds."""
+    """A reported change: its ``_id`` and its time in milliseconds."""
 
     name: str
     logged: int
 
 
 def decode_position(text: str) -> LogPosition:
-    """Return the position that a text is.
+    """Return the position encoded in a text.
 
     Raises:
-        DiscontinuityError: It is none of ours.
+        DiscontinuityError: The text is no such position.
     """
     try:
         found = msgspec.json.decode(text, type=LogPosition)
@@ -84,10 +84,10 @@ def advance_position(
     """Return the position after some changes.
 
     Args:
-        position: The one before.
-        told: All changes from its moment on that were told, now or before.
-        boundary: The moment from which on others may still become visible.
-        held: The time of the oldest change that is not told yet; ``None`` for none.
+        position: The position before.
+        told: All changes since its start that were reported, now or before.
+        boundary: The time from which on more changes may still become visible.
+        held: The time of the oldest change not yet reported; ``None`` for none.
     """
     known = list(told)
     start = max(position.start, boundary)
@@ -97,10 +97,9 @@ def advance_position(
 
 
 def narrow_start(known: Sequence[ReportedEntry], start: int) -> int:
-    """Return a moment from which on no more changes are known than can be remembered.
+    """Return a time from which on no more changes are known than can be stored.
 
-    When one second has more, a latecomer of that second is given up: all is read again anyhow,
-    now and then.
+    If one second has more, late changes of that second are missed until the next full read.
     """
     newest = max((entry.logged for entry in known), default=start)
     for moment in (start, newest):
@@ -110,25 +109,25 @@ def narrow_start(known: Sequence[ReportedEntry], start: int) -> int:
 
 
 MOST_PENDING: Final = 100_000
-"""More changes than these are not followed one by one: to read all resources is quicker."""
+"""Number of changes above which reading all resources is quicker."""
 LOOKUP_BATCH: Final = 1_000
-"""Resources that are looked up at once."""
+"""Resources in one lookup."""
 _MILLI: Final = 1_000
 
 ResourceLookup = Callable[[Sequence[str]], Mapping[str, Resource]]
-"""Tells how some resources are now, by their URIs; those that are gone are left out."""
+"""Returns the current state of some resources by URI; those that are gone are left out."""
 
 
 class LogEntry(NamedTuple):
-    """A document of the log.
+    """An entry of the log.
 
     Attributes:
-        name: Its ``_id``.
-        at: What it is ordered by, in milliseconds: ``timestamp``, else ``datetime``.
+        name: The document's ``_id``.
+        at: The time that it is ordered by, in milliseconds: ``timestamp``, else ``datetime``.
         happened: ``datetime`` in milliseconds, else ``at``.
         uri: The resource.
-        kind: What is said to have happened.
-        lastmod: The resource's time then.
+        kind: The kind of change.
+        lastmod: The resource's last modification.
     """
 
     name: str
@@ -140,12 +139,12 @@ class LogEntry(NamedTuple):
 
 
 class DocumentLookup:
-    """Finds the documents of resources by their URIs.
+    """A lookup of the documents of resources by their URIs.
 
     Args:
-        place: Where they are.
-        view: What is read there.
-        locations: What their locations are as URIs.
+        place: Their location.
+        view: The view to read.
+        locations: The mapping of locations to URIs.
     """
 
     def __init__(
@@ -168,15 +167,15 @@ class DocumentLookup:
 
 
 class IndexChangeLog:
-    """The log of changes of one index, read up to what is visible.
+    """The change log of one index, read as far as it is visible.
 
     Args:
         server: The server.
-        place: Where the log is.
-        view: What is read there.
-        locations: What locations are as URIs.
+        place: The location of the log.
+        view: The view to read.
+        locations: The mapping of locations to URIs.
         window: Milliseconds in which a change may become visible after a later one.
-        clock: Time.
+        clock: The clock.
     """
 
     def __init__(
@@ -197,10 +196,10 @@ class IndexChangeLog:
         self._clock = clock
 
     def position(self, look_up: ResourceLookup) -> LogPosition:
-        """Return the position after all that is visible, and true already.
+        """Return the position after all changes that are visible and effective.
 
         Args:
-            look_up: Tells how resources are now.
+            look_up: Returns the current state of resources.
         """
         newest, undated = self._survey()
         empty = LogPosition(log=self._place.identity, undated=undated)
@@ -226,14 +225,14 @@ class IndexChangeLog:
         return LogPosition(log=empty.log, start=start, seen=seen, undated=undated)
 
     def new_changes(self, position: LogPosition, look_up: ResourceLookup) -> Iterator[ChangeBatch]:
-        """Yield what is visible and was not told, and the position after it.
+        """Yield the visible changes not yet reported, and the position after them.
 
         Args:
-            position: What was told.
-            look_up: Tells how resources are now.
+            position: The position to start from.
+            look_up: Returns the current state of resources.
 
         Raises:
-            DiscontinuityError: Some of the log was erased, or there is too much of it.
+            DiscontinuityError: A part of the log was erased, or it is too long.
             SourceError: The server does not answer, or refuses.
         """
         entries = self._pending(position)
@@ -251,7 +250,7 @@ class IndexChangeLog:
         held: list[int] = []
         some: Sequence[Change] = ()
         for lot in _batches(_newest_by_resource(fresh)):
-            if some:  # what comes after it is not told yet: only the names of the told are added
+            if some:  # later changes are pending: only the reported names are added
                 seen = frozenset(entry.name for entry in told)
                 yield ChangeBatch(msgspec.structs.replace(position, seen=seen).encode(), some)
             states = look_up([entry.uri for entry in lot])
@@ -268,7 +267,7 @@ class IndexChangeLog:
             yield ChangeBatch(after.encode(), some, warnings=self._warnings(len(held)))
 
     def _warnings(self, held: int) -> Sequence[tuple[str, str]]:
-        """Say how many changes are held back, for how long and why."""
+        """Return warnings of the changes that are held back: number, time, reason."""
         if not held:
             return ()
         seconds = formatting.duration(self._window / _MILLI)
@@ -290,16 +289,16 @@ class IndexChangeLog:
         return entries
 
     def _boundary(self, newest: int) -> int:
-        """Return the moment from which on more may become visible.
+        """Return the time from which on more changes may become visible.
 
-        Counted from the newest change and not from our clock: it is the writer's clock that
-        matters, unless that is ahead.
+        It is relative to the newest change, not to the local clock: the writer's clock matters,
+        unless that is ahead.
         """
         now = to_microseconds(self._clock.now()) // _MILLI
         return min(newest, now) - self._window
 
     def _is_early(self, entry: LogEntry, state: Resource | None) -> bool:
-        """Whether a change is visible, and what it did to the resource is not yet."""
+        """True if a change is visible, and its effect on the resource is not yet."""
         if entry.kind == ChangeKind.DELETED:
             agrees = state is None
         elif state is None:
@@ -311,7 +310,7 @@ class IndexChangeLog:
         return not agrees and abs(age) < self._window
 
     def _survey(self) -> tuple[int | None, int]:
-        """Return the newest time in the log, and how many changes have none."""
+        """Return the newest time in the log, and the number of changes without one."""
         undated: Query = {"bool": {"must_not": [_exists(name) for name in self._place.times]}}
         groups = {
             str(number): {"filter": condition, "aggs": {"newest": {"max": {"field": name}}}}
@@ -338,14 +337,14 @@ class IndexChangeLog:
             raise self._malformed(error) from error
 
     def _dated_by(self) -> Iterator[tuple[str, Query]]:
-        """Yield each time that orders changes, with the condition for which it does."""
+        """Yield each field that orders changes, with the condition for which it does."""
         earlier: list[Query] = []
         for name in self._place.times:
             yield name, {"bool": {"filter": [_exists(name)], "must_not": list(earlier)}}
             earlier.append(_exists(name))
 
     def _entries(self, position: LogPosition) -> list[LogEntry] | None:
-        """Return all changes from a moment on; ``None`` when there are too many."""
+        """Return all changes since the position; ``None`` if there are too many."""
         since = [
             {"bool": {"filter": [condition, _since(name, position.start)]}}
             for name, condition in self._dated_by()

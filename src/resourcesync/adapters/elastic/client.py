@@ -1,6 +1,6 @@
-"""One small client for both servers: JSON over HTTP, one connection, nothing but what we ask.
+"""A small client for Elasticsearch and OpenSearch: JSON over HTTP on one connection.
 
-The official clients refuse each other's servers. What is asked for here both understand.
+The official clients refuse each other's servers. The requests used here work with both.
 """
 
 import base64
@@ -26,7 +26,7 @@ from resourcesync.errors import (
 from resourcesync.ports import Clock
 
 MAX_ANSWER: Final = 32 << 20
-"""The most bytes of one answer."""
+"""The most bytes of one response."""
 _TIMEOUT: Final = 60.0
 _LONGEST: Final = 300.0
 _CHUNK: Final = 1 << 16
@@ -45,18 +45,17 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerSettings:
-    """Where a server is, and what it is told to let us in.
+    """The address of a server, and the credentials for it.
 
     Attributes:
         scheme: ``http`` or ``https``.
-        host: Its name or address.
-        port: Its port.
-        path: What comes before the names of indices, where it is behind a proxy; no slash at the
-            end.
-        user: The user, with ``password``.
-        password: The user's secret.
-        api_key: A secret in place of both.
-        ca_file: A file of authorities to believe, in place of the machine's.
+        host: Host name or address.
+        port: The port.
+        path: A prefix of index names, behind a reverse proxy; no slash at the end.
+        user: The user of ``password``.
+        password: The user's password.
+        api_key: An API key in place of both.
+        ca_file: A file of trusted certificate authorities, in place of the system's.
     """
 
     scheme: str
@@ -70,7 +69,7 @@ class ServerSettings:
 
     @property
     def authorization(self) -> str:
-        """The header field that lets us in; empty for none."""
+        """The value of ``Authorization``; empty for none."""
         if self.api_key:
             return f"ApiKey {self.api_key}"
         if not self.user:
@@ -80,11 +79,11 @@ class ServerSettings:
 
 
 class RequestRefusedError(BadResponseError):
-    """The server understood who asks, and does not do what was asked.
+    """The server accepted the credentials, and refused the request.
 
     Args:
-        kind: The server's own word for why, such as ``illegal_argument_exception``.
-        reason: Its sentence.
+        kind: The server's error type, such as ``illegal_argument_exception``.
+        reason: The server's message.
     """
 
     def __init__(self, message: str, *, uri: str, status: int, kind: str, reason: str) -> None:
@@ -94,21 +93,21 @@ class RequestRefusedError(BadResponseError):
 
 
 class AnswerTooLargeError(BadResponseError):
-    """An answer has more bytes than we read; to ask for fewer documents may help."""
+    """A response has more bytes than are read; fewer documents in a request may help."""
 
 
 class SearchServer:
-    """A server that is asked, one request after the other.
+    """A server, with one request after the other.
 
-    What it is asked may be asked again: requests are repeated when it is busy, and when a kept
+    Requests must be repeatable: they are retried when the server is busy, and when a reused
     connection turns out to be closed.
 
     Args:
-        settings: Where it is.
-        clock: Time; asked before each request, and it may raise there.
+        settings: Its address and credentials.
+        clock: The clock; read before each request, and it may raise there.
 
     Raises:
-        ConfigurationError: The file of authorities cannot be used.
+        ConfigurationError: The file of certificate authorities is invalid.
     """
 
     def __init__(self, settings: ServerSettings, clock: Clock) -> None:
@@ -126,7 +125,7 @@ class SearchServer:
         return f"{settings.scheme}://{host}:{settings.port}{settings.path}"
 
     def close(self) -> None:
-        """Close the connection; nothing is to be asked any more."""
+        """Close the connection; no more requests may follow."""
         self.is_closed = True
         self._drop()
 
@@ -154,20 +153,20 @@ class SearchServer:
         *,
         query: Mapping[str, str] | None = None,
     ) -> Any:
-        """Ask once, and again while the server is busy; return what the answer says.
+        """Send a request, again while the server is busy; return the decoded response.
 
         Args:
-            method: Such as ``POST``.
+            method: The HTTP method.
             path: Such as ``/index/_search``; each part is percent-encoded already.
-            body: What is sent as JSON, or lines that are ready as bytes; ``None`` for nothing.
-            query: Parameters.
+            body: A value to send as JSON, or encoded lines as bytes; ``None`` for nothing.
+            query: Query parameters.
 
         Raises:
-            SourceUnavailableError: It does not answer, or is too busy for several tries.
-            SourceRefusedError: It wants another secret, or its certificate is not believed.
-            SourceNotFoundError: There is no such thing there.
-            RequestRefusedError: It does not do this.
-            BadResponseError: What it answers is not JSON, or too large.
+            SourceUnavailableError: It does not answer, or is busy at each retry.
+            SourceRefusedError: It refuses the credentials, or its certificate is not trusted.
+            SourceNotFoundError: It answers 404.
+            RequestRefusedError: It refuses the request.
+            BadResponseError: The response is not JSON, or too large.
         """
         target = f"{self._settings.path}{path}" + (f"?{urlencode(query)}" if query else "")
         content, kind = _encoded(body)
@@ -194,7 +193,7 @@ class SearchServer:
     def _exchange(
         self, method: str, target: str, content: bytes | None, kind: str
     ) -> tuple[int, float | None, bytes]:
-        """Send a request and read the answer: status, ``Retry-After``, body."""
+        """Send a request and read the response: status, ``Retry-After``, body."""
         was_kept = self._connection is not None
         try:
             return self._exchange_once(method, target, content, kind)
@@ -226,7 +225,7 @@ class SearchServer:
             response = connection.getresponse()
             answer = self._read(response, until)
         except BaseException:
-            self._drop()  # the rest of this answer must not be taken for the next one
+            self._drop()  # the rest of this response must not be read as the next one
             raise
         after = response.headers.get("Retry-After", "")
         return response.status, float(after) if after.isdecimal() else None, answer
@@ -245,7 +244,7 @@ class SearchServer:
                 raise TimeoutError(f"more than {_LONGEST:g} s for one answer")
         if response.length:
             raise http.client.IncompleteRead(b"", response.length)
-        response.close()  # the answer, not the connection: what was sent whole leaves it usable
+        response.close()  # not the connection: a complete request leaves it usable
         return b"".join(parts)
 
     def _connect(self) -> http.client.HTTPConnection:
@@ -333,7 +332,7 @@ def _tls_context(settings: ServerSettings) -> ssl.SSLContext | None:
         return None
     try:
         return ssl.create_default_context(cafile=settings.ca_file or None)
-    except OSError as error:  # what cannot be read, and what is no certificate
+    except OSError as error:  # unreadable, or no certificate
         raise ConfigurationError(
             f"ca_file={settings.ca_file} cannot be used",
             evidence=(("got", str(error)[:_MAX_SHOWN]),),
@@ -349,7 +348,7 @@ def _encoded(body: object) -> tuple[bytes | None, str]:
 
 
 def _reason_of(answer: bytes) -> tuple[str, str]:
-    """Return the innermost kind and sentence of an error, as far as it tells them."""
+    """Return the innermost type and message of an error, as far as there are any."""
     try:
         said: Any = msgspec.json.decode(answer)
     except (msgspec.DecodeError, RecursionError):

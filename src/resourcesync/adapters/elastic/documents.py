@@ -1,10 +1,8 @@
-"""The documents of the seed: what they say of resources and changes, and where those are.
+"""The seed's documents of resources and changes, and the indices that hold them.
 
-Where the documents of an index are, and whether its mapping lets them be found.
-
-Two indices, ``INDEX-resource`` and ``INDEX-change``, are what a server of today can hold. One
-index for both has the keyword ``doc_type`` in each document. The seed's own two types in one index
-end with servers of before 2019.
+Current servers have two indices, ``INDEX-resource`` and ``INDEX-change``. A single index for both
+has the keyword ``doc_type`` in each document. The seed's own layout, two types in one index, works
+only with servers from before 2019.
 """
 
 import json
@@ -27,7 +25,7 @@ from resourcesync.model.timestamps import format_w3c, from_microseconds, parse_w
 
 IndexDocument = Mapping[str, Any]
 DateFormatter = Callable[[datetime], str]
-"""How a date is written."""
+"""Formats a date."""
 
 _ZONE: Final = re.compile(r"([+-]\d\d)(\d\d)")
 _BARE_MD5: Final = re.compile(r"[0-9A-Fa-f]{32}")
@@ -39,7 +37,7 @@ _log = logging.getLogger(__name__)
 
 
 class Locations:
-    """What locations of the three types are as URIs, and the other way round.
+    """The mapping of locations of the three types to URIs, and back.
 
     Args:
         settings: The prefix and the root that they are relative to.
@@ -50,10 +48,10 @@ class Locations:
         self._root = settings.resource_root_dir
 
     def uri(self, location: object) -> str:
-        """Return the URI of a location; what is no URI where it cannot be made into one.
+        """Return the URI of a location; an invalid URI where there is none.
 
         Raises:
-            ConfigurationError: It needs a parameter that is not given.
+            ConfigurationError: A parameter for it is missing.
         """
         found = _first(location)
         if not isinstance(found, Mapping):
@@ -66,7 +64,7 @@ class Locations:
         return value if kind in {"url", ""} else f"{kind} {value}"
 
     def spellings(self, uri: str) -> list[str]:
-        """Return the values of all locations that may be meant by a URI."""
+        """Return the values of all locations that may stand for a URI."""
         found = [uri]
         if self._prefix and uri.startswith(self._prefix):
             path = unquote(uri.removeprefix(self._prefix))
@@ -99,10 +97,10 @@ class Locations:
 
 
 class ResourceDecoder:
-    """Makes resources of documents; counts what it cannot understand of them.
+    """A decoder of documents to resources; it counts invalid values.
 
-    A value that means nothing is left out; what has no location is told as it is, to be left out
-    by name. Whoever deletes a copy because of a bad date loses more than a date.
+    An invalid value is left out, not its resource: a copy must not be deleted because of a bad
+    date. A document without a valid location is returned as it is, to be left out by name.
     """
 
     def __init__(self, locations: Locations) -> None:
@@ -110,7 +108,7 @@ class ResourceDecoder:
         self._odd = 0
 
     def resource(self, name: str, document: IndexDocument) -> Resource:
-        """Return the resource that a document tells of.
+        """Return the resource of a document.
 
         Args:
             name: The document's ``_id``.
@@ -127,7 +125,7 @@ class ResourceDecoder:
         )
 
     def finish(self) -> None:
-        """Say how many values were left out."""
+        """Log the number of values that were left out."""
         if self._odd:
             _log.warning("%d values of the index mean nothing and were left out", self._odd)
 
@@ -178,9 +176,9 @@ class ResourceDecoder:
 
 
 def parse_date(value: object) -> datetime | None:
-    """Return the moment that a date of a document means; ``None`` for none.
+    """Return the time of a document's date; ``None`` for none.
 
-    The seed's own form has an offset without a colon; what has none at all is taken as UTC.
+    The seed's own form has an offset without a colon; a date without an offset is UTC.
     """
     try:
         if isinstance(value, bool):
@@ -196,12 +194,12 @@ def parse_date(value: object) -> datetime | None:
 
 
 def format_plain_date(moment: datetime) -> str:
-    """Return a date as the seed's own mapping takes it: whole seconds, and an offset."""
+    """Return a date in the format of the seed's mapping: whole seconds, and an offset."""
     return f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%S}+0000"
 
 
 def resource_document(resource: Resource, dated: DateFormatter) -> dict[str, Any]:
-    """Return the document that tells of a resource, but for what all documents have."""
+    """Return the document of a resource, without the fields of all documents."""
     md5 = [str(digest) for digest in resource.digests]
     told: dict[str, Any] = {
         "location": _url(resource.uri),
@@ -217,7 +215,7 @@ def resource_document(resource: Resource, dated: DateFormatter) -> dict[str, Any
 def change_document(
     resource: Resource, kind: str, moment: datetime, dated: DateFormatter
 ) -> dict[str, Any]:
-    """Return the document that logs a change, but for what all documents have."""
+    """Return the document of a change, without the fields of all documents."""
     told: dict[str, Any] = {
         "location": _url(resource.uri),
         "change": kind,
@@ -260,7 +258,7 @@ Query = dict[str, Any]
 
 DOC_TYPE: Final = "doc_type"
 TIMES: Final = ("timestamp", "datetime")
-"""What dates a change: when it was written, else when it happened."""
+"""Fields that date a change: the time of writing, else of the change."""
 _EXACT: Final = frozenset({"keyword", "constant_keyword", "wildcard"})
 _DATES: Final = frozenset({"date", "date_nanos"})
 _LONGEST_VALUE: Final = 8191
@@ -289,12 +287,12 @@ RESOURCE_FIELDS: Final[Query] = {
         "properties": {"href": _LOCATION, "rel": _KEYWORD, "mime": _KEYWORD},
     },
 }
-"""The seed's mapping of resources, in the types of today; its ``integer`` ends at 2 GiB."""
+"""The seed's mapping of resources, in current types; its ``integer`` ends at 2 GiB."""
 CHANGE_FIELDS: Final[Query] = {**_COMMON, "change": _KEYWORD, "datetime": _DATE}
 
 
 def mapping_requests(index: str) -> str:
-    """Return the requests that make the two indices, as the consoles of such servers take them."""
+    """Return the requests that create the two indices, in the format of the servers' consoles."""
     kinds = (("resource", RESOURCE_FIELDS), ("change", CHANGE_FIELDS))
     return "\n".join(
         f"PUT /{index}-{kind}\n{json.dumps({'mappings': {'properties': fields}}, indent=2)}\n"
@@ -304,16 +302,16 @@ def mapping_requests(index: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentLocation:
-    """Where documents of one kind are.
+    """The location of documents of one kind.
 
     Attributes:
         index: The index.
-        filters: What tells them from others there.
-        identity: What is another after the index was made anew, or when it is read otherwise.
-        is_nested: Whether locations are nested documents.
-        times: Those of `TIMES` that are dates here.
-        is_plain: Whether dates have the seed's form only.
-        doc_type: What ``doc_type`` is of those that are written; empty where there is none.
+        filters: Conditions that select them.
+        identity: A text that differs after the index was recreated, or if it is read otherwise.
+        is_nested: Locations are nested documents.
+        times: Those of `TIMES` that are dates in this index.
+        is_plain: Dates have the seed's format only.
+        doc_type: The ``doc_type`` of new documents; empty for none.
     """
 
     index: str
@@ -334,12 +332,12 @@ class DocumentLocation:
         return {"bool": {"filter": [*self.filters, *more]}}
 
     def query_all_sets(self) -> Query:
-        """Return the query for the documents of this kind, whatever set they are of."""
+        """Return the query for the documents of this kind in all sets."""
         ours = [fields for fields in self.filters if "resource_set" not in fields.get("term", {})]
         return {"bool": {"filter": ours}}
 
     def format_date(self, moment: datetime) -> str:
-        """Return a date in a form that the mapping takes."""
+        """Return a date in a format that the mapping accepts."""
         if self.is_plain:
             return format_plain_date(moment)
         return format_w3c(moment.replace(microsecond=moment.microsecond // 1000 * 1000))
@@ -347,17 +345,17 @@ class DocumentLocation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexLayout:
-    """Where resources are, and their changes, where these are logged."""
+    """The locations of resources, and of their changes if these are logged."""
 
     resources: DocumentLocation
     changes: DocumentLocation | None
 
 
 def find_layout(server: SearchServer, settings: IndexSettings) -> IndexLayout:
-    """Return where the documents are.
+    """Return the locations of the documents.
 
     Raises:
-        ConfigurationError: The mapping does not let them be found.
+        ConfigurationError: The mapping does not allow the needed searches.
         SourceError: There is no such index, or the server does not answer, or refuses.
     """
     apart = f"{settings.index}-{settings.resource_type}"
@@ -386,7 +384,7 @@ def find_layout(server: SearchServer, settings: IndexSettings) -> IndexLayout:
 
 
 def make_indices(server: SearchServer, settings: IndexSettings) -> None:
-    """Make the two indices, if they are not there.
+    """Create the two indices, if missing.
 
     Raises:
         SourceError: The server does not answer, or refuses.
@@ -402,7 +400,7 @@ def make_indices(server: SearchServer, settings: IndexSettings) -> None:
 
 
 def _mapping(server: SearchServer, index: str) -> Mapping[str, Any] | None:
-    """Return the mappings of what an index or an alias stands for; ``None`` when it is not."""
+    """Return the mappings of an index or an alias; ``None`` if it does not exist."""
     try:
         found = server.request("GET", f"/{segment(index)}/_mapping")
     except SourceNotFoundError:
@@ -471,7 +469,7 @@ def _get(value: object, name: str) -> Mapping[str, Any]:
 
 
 def _check_exact(index: str, fields: Mapping[str, Any], name: str, said: str) -> None:
-    """Refuse what cannot be searched for as it is: then what is there would look deleted."""
+    """Refuse a field without exact search: existing resources would look deleted."""
     field = _get(fields, name)
     if not field:
         raise _bad_mapping(index, f"it has no field {said}")

@@ -1,4 +1,4 @@
-"""One moment of an index, read page by page: a point in time, and ``search_after``."""
+"""A consistent view of an index, read page by page: a point in time, and ``search_after``."""
 
 import logging
 from collections.abc import Generator, Iterator, Mapping, Sequence
@@ -22,7 +22,7 @@ from resourcesync.errors import (
 Hit = Mapping[str, Any]
 
 PAGE: Final = 5_000
-"""Documents of one answer."""
+"""Documents in one response."""
 _KEEP_ALIVE: Final = "5m"
 _ORDERS: Final = ("_shard_doc", "_id")
 
@@ -30,13 +30,13 @@ _log = logging.getLogger(__name__)
 
 
 class PointInTimeView:
-    """What an index held at one moment.
+    """A consistent view of an index at one moment.
 
     Args:
         server: The server.
         index: The index.
-        is_opensearch: Which of the two servers it is; they differ in this alone.
-        page: Documents of one answer.
+        is_opensearch: The server is OpenSearch; the two servers differ in this alone.
+        page: Documents in one response.
     """
 
     def __init__(
@@ -51,17 +51,17 @@ class PointInTimeView:
         self.total = 0
 
     def hits(self, query: Query, **more: object) -> Generator[Hit]:
-        """Yield every document that a query finds, in any order, each once.
+        """Yield every document that matches a query, in any order, each once.
 
-        `total` is how many there are, from the first on.
+        `total` is their number, known from the first on.
 
         Args:
-            query: What to find.
-            more: More of the request, such as ``_source``.
+            query: The query.
+            more: Further fields of the request, such as ``_source``.
 
         Raises:
-            SourceUnavailableError: The server lost the view, took too long, or some of it failed.
-            SourceError: It does not answer, or refuses.
+            SourceUnavailableError: The server lost the view, took too long, or a shard failed.
+            SourceError: The server does not answer, or refuses.
         """
         with self._opened() as first:
             name, after, found = first, None, 0
@@ -105,8 +105,8 @@ class PointInTimeView:
             self._close(name)
 
     def _close(self, name: str) -> None:
-        """Give the view back; the server forgets it anyhow when it is not asked for."""
-        if self._server.is_closed:  # who reads it was given up, and is taken away only now
+        """Close the view; the server otherwise drops it after a timeout."""
+        if self._server.is_closed:  # the reader was abandoned, and is finalized only now
             return
         body = {self._id: [name] if self._id == "pit_id" else name}
         try:
@@ -153,11 +153,11 @@ class PointInTimeView:
 
 
 def check_complete(server: SearchServer, answer: Any) -> None:
-    """Refuse the answer to a search that is not of all shards, or not to its end.
+    """Refuse a search response that lacks shards, or is not complete.
 
     Raises:
-        SourceUnavailableError: It is not.
-        BadResponseError: It is no answer to a search.
+        SourceUnavailableError: The response is incomplete.
+        BadResponseError: It is no search response.
     """
     shards = answer.get("_shards") if isinstance(answer, dict) else None
     if not isinstance(shards, dict) or not isinstance(answer.get("hits"), dict):
@@ -177,10 +177,10 @@ def check_complete(server: SearchServer, answer: Any) -> None:
 
 
 def total_of(server: SearchServer, answer: Any) -> int:
-    """Return how many documents a search has found in all.
+    """Return the total number of documents that a search found.
 
     Raises:
-        BadResponseError: It does not tell exactly.
+        BadResponseError: The total is missing, or not exact.
     """
     total = answer["hits"].get("total")
     if not isinstance(total, dict) or total.get("relation") != "eq":
@@ -192,7 +192,7 @@ def total_of(server: SearchServer, answer: Any) -> int:
 
 
 def _is_document(hit: object) -> bool:
-    """Whether it has a name and fields: a mapping may let the server keep no ``_source``."""
+    """True if a hit has an id and fields: a mapping may disable ``_source``."""
     if not isinstance(hit, Mapping):
         return False
     return isinstance(hit.get("_id"), str) and isinstance(hit.get("_source"), Mapping)

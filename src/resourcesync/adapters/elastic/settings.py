@@ -1,4 +1,4 @@
-"""Where an index is and how it is read: an address, and the seed's parameters by their names."""
+"""Options of an index: its address, and the seed's parameters by their names."""
 
 import hashlib
 import re
@@ -33,17 +33,17 @@ _KNOWN: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexSettings:
-    """What is read, and how its locations become URIs.
+    """The index to read, and the mapping of its locations to URIs.
 
     Attributes:
         server: The server.
-        index: The name of the index, or what the names of two begin with.
-        resource_type: What documents of resources are called: the end of an index's name, or
-            ``doc_type`` in one.
+        index: The name of the index, or the prefix of two names.
+        resource_type: The type of resource documents: the suffix of the index's name, or
+            ``doc_type`` in a single index.
         change_type: The same for documents of changes.
         resource_set: The one set to read; empty for all.
-        resource_root_dir: What ``abs_path`` is relative to; no slash at its end.
-        url_prefix: What relative locations are put behind, with a slash at its end.
+        resource_root_dir: The folder that ``abs_path`` is relative to; no slash at its end.
+        url_prefix: The base of relative locations, with a slash at its end.
         window: Seconds in which a change may become visible after a later one.
     """
 
@@ -58,16 +58,16 @@ class IndexSettings:
 
     @property
     def fingerprint(self) -> str:
-        """What is another when the same documents would mean other resources."""
+        """A text that differs if the same documents would mean other resources."""
         item = (self.resource_set, self.resource_type, self.resource_root_dir, self.url_prefix)
         return hashlib.sha256("\n".join(item).encode()).hexdigest()[:16]
 
 
 def parse_settings(options: AccountOptions) -> IndexSettings:
-    """Return what an address and its values say.
+    """Return the settings of an address and its values.
 
     Raises:
-        ConfigurationError: They cannot work. The message has no secret.
+        ConfigurationError: One is invalid. The message has no secret.
     """
     values = _by_name(options.values)
     server, index = _parse_address(options.address, values)

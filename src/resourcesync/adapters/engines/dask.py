@@ -1,4 +1,4 @@
-"""Units on a Dask cluster that runs already: its scheduler knows the workers, and loses none."""
+"""An engine on a running Dask cluster; its scheduler replaces lost workers."""
 
 import importlib
 import logging
@@ -15,7 +15,7 @@ from resourcesync.ports.engines import HostShare, UnitFunction, UnitFuture, Unit
 _PATIENCE: Final = 30
 """Seconds to wait for the scheduler, and for its first worker."""
 _FRESH: Final = 10
-"""How many times the number of threads is told before the scheduler is asked for it again."""
+"""Number of calls of ``slots`` between two requests to the scheduler."""
 _OURS: Final = "resourcesync:__version__"
 _NAMED: Final = 3
 
@@ -23,16 +23,16 @@ _log = logging.getLogger(__name__)
 
 
 class DaskEngine:
-    """An ``Engine`` on a Dask cluster, as large as the cluster is at the moment.
+    """An ``Engine`` on a Dask cluster, with the cluster's current size.
 
-    A unit whose worker is lost is begun again by Dask itself, on another.
+    Dask itself restarts a unit whose worker is lost on another one.
 
     Args:
-        address: The scheduler's, in Dask's own form.
-        most: Most units at a time; ``None`` takes a unit for each thread of the workers.
+        address: The scheduler's address, in Dask's own format.
+        most: Most units at a time; ``None`` for one for each thread of the workers.
 
     Raises:
-        ConfigurationError: Dask is not installed here.
+        ConfigurationError: Dask is not installed.
         EngineError: No scheduler or no worker is there, or they lack this version of the package.
     """
 
@@ -50,7 +50,7 @@ class DaskEngine:
 
     @property
     def slots(self) -> int:
-        """How many threads all workers have together."""
+        """Number of threads of all workers."""
         if self._slot_requests % _FRESH == 0:
             with suppress(OSError, TimeoutError, KeyError):
                 found = self._client.scheduler_info(n_workers=0)
@@ -60,7 +60,7 @@ class DaskEngine:
         return self._slots
 
     def submit(self, work: UnitFunction, unit: WorkUnit, share: HostShare) -> UnitFuture:
-        """Begin a unit on one of the workers.
+        """Submit a unit to one of the workers.
 
         Raises:
             EngineError: The scheduler is gone.
@@ -70,7 +70,7 @@ class DaskEngine:
         return _DaskFuture(self._client.submit(run_unit, work, unit, share, pure=False))
 
     def restart_workers(self) -> bool:
-        """Look for the scheduler again: it may have been restarted."""
+        """Reconnect to the scheduler: it may have been restarted."""
         self.close()
         try:
             self._client = self._connect()
@@ -80,8 +80,8 @@ class DaskEngine:
         return True
 
     def close(self) -> None:
-        """Leave the cluster; what is under way is given up."""
-        with suppress(OSError, TimeoutError, RuntimeError):  # it may be gone, which is as well
+        """Disconnect from the cluster; units in progress are cancelled."""
+        with suppress(OSError, TimeoutError, RuntimeError):  # it may be gone already
             self._client.close(timeout=_PATIENCE)
 
     def _connect(self) -> Any:
@@ -105,7 +105,7 @@ class DaskEngine:
         return client
 
     def _check(self) -> None:
-        """Ask all whether they can import us: the scheduler must, too, since it reads the graph."""
+        """Check that workers and scheduler can import this package; both read the graph."""
         try:
             found = {"the scheduler": self._client.run_on_scheduler(pkgutil.resolve_name, _OURS)}
         except ImportError as error:
@@ -121,7 +121,7 @@ class DaskEngine:
 
 
 class _DaskFuture:
-    """A future of Dask's, which says of itself that it was cancelled when the scheduler is gone."""
+    """A Dask future; Dask reports it as cancelled when the scheduler is gone."""
 
     def __init__(self, future: Any) -> None:
         self._future = future
@@ -144,11 +144,11 @@ def open_dask(address: str, workers: int | None) -> DaskEngine:
     """Open the engine of an address ``dask://HOST:PORT``, or ``dask:`` and an address of Dask's.
 
     Args:
-        address: It, such as ``dask://127.0.0.1:8786`` or ``dask:tls://scheduler:8786``.
-        workers: Most units at a time; ``None`` takes one for each thread of the workers.
+        address: Such as ``dask://127.0.0.1:8786`` or ``dask:tls://scheduler:8786``.
+        workers: Most units at a time; ``None`` for one for each thread of the workers.
 
     Raises:
-        ConfigurationError: Dask is not installed here, or the address cannot be one.
+        ConfigurationError: Dask is not installed, or the address cannot be one.
         EngineError: No scheduler or no worker is there, or they lack this version of the package.
     """
     rest = address.partition(":")[2]

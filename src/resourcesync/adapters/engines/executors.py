@@ -1,7 +1,4 @@
-"""Units on an executor of ``concurrent.futures`` that a program has already.
-
-What a worker does, the same on every engine.
-"""
+"""An engine on an executor of ``concurrent.futures``, and the worker code of all engines."""
 
 import traceback
 from collections.abc import Callable
@@ -17,12 +14,12 @@ _LONGEST = 500
 
 
 def run_unit(work: UnitFunction, unit: WorkUnit, share: HostShare) -> UnitOutcome:
-    """Do a unit; whatever goes wrong is told in a way that reaches the coordinator.
+    """Run a unit; any error is converted to one that reaches the coordinator.
 
-    Errors of others may not survive being sent, and would break the engine.
+    Exceptions of other packages may fail to unpickle, and would break the engine.
 
     Raises:
-        EngineError: What the work raised, on one line.
+        EngineError: The work raised; its message is one line.
     """
     try:
         return work(unit, share)
@@ -33,7 +30,7 @@ def run_unit(work: UnitFunction, unit: WorkUnit, share: HostShare) -> UnitOutcom
 
 
 def package_version() -> str:
-    """Return the version of this package, where it is called."""
+    """Return the version of this package in the calling process."""
     return __version__
 
 
@@ -52,15 +49,15 @@ def _source_location(error: BaseException) -> str:
 
 
 UnitRunner = Callable[[UnitFunction, Any, HostShare], UnitOutcome]
-"""What a worker does with the work and its unit."""
+"""Runs the work with its unit, in a worker."""
 
 
 class ExecutorEngine:
-    """An ``Engine`` on any executor; it stays its owner's, who ends it.
+    """An ``Engine`` on any executor; the caller owns the executor and shuts it down.
 
     Args:
-        executor: Whose workers can import this package, if they are other processes.
-        slots: How many calls it does at a time.
+        executor: The executor; if its workers are processes, they can import this package.
+        slots: Number of calls that it runs at a time.
     """
 
     def __init__(self, executor: Executor, slots: int) -> None:
@@ -69,19 +66,19 @@ class ExecutorEngine:
 
     @property
     def slots(self) -> int:
-        """How many units are done at a time."""
+        """Number of units that run at a time."""
         return self._slots
 
     def submit(self, work: UnitFunction, unit: WorkUnit, share: HostShare) -> UnitFuture:
-        """Begin a unit.
+        """Submit a unit.
 
         Raises:
-            EngineError: The executor was ended, or its workers died.
+            EngineError: The executor was shut down, or its workers died.
         """
         return submit_unit(self._executor, run_unit, work, unit, share)
 
     def restart_workers(self) -> bool:
-        """Return ``False``: only its owner can make another."""
+        """Return ``False``: only the owner can replace the executor."""
         return False
 
     def close(self) -> None:
@@ -91,14 +88,14 @@ class ExecutorEngine:
 def submit_unit(
     executor: Executor, how: UnitRunner, work: UnitFunction, unit: WorkUnit, share: HostShare
 ) -> UnitFuture:
-    """Begin a unit on an executor, in the way of its workers.
+    """Submit a unit to an executor, to be run by ``how``.
 
     Raises:
-        EngineError: The executor was ended, or its workers died.
+        EngineError: The executor was shut down, or its workers died.
     """
     try:
         return executor.submit(how, work, unit, share)
-    except RuntimeError as error:  # a broken executor is one, too
+    except RuntimeError as error:  # BrokenExecutor is one, too
         raise EngineError("the executor takes no more work", evidence=(("got", f"{error}"),)) from (
             error
         )

@@ -1,10 +1,8 @@
-"""Units in processes of this machine: the engine that needs nothing.
+"""An engine on local processes, which needs no other software.
 
-Processes of this machine that end when they are told to, and with their parent.
-
-Each begins as a new interpreter, so threads and open files of this program are of no matter.
-Ctrl-C is for the parent, which ends them; what one is doing is given up, and tidies up after
-itself.
+Each process is a new interpreter: it shares no threads and no open files with this program, and
+ends with its parent. On Ctrl-C the parent ends the processes; a unit in progress is abandoned and
+cleans up after itself.
 """
 
 import multiprocessing
@@ -27,18 +25,18 @@ R = TypeVar("R")
 
 MAX_PROCESSES: Final = 1_024
 _PATIENCE: Final = 5.0
-"""Seconds for which a process that was told to end may take its time."""
+"""Seconds that a process has to end after SIGTERM."""
 
 
 def new_pool(workers: int) -> ProcessPoolExecutor:
-    """Return an executor whose work is to be handed on by `run_in_worker`; end it by `end_pool`."""
+    """Return an executor whose work is to run in `run_in_worker`; end it by `end_pool`."""
     context = multiprocessing.get_context("spawn")
     return ProcessPoolExecutor(workers, mp_context=context, initializer=_prepare_worker)
 
 
 def end_pool(executor: ProcessPoolExecutor) -> None:
-    """End all processes; what is under way is given up, and tidies up after itself."""
-    # There is no public way to them before Python 3.14.
+    """End all processes; units in progress are cancelled, and clean up after themselves."""
+    # There is no public access to them before Python 3.14.
     processes = list((getattr(executor, "_processes", None) or {}).values())
     executor.shutdown(wait=False, cancel_futures=True)
     for process in processes:
@@ -49,23 +47,23 @@ def end_pool(executor: ProcessPoolExecutor) -> None:
         with suppress(ValueError, OSError):
             process.join(patience)
             if process.is_alive():
-                patience = 0.0  # the others have had theirs meanwhile
+                patience = 0.0  # the time of the others ran meanwhile
                 process.kill()
                 process.join()
 
 
 def processors() -> int:
-    """Return how many processors this process may use."""
+    """Return the number of processors that this process may use."""
     return min(MAX_PROCESSES, len(os.sched_getaffinity(0)))
 
 
 @dataclass(slots=True)
 class _WorkerState:
-    """What a process is at.
+    """The state of a worker process.
 
     Attributes:
-        busy: It does a unit.
-        ended: It was told to end.
+        busy: A unit is running.
+        ended: The process was asked to end.
     """
 
     busy: bool = False
@@ -73,29 +71,29 @@ class _WorkerState:
 
 
 _worker_state: Final = _WorkerState()
-"""Of this process, if it is one of a pool's: a signal has no other way to find it."""
+"""The state of this process, if it is in a pool; global for the signal handler."""
 
 
 def run_in_worker(function: Callable[P, R], *arguments: P.args, **named: P.kwargs) -> R:
-    """Call a function in one of the processes, so that it can be given up."""
+    """Call a function in one of the processes, so that it can be cancelled."""
     _worker_state.busy = True
     try:
         return function(*arguments, **named)
     finally:
         _worker_state.busy = False
         if _worker_state.is_ending:
-            os._exit(0)  # nobody waits for more, and whoever died may hold the lock of the queue
+            os._exit(0)  # no result is awaited; a dead process may hold the queue's lock
 
 
 def _prepare_worker() -> None:
-    """Prepare a process: Ctrl-C is for the parent, which ends it, alive or dead."""
+    """Prepare a process: ignore Ctrl-C, and end with the parent, also if that dies."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _on_terminate)
     threading.Thread(target=_exit_with_parent, daemon=True).start()
 
 
 def _on_terminate(_number: int, _frame: object) -> None:
-    """Have the unit that is under way tidy up, as if it had failed."""
+    """Let the unit in progress clean up, as if it had failed."""
     if not _worker_state.busy:
         os._exit(0)
     if not _worker_state.is_ending:
@@ -113,13 +111,13 @@ def _exit_with_parent() -> None:
 
 
 class ProcessEngine:
-    """An ``Engine`` of processes, which begin as they are needed and end with it.
+    """An ``Engine`` of processes, which start on demand and end with it.
 
-    Each begins as a new interpreter, so threads and open files of this program are of no matter. A
-    process whose parent is gone ends by itself.
+    Each is a new interpreter: it shares no threads and no open files with this program. A process
+    whose parent is gone ends by itself.
 
     Args:
-        workers: How many; ``None`` takes one for each processor that this process may use.
+        workers: Number of processes; ``None`` for one for each processor that this process may use.
     """
 
     def __init__(self, workers: int | None = None) -> None:
@@ -128,25 +126,25 @@ class ProcessEngine:
 
     @property
     def slots(self) -> int:
-        """How many processes there are, at most."""
+        """The most processes at a time."""
         return self._slots
 
     def submit(self, work: UnitFunction, unit: WorkUnit, share: HostShare) -> UnitFuture:
-        """Begin a unit in one of the processes.
+        """Submit a unit to one of the processes.
 
         Raises:
-            EngineError: A process died, so that none of the others does any more; or it is closed.
+            EngineError: A process died, which breaks the pool; or the engine is closed.
         """
         return submit_unit(self._executor, _run_unit_in_worker, work, unit, share)
 
     def restart_workers(self) -> bool:
-        """Take new processes in place of all that there were."""
+        """Replace all processes by new ones."""
         self.close()
         self._executor = new_pool(self._slots)
         return True
 
     def close(self) -> None:
-        """End all processes; what is under way is given up, and tidies up after itself."""
+        """End all processes; units in progress are cancelled, and clean up after themselves."""
         end_pool(self._executor)
 
 
@@ -154,11 +152,11 @@ def open_processes(address: str, workers: int | None) -> ProcessEngine:
     """Open the engine of an address ``processes`` or ``processes:N``.
 
     Args:
-        address: It.
-        workers: How many processes; ``None`` takes what the address says.
+        address: The address.
+        workers: Number of processes; ``None`` for that of the address.
 
     Raises:
-        ConfigurationError: The number cannot be used.
+        ConfigurationError: The number is invalid.
     """
     number = address.partition(":")[2]
     if workers is None and number:

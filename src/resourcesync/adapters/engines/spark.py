@@ -1,4 +1,4 @@
-"""Units on Spark: one job of one task for each, begun from a thread of ours."""
+"""An engine on Spark: one job with one task for each unit, submitted from a thread."""
 
 import importlib
 import itertools
@@ -15,15 +15,15 @@ from resourcesync.errors import ConfigurationError, EngineError
 from resourcesync.ports.engines import HostShare, UnitFunction, UnitFuture, UnitOutcome, WorkUnit
 
 _MOST: Final = 512
-"""The most units at a time: each has a thread here and one of Java's."""
+"""The most units at a time: each has a Python thread and a Java thread."""
 _PATIENCE: Final = 600
 """Seconds to wait for the first worker."""
 _NAME: Final = "resourcesync"
 _PYTHON: Final = "python3"
-"""What Spark takes for Python where nobody says anything."""
+"""The Python that Spark uses by default."""
 _QUIET: Final = (
     ("spark.ui.showConsoleProgress", "false"),
-    ("spark.log.level", "FATAL"),  # what failed is told by us, without two pages of Java
+    ("spark.log.level", "FATAL"),  # errors are reported without two pages of Java stack
 )
 _LONGEST: Final = 500
 _CAUSES: Final = tuple(
@@ -36,16 +36,16 @@ _CAUSES: Final = tuple(
         r"^(?!An error occurred)(.*\S.*)$",
     )
 )
-"""What tells the cause in a report of Spark's, the best first."""
+"""Patterns of the cause in an error report of Spark's, the best first."""
 
 
 class SparkEngine:
     """An ``Engine`` on a context of Spark's.
 
     Args:
-        context: A ``pyspark.SparkContext``; it stays its owner's, who stops it.
-        most: Most units at a time; ``None`` takes a unit for each core.
-        ended: Called when the engine is closed and its jobs are over.
+        context: A ``pyspark.SparkContext``; the caller owns and stops it.
+        most: Most units at a time; ``None`` for one for each core.
+        ended: Called when the engine is closed and its jobs have ended.
     """
 
     def __init__(
@@ -61,11 +61,11 @@ class SparkEngine:
 
     @property
     def slots(self) -> int:
-        """How many cores Spark has for us now."""
+        """Number of cores that Spark has now."""
         return max(1, min(int(self._context.defaultParallelism), self._most))
 
     def submit(self, work: UnitFunction, unit: WorkUnit, share: HostShare) -> UnitFuture:
-        """Begin a unit as a job of one task.
+        """Submit a unit as a job of one task.
 
         Raises:
             EngineError: The engine is closed.
@@ -80,10 +80,10 @@ class SparkEngine:
         return _SparkFuture(future, lambda: self._context.cancelJobGroup(group))
 
     def check(self) -> None:
-        """Have a worker say which version of this package it has.
+        """Check that a worker has this version of the package.
 
         Raises:
-            EngineError: None or another, or no worker is there that can say it.
+            EngineError: It has none or another, or there is no worker.
         """
         group = f"{self._groups}-check"
         try:
@@ -114,7 +114,7 @@ class SparkEngine:
         return False
 
     def close(self) -> None:
-        """Cancel all jobs of ours and wait for their end."""
+        """Cancel all jobs of this engine and wait for their end."""
         self._threads.shutdown(wait=False, cancel_futures=True)
         with suppress(Exception):  # Java may be gone, and with it the jobs
             for group in list(self._under_way):
@@ -140,9 +140,9 @@ class SparkEngine:
 
 
 def cause_of(text: str) -> str:
-    """Return the one line of a report of Spark's that says why.
+    """Return the one line of an error report of Spark's that has the cause.
 
-    It has the stack of Java, within it that of Python, and the cause at some place in the middle.
+    A report has the stack of Java, within it that of Python, and the cause somewhere between.
     """
     found = (cause.search(text) for cause in _CAUSES)
     best = next((match[1] for match in found if match), "no cause")
@@ -158,7 +158,7 @@ def _version(_: object) -> str:
 
 
 class _SparkFuture:
-    """A future of a thread's, whose cancelling reaches the job."""
+    """A future of a thread; cancelling it cancels the job."""
 
     def __init__(self, future: "Future[UnitOutcome]", cancel: Callable[[], object]) -> None:
         self._future = future
@@ -180,15 +180,15 @@ class _SparkFuture:
 def open_spark(address: str, workers: int | None) -> SparkEngine:
     """Open the engine of an address ``spark://HOST:PORT``, or ``spark:`` and a master of Spark's.
 
-    All else is as Spark's own configuration says.
+    Everything else is from Spark's own configuration.
 
     Args:
-        address: It, such as ``spark:local[2]`` or ``spark:yarn``.
-        workers: Most units at a time; ``None`` takes one for each core.
+        address: Such as ``spark:local[2]`` or ``spark:yarn``.
+        workers: Most units at a time; ``None`` for one for each core.
 
     Raises:
-        ConfigurationError: Spark is not installed here, or this program uses one already.
-        EngineError: Java or the master is not there, or the workers lack this version of ours.
+        ConfigurationError: Spark is not installed, or this program has a context already.
+        EngineError: Java or the master is not there, or the workers lack this version.
     """
     pyspark = _imported()
     rest = address.partition(":")[2]
@@ -228,7 +228,7 @@ def _context(pyspark: Any, master: str) -> Any:
 
 
 def _stop(pyspark: Any, context: Any, *, java: bool) -> None:
-    """Stop a context, and the Java that was begun for it, which would stay otherwise."""
+    """Stop a context, and the Java process started for it, which would remain otherwise."""
     gateway = pyspark.SparkContext._gateway  # noqa: SLF001 - there is no public way
     with suppress(Exception):  # Java may be gone
         context.stop()
@@ -238,7 +238,7 @@ def _stop(pyspark: Any, context: Any, *, java: bool) -> None:
         gateway.shutdown()
     process = getattr(gateway, "proc", None)
     if process is not None:
-        process.stdin.close()  # which it ends by
+        process.stdin.close()  # its signal to end
         process.wait()
     pyspark.SparkContext._gateway = None  # noqa: SLF001 - so that another can be begun
     pyspark.SparkContext._jvm = None  # noqa: SLF001

@@ -1,1 +1,1 @@
-"""Mere feeds of changes: a file that grows, standard input, streams of events, a Redis stream."""
+"""Feeds of changes alone: a growing file, standard input, event streams, a Redis stream."""

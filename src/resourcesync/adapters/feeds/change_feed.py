@@ -1,4 +1,4 @@
-"""What a feed was told by ``--with``, and what it tells: changes, in lots of bounded size."""
+"""Code shared by all feeds: options of ``--with``, and changes in batches of bounded size."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
@@ -11,23 +11,23 @@ from resourcesync.ports import Clock, Omission
 from resourcesync.ports.accounts import ChangeBatch
 
 GAPS: Final = "gaps"
-"""The key by which an operator accepts that changes were lost."""
+"""The key by which an operator accepts lost changes."""
 _MOST_CHANGES: Final = 1_000
 _MOST_BYTES: Final = 4 * 1024 * 1024
 _LONGEST: Final = 1.0
-"""Seconds that a change waits for others before it is told."""
+"""Seconds that a change waits for others before it is reported."""
 _ACCEPTED: Final = "accept"
 _SHOWN: Final = 200
 _MOST_SECONDS: Final = 86_400.0
 
 
 class ChangeFeed:
-    """What all feeds have in common: they tell changes, and know nothing of all resources."""
+    """The base of all feeds: they report changes, and cannot list all resources."""
 
     can_list_resources = False
 
     def resources(self) -> Iterator[Resource]:
-        """Refuse: a feed does not know what there is.
+        """Refuse: a feed cannot list resources.
 
         Raises:
             ConfigurationError: Always.
@@ -36,10 +36,10 @@ class ChangeFeed:
 
 
 def check_keys(feed: str, values: Mapping[str, str], known: frozenset[str]) -> None:
-    """Refuse what a feed does not know.
+    """Refuse unknown keys.
 
     Raises:
-        ConfigurationError: A key is unknown, or what it says of gaps is.
+        ConfigurationError: A key, or the value of ``gaps``, is unknown.
     """
     for key in sorted(values.keys() - known):
         raise ConfigurationError(
@@ -67,12 +67,12 @@ def parse_seconds(values: Mapping[str, str], key: str, usual: float) -> float:
 
 
 def accepts_gaps(values: Mapping[str, str]) -> bool:
-    """Whether to go on where changes were lost."""
+    """True if the feed goes on after lost changes."""
     return GAPS in values
 
 
 def gap_error(message: str, *evidence: tuple[str, str]) -> DiscontinuityError:
-    """Return the error that says that changes were lost, and what can be done."""
+    """Return the error for lost changes, with its remedy."""
     return DiscontinuityError(
         message,
         evidence=(*evidence, ("kept", "what was recorded before")),
@@ -82,7 +82,7 @@ def gap_error(message: str, *evidence: tuple[str, str]) -> DiscontinuityError:
 
 
 def decode_entry(line: bytes, name: str) -> Change | Omission:
-    """Return what one line of JSON says; what is no change is left out."""
+    """Return the change in one line of JSON, or why it is left out."""
     try:
         entry = ndjson.read_line(line, name=name)
     except DocumentError as error:
@@ -93,17 +93,17 @@ def decode_entry(line: bytes, name: str) -> Change | Omission:
 
 
 def printable(line: bytes) -> str:
-    """Return the beginning of something that was told, fit to be printed."""
+    """Return the beginning of a line, fit to be printed."""
     text = line[:_SHOWN].decode("utf-8", "replace").strip()
     return "".join(name if name.isprintable() else "\ufffd" for name in text) or "an empty line"
 
 
 class DecodedEvent(NamedTuple):
-    """What an event says.
+    """The content of an event.
 
     Attributes:
-        entries: Changes, and what was to be one; none, where it is about something else.
-        moment: When it happened; ``None`` when that is not told.
+        entries: Changes and invalid ones; empty if it is about something else.
+        moment: Time of the event; ``None`` if unknown.
     """
 
     entries: Sequence[Change | Omission]
@@ -111,7 +111,7 @@ class DecodedEvent(NamedTuple):
 
 
 class PendingChanges:
-    """Changes that are told together: not too many, not too large, not too late."""
+    """A batch of changes, bounded in number, size and age."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -121,7 +121,7 @@ class PendingChanges:
         self._since: float | None = None
 
     def add(self, entries: Sequence[Change | Omission], size: int) -> None:
-        """Take what ``size`` bytes of the feed said; it may be nothing."""
+        """Add the changes in ``size`` bytes of the feed; there may be none."""
         if self._since is None:
             self._since = self._clock.monotonic()
         self._size += size
@@ -133,14 +133,14 @@ class PendingChanges:
 
     @property
     def is_due(self) -> bool:
-        """Whether it should be told now."""
+        """True if the batch should be reported now."""
         if self._since is None:
             return False
         return self.is_full or self._clock.monotonic() - self._since >= _LONGEST
 
     @property
     def is_full(self) -> bool:
-        """Whether nothing more should be added to it."""
+        """True if no more changes should be added."""
         entries = len(self._changes) + len(self._omissions)
         return entries >= _MOST_CHANGES or self._size >= _MOST_BYTES
 
@@ -148,7 +148,7 @@ class PendingChanges:
         return self._since is not None
 
     def take(self, position: str, *, is_last: bool = False) -> ChangeBatch:
-        """Return it, with where the feed stands after it, and begin another one."""
+        """Return the batch, with the feed's position after it, and start another one."""
         told = ChangeBatch(position, self._changes, self._omissions, is_last)
         self._changes, self._omissions = [], []
         self._size, self._since = 0, None

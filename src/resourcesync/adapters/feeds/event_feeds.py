@@ -1,10 +1,8 @@
-"""Events of the stream that ``resourcesync serve --events`` offers. Pure.
+"""``eventstreams:URL`` and ``sse:URL``: changes reported by Server-Sent Events over HTTP.
 
-``eventstreams:URL`` and ``sse:URL``: changes told by Server-Sent Events over http.
-
-The position is the ``id`` that came last; it is sent as ``Last-Event-ID``, and the server goes on
-after it. A connection that breaks, ends or falls silent is begun anew; the pauses grow while that
-fails.
+The position is the last ``id`` received; it is sent as ``Last-Event-ID``, and the server resumes
+after it. A connection that breaks, ends or falls silent is reopened; the pauses grow with each
+failure.
 """
 
 from collections.abc import Callable, Generator, Iterator, Mapping
@@ -49,10 +47,10 @@ _STREAM_NAME: Final = "the stream"
 def decode_own_event(
     event: ServerSentEvent, _after: datetime | None, *, accept_gaps: bool = False
 ) -> DecodedEvent:
-    """Return what an event of the stream says.
+    """Return the content of an event of the stream.
 
     Raises:
-        DiscontinuityError: The server says that changes are missing.
+        DiscontinuityError: The server reports missing changes.
     """
     if event.kind == "reset":
         if not accept_gaps:
@@ -73,17 +71,18 @@ _TOO_LARGE: Final = f"an event of more than {MAX_EVENT:,} bytes"
 
 
 EventDecoder = Callable[[ServerSentEvent, datetime | None], DecodedEvent]
-"""Reads an event. The moment is that of the position asked after, until an event tells its own; it
-may raise ``DiscontinuityError``.
+"""Decodes an event; may raise ``DiscontinuityError``.
+
+The moment is that of the requested position, until an event has its own.
 """
 
 
 class EventPosition(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Where the stream stands.
+    """A position in the stream.
 
     Attributes:
-        id: The ``id`` that came last.
-        moment: When the last event happened; before the first one, from when on it is asked.
+        id: The last ``id`` received.
+        moment: Time of the last event; before the first one, the requested start.
     """
 
     id: str = ""
@@ -91,14 +90,14 @@ class EventPosition(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omi
 
 
 class StreamOptions(NamedTuple):
-    """How a stream is read.
+    """Options of reading a stream.
 
     Attributes:
-        quiet: Seconds without an event, until nothing more is known, where nobody waits for news.
-        silence: Seconds without any byte, until a connection is taken for dead.
-        since: The moment to begin at the first time; ``None`` for the present.
-        takes_since: Whether the server takes a moment to begin at, as ``?since=``.
-        accept_gaps: Whether to go on where changes were lost.
+        quiet: Seconds without an event until a caller that does not wait gets the result.
+        silence: Seconds without any byte until a connection counts as dead.
+        since: The time to begin at the first time; ``None`` for the present.
+        takes_since: The server accepts a start time, as ``?since=``.
+        accept_gaps: Go on after lost changes.
     """
 
     quiet: float = 2.0
@@ -113,7 +112,7 @@ def open_wikimedia(options: AccountOptions) -> Iterator[ResourceAccount]:
     """Open the account of a stream ``recentchange`` of Wikimedia EventStreams.
 
     Raises:
-        ConfigurationError: A value cannot work.
+        ConfigurationError: A value is invalid.
     """
     values = options.values
     check_keys("eventstreams:", values, _KEYS | recent_changes.KEYS)
@@ -133,7 +132,7 @@ def open_own(options: AccountOptions) -> Iterator[ResourceAccount]:
     """Open the account of the stream that ``resourcesync serve --events`` offers.
 
     Raises:
-        ConfigurationError: A value cannot work.
+        ConfigurationError: A value is invalid.
     """
     check_keys("sse:", options.values, _KEYS)
     hearing = partial(decode_own_event, accept_gaps=accepts_gaps(options.values))
@@ -171,14 +170,14 @@ def _open_feed(
 
 
 class EventFeed(ChangeFeed):
-    """An account: what a stream of events tells.
+    """An account of a stream of events.
 
     Args:
-        uri: Where it is.
-        streamer: Reads it.
-        hearing: Reads its events.
-        clock: Time.
-        manner: How it is read.
+        uri: Its URI.
+        streamer: Reads the stream.
+        hearing: Decodes its events.
+        clock: The clock.
+        manner: Options of reading.
     """
 
     def __init__(
@@ -196,14 +195,14 @@ class EventFeed(ChangeFeed):
         self._manner = manner
 
     def position(self) -> str:
-        """Return the present, or the moment that was chosen to begin at."""
+        """Return the present, or the configured start."""
         return _encode_position(EventPosition(moment=self._manner.since or self._clock.now()))
 
     def changes(self, after: str, wait: float) -> Iterator[ChangeBatch]:
-        """Yield what the stream tells after a position.
+        """Yield the changes in the stream after a position.
 
         Raises:
-            DiscontinuityError: The server has not kept all of it.
+            DiscontinuityError: The server has not retained all of it.
             SourceError: It cannot be read.
         """
         listening = StreamSession(self._clock, _decode_position(after), wait)
@@ -221,7 +220,7 @@ class EventFeed(ChangeFeed):
             self._clock.sleep(listening.pause())
 
     def _read_connection(self, listening: "StreamSession") -> Iterator[ChangeBatch]:
-        """Yield what one connection tells."""
+        """Yield the changes from one connection."""
         reader = listening.connect()
         uri, fields = self._request(listening.position)
         with closing(_to_end(self._streamer.stream(uri, fields))) as chunks:
@@ -239,7 +238,7 @@ class EventFeed(ChangeFeed):
                     return
 
     def _request(self, place: "EventPosition") -> tuple[str, tuple[tuple[str, str], ...]]:
-        """Return what to ask for, and with which fields."""
+        """Return the URI to request, and the header fields."""
         fields = (("Accept", _TYPE), ("Cache-Control", "no-store"))
         if place.id:
             return self._uri, (*fields, ("Last-Event-ID", place.id))
@@ -258,7 +257,7 @@ class EventFeed(ChangeFeed):
         listening.add(heard, event)
 
     def _check_id(self, event: ServerSentEvent) -> None:
-        """Refuse a stream that could not be gone on with."""
+        """Refuse a stream that cannot be resumed."""
         found = event.last_id
         if len(found) > _MOST_ID or not (found.isascii() and found.isprintable()):
             raise BadResponseError("the stream has an id that cannot be sent back", uri=self._uri)
@@ -271,12 +270,12 @@ class EventFeed(ChangeFeed):
 
 
 class StreamSession:
-    """What one call of ``changes`` has heard so far.
+    """The state of one call of ``changes``.
 
     Attributes:
-        position: Where the stream stands.
-        lot: What was not yielded yet.
-        is_over: Whether nothing more is to be heard in this call.
+        position: The position in the stream.
+        lot: Changes not yet yielded.
+        is_over: This call reads no more.
     """
 
     def __init__(self, clock: Clock, position: EventPosition, wait: float) -> None:
@@ -294,27 +293,27 @@ class StreamSession:
         self._arrived_at = self._heard_at = 0.0
 
     def connect(self) -> EventReader:
-        """Begin a connection; return what reads it."""
+        """Begin a connection; return its decoder."""
         self._reader = EventReader(self.position.id)
         self._arrived_at = self._heard_at = 0.0
         return self._reader
 
     def record_arrival(self, chunk: bytes) -> None:
-        """Take note that the answer is there, and whether there was something new in it."""
+        """Record that a response arrives, and whether it has new bytes."""
         if chunk or not self._arrived_at:
             self._arrived_at = self._clock.monotonic()
         self._heard_at = self._heard_at or self._arrived_at
 
     def record_resumption(self) -> None:
-        """Take note that the caller asks for more: his time is not the server's."""
+        """Record that the caller continues: its time does not count for the server."""
         self._arrived_at = self._heard_at = self._clock.monotonic()
 
     def resume_moment(self) -> datetime | None:
-        """Return the moment of the position that this call was given, until another one is told."""
+        """Return the time of the position that this call was given, until an event has its own."""
         return self.position.moment if self._is_resumed else None
 
     def add(self, heard: DecodedEvent, event: ServerSentEvent) -> None:
-        """Take what an event says."""
+        """Add the content of an event."""
         self.lot.add(heard.entries, event.size)
         self.position = EventPosition(id=event.last_id, moment=heard.moment or self.position.moment)
         self._heard_at, self._has_heard, self._pause = self._arrived_at, True, 0.0
@@ -324,13 +323,13 @@ class StreamSession:
             self._is_caught_up = True
 
     def take_batch(self) -> ChangeBatch:
-        """Return what was heard since the last time."""
+        """Return the changes received since the last batch."""
         return self.lot.take(_encode_position(self.position))
 
     def check_limits(self, manner: StreamOptions) -> bool:
-        """Whether to leave the connection.
+        """True if the connection should be closed.
 
-        Time is up, or nobody waits for what is to come; or the connection seems to be dead.
+        Time is up, or the caller waits for nothing more; or the connection seems to be dead.
         """
         now = self._clock.monotonic()
         if self._waits:
@@ -341,7 +340,7 @@ class StreamSession:
         return self.is_over or now - self._arrived_at >= manner.silence
 
     def record_end(self, trouble: SourceError | None) -> None:
-        """Take note that a connection ended, and why."""
+        """Record the end of a connection, and its cause."""
         self._pause = min(max(_FIRST_PAUSE, self._pause * 2), _LONGEST_PAUSE)
         asked = self._reader.retry or 0.0
         if isinstance(trouble, SourceUnavailableError):
@@ -351,17 +350,17 @@ class StreamSession:
             self.is_over = True
 
     def must_raise(self, trouble: SourceError) -> bool:
-        """Whether the caller must know of it: it will not pass, or all that was heard is that."""
+        """True if the error must be raised: it is permanent, or there is no other result."""
         return not trouble.transient or (self.is_over and not self._has_heard)
 
     def pause(self) -> float:
-        """Return the seconds until the next connection; what is left, if there is to be none."""
+        """Return the seconds until the next connection; the time left, if there is to be none."""
         left = max(0.0, self._until - self._clock.monotonic())
         return min(self._pause, left)
 
 
 def _to_end(stream: Generator[bytes, None, FetchResponse]) -> Generator[bytes, None, None]:
-    """Yield what a stream gives, and see at its end that it was one of events."""
+    """Yield the bytes of a stream, and check at its end that it was one of events."""
     response = yield from stream
     kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != _TYPE:

@@ -1,4 +1,4 @@
-"""Server-Sent Events as they come (HTML §9.2.6): bytes in, events out. Pure."""
+"""A decoder of Server-Sent Events (HTML §9.2.6): bytes in, events out. Pure."""
 
 import re
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 MAX_EVENT: Final = 1 << 20
-"""The most bytes of one event; what is larger is told without its data."""
+"""The most bytes of one event; a larger one comes without its data."""
 _LINE_END: Final = re.compile(rb"\r\n|\n|\r")
 _BOM: Final = b"\xef\xbb\xbf"
 _SHOWN: Final = 200
@@ -14,15 +14,15 @@ _SHOWN: Final = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerSentEvent:
-    """One event.
+    """A Server-Sent Event.
 
     Attributes:
-        kind: Its ``event``; ``message`` where there is none.
-        data: Its data; the beginning of it, where it is too large.
-        last_id: The ``id`` that holds after it; empty when none was told yet.
-        size: Bytes of its lines.
-        is_whole: Whether it was not too large.
-        has_data: Whether there is any; an event without data only tells an ``id``.
+        kind: The field ``event``; ``message`` if there is none.
+        data: The data; only their beginning if they are too large.
+        last_id: The ``id`` in force after it; empty if there was none yet.
+        size: Bytes of all lines of the event.
+        is_whole: The event was not too large.
+        has_data: There is a data field; an event without one only sets an ``id``.
     """
 
     kind: str
@@ -34,10 +34,10 @@ class ServerSentEvent:
 
 
 class EventReader:
-    """Reads the events of one connection.
+    """A decoder of the events of one connection.
 
     Attributes:
-        retry: Seconds after which the server asks to be asked again; ``None`` if it did not.
+        retry: Seconds that the server asks to wait before a reconnect; ``None`` if it did not.
 
     Args:
         last_id: The ``id`` that was sent as ``Last-Event-ID``.
@@ -55,7 +55,7 @@ class EventReader:
         """Yield the events that are complete with these bytes."""
         *lines, self._rest = _LINE_END.split(self._rest + self._without_mark(chunk))
         for line in lines:
-            if self._is_long:  # the end of what was too long
+            if self._is_long:  # the end of an overlong line
                 self._is_long = False
             elif line:
                 self._read_field(line)
@@ -69,11 +69,11 @@ class EventReader:
 
     @property
     def is_incomplete(self) -> bool:
-        """Whether an event has begun to come, and not ended."""
+        """True if an event has begun, and not ended."""
         return bool(self._size or self._rest)
 
     def _without_mark(self, chunk: bytes) -> bytes:
-        """Return bytes without the mark at the beginning, and the rest of a line end."""
+        """Return bytes without the byte order mark, and without the rest of a line end."""
         if self._is_new:
             self._mark += chunk
             if self._mark != _BOM and _BOM.startswith(self._mark):

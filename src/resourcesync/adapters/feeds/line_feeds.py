@@ -1,15 +1,12 @@
-"""A file that grows, and is put away and begun anew now and then: where its reader stands.
+"""``feed:FILE`` and ``feed:-``: lines of changes in a growing file or on standard input.
 
-A place is known by what was read before it: the beginning of the file and the last bytes before
-the place, besides the inode. So a file that was renamed is found under its new name, one that was
-copied and emptied is found in its copy, and one that was cut is not taken for itself.
+A position in a file is recognised by the bytes before it: the first bytes of the file and the last
+ones before the position, besides the inode. So a renamed file is found under its new name, a file
+that was copied and truncated is found in its copy, and a file that was cut is not mistaken for the
+same one.
 
-``feed:-``: lines of changes on standard input, each taken at most once.
-
-What was read of a pipe cannot be read again. So it is left in the pipe until it can be recorded:
-it is waited for, it gathers there for half a second, and then what is there is read and told.
-
-``feed:FILE``: lines of changes in a file that another program lets grow.
+A pipe cannot be read twice, so each line of standard input is accepted at most once: lines stay in
+the pipe for half a second to gather, and are read only when they can be recorded.
 """
 
 import hashlib
@@ -42,22 +39,22 @@ from resourcesync.ports import Clock, Omission
 from resourcesync.ports.accounts import AccountOptions, ChangeBatch, ResourceAccount
 
 HEAD: Final = 1024
-"""So many bytes of the beginning of a file tell it from others,"""
+"""Bytes at the beginning of a file that identify it."""
 TAIL: Final = 4096
-"""and so many before the place."""
+"""Bytes before a position that identify it."""
 _MAX_ROTATED: Final = 100
 _ROTATED_NAME: Final = re.compile(r"[.-][0-9][0-9A-Za-z:._-]*")
-"""What is added to the name of a file that is put away, such as ``.1`` and ``-20261121``."""
+"""The suffix of a rotated file's name, such as ``.1`` and ``-20261121``."""
 
 
 class FilePosition(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where in a file its reader stands.
+    """A position in a file.
 
     Attributes:
-        inode: Of the file; 0 where there is none yet.
-        offset: Bytes before the place.
-        head: Digest of the first of these bytes.
-        tail: Digest of the last of them.
+        inode: The file's inode; 0 if there is no file yet.
+        offset: Bytes before the position.
+        head: Digest of the first `HEAD` of these bytes.
+        tail: Digest of the last `TAIL` of them.
     """
 
     inode: int = 0
@@ -67,15 +64,15 @@ class FilePosition(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def encode_position(place: FilePosition) -> str:
-    """Return a place as text."""
+    """Return a position as text."""
     return msgspec.json.encode(place).decode()
 
 
 def decode_position(text: str) -> FilePosition:
-    """Return a place that was written.
+    """Return the position in a text.
 
     Raises:
-        StateError: It is none.
+        StateError: The text is no position.
     """
     try:
         return msgspec.json.decode(text, type=FilePosition)
@@ -86,7 +83,7 @@ def decode_position(text: str) -> FilePosition:
 
 
 def read_edges(stream: BinaryIO, offset: int) -> tuple[bytes, bytes]:
-    """Return the first and the last of the bytes before a place, as far as they count.
+    """Return the first and the last of the bytes before a position, as far as they count.
 
     Raises:
         StorageError: They cannot be read.
@@ -100,7 +97,7 @@ def read_edges(stream: BinaryIO, offset: int) -> tuple[bytes, bytes]:
 
 
 def position_at(stream: BinaryIO, offset: int, head: bytes, tail: bytes) -> FilePosition:
-    """Return the place behind the first ``offset`` bytes of a file, of which some are given."""
+    """Return the position after the first ``offset`` bytes of a file, some of which are given."""
     return FilePosition(inode_of(stream), offset, _digest(head[:HEAD]), _digest(tail[-TAIL:]))
 
 
@@ -110,7 +107,7 @@ def read_error(name: str, error: OSError) -> StorageError:
 
 
 def is_position_in(stream: BinaryIO, place: FilePosition) -> bool:
-    """Whether a place is one of this file: whether what is before it is what was read."""
+    """True if a position is in this file: the bytes before it are those that were read."""
     if not place.offset:
         return place.inode in {0, inode_of(stream)}
     found = position_at(stream, place.offset, *read_edges(stream, place.offset))
@@ -120,14 +117,14 @@ def is_position_in(stream: BinaryIO, place: FilePosition) -> bool:
 def files_since(
     path: Path, place: FilePosition, *, accept_gaps: bool
 ) -> Generator[tuple[BinaryIO, int], None, None]:
-    """Yield what is to be read after a place: each file, and the offset to begin at.
+    """Yield what is to be read after a position: each file, and the offset to begin at.
 
-    The file of the place comes first, then those that were put away after it, the oldest first,
-    and last the one that has the name now, if there is one. They are open until the iterator ends.
+    The file of the position comes first, then those rotated after it, the oldest first, and last
+    the one that has the name now, if there is one. They are open until the iterator ends.
 
     Raises:
-        DiscontinuityError: The file of the place is nowhere; with ``accept_gaps`` the one that has
-            the name now is read from its beginning.
+        DiscontinuityError: The file of the position is not found; with ``accept_gaps`` the one that
+            has the name now is read from its beginning.
         StorageError: A file cannot be read.
     """
     with ExitStack() as stack:
@@ -157,12 +154,12 @@ def files_since(
 
 
 def inode_of(stream: BinaryIO) -> int:
-    """Return the number by which the file system knows an open file."""
+    """Return the inode of an open file."""
     return os.fstat(stream.fileno()).st_ino
 
 
 def _rotated_files(path: Path, current: BinaryIO | None) -> Iterator[BinaryIO]:
-    """Yield the files whose name begins with that of the file, the oldest first."""
+    """Yield the rotated files, the oldest first."""
     own = None if current is None else inode_of(current)
     found = []
     try:
@@ -181,7 +178,7 @@ def _rotated_files(path: Path, current: BinaryIO | None) -> Iterator[BinaryIO]:
 
 
 def open_if_exists(path: Path) -> BinaryIO | None:
-    """Open a file, which is not waited for if it is a pipe; ``None`` when it is not there.
+    """Open a file, without blocking on a pipe; ``None`` if it is not there.
 
     Raises:
         StorageError: It cannot be opened.
@@ -207,18 +204,18 @@ _POSITION: Final = "standard input"
 _BLOCK: Final = 64 * 1024
 _MAX_BATCH_BYTES: Final = 192 * 1024
 _BACKLOG_BYTES: Final = 32 * 1024
-"""Bytes after which nothing is left to gather: a pipe holds little more."""
+"""Bytes at which the wait for more ends: a pipe holds little more."""
 _GATHER: Final = 0.5
 _INPUT_POLL_SECONDS: Final = 1.0
 _TOO_LONG: Final = f"longer than {MAX_LINE:,} bytes"
 
 
 class StandardInput(ChangeFeed):
-    """An account: the lines that come on standard input.
+    """An account of lines on standard input.
 
     Args:
-        clock: Time.
-        number: The descriptor to read.
+        clock: The clock.
+        number: The file descriptor.
     """
 
     def __init__(self, clock: Clock, number: int | None = None) -> None:
@@ -229,14 +226,14 @@ class StandardInput(ChangeFeed):
         self._is_over = self._is_behind = False
 
     def position(self) -> str:
-        """Return that it is standard input: there is no other position."""
+        """Return the fixed position of standard input."""
         return _POSITION
 
     def changes(self, after: str, wait: float) -> Iterator[ChangeBatch]:
-        """Yield what comes, until it ends, or until time is up.
+        """Yield the changes, until the end of the input, or until time is up.
 
-        Without a time it is read to its end. About every second something is yielded, so that the
-        caller may stop.
+        Without a time limit the input is read to its end. A batch comes about every second, so that
+        the caller may stop.
 
         Raises:
             StorageError: It cannot be read.
@@ -258,7 +255,7 @@ class StandardInput(ChangeFeed):
                 yield ChangeBatch(_POSITION, ())
 
     def _wait_readable(self, seconds: float) -> bool:
-        """Wait until there is something to read, at most a second; whether there is."""
+        """Wait for input, at most a second; return whether there is any."""
         most = max(0.0, min(seconds, _INPUT_POLL_SECONDS))
         try:
             return bool(select.select([self._number], [], [], most)[0])
@@ -266,7 +263,7 @@ class StandardInput(ChangeFeed):
             raise StorageError(f"cannot read {_NAME}: {error}") from error
 
     def _read(self, lot: PendingChanges) -> None:
-        """Put the lines that are there into a lot, fewer than 10,000."""
+        """Read the available lines into a batch, fewer than 10,000."""
         size = 0
         while size < _MAX_BATCH_BYTES:
             try:
@@ -299,7 +296,7 @@ class StandardInput(ChangeFeed):
 
 _POLL_SECONDS: Final = 0.25
 _LATE_WRITE_SECONDS: Final = 5.0
-"""Seconds after its last byte for which a file that was put away may still be written to."""
+"""Seconds after its last byte for which a rotated file may still be written to."""
 
 
 @contextmanager
@@ -307,7 +304,7 @@ def open_feed(options: AccountOptions) -> Iterator[ResourceAccount]:
     """Open the account of ``feed:FILE``, or of ``feed:-`` for standard input.
 
     Raises:
-        ConfigurationError: A value cannot work.
+        ConfigurationError: A value is invalid.
     """
     name = options.address.partition(":")[2]
     check_keys("feed:", options.values, frozenset({GAPS}))
@@ -318,12 +315,12 @@ def open_feed(options: AccountOptions) -> Iterator[ResourceAccount]:
 
 
 class GrowingFile(ChangeFeed):
-    """An account: the lines that are added to a file.
+    """An account of lines appended to a file.
 
     Args:
-        path: The file. It may be renamed, or copied and emptied, if it stays in its folder.
-        clock: Time.
-        accept_gaps: Whether to go on where lines were lost.
+        path: The file. It may be renamed, or copied and truncated, if it stays in its folder.
+        clock: The clock.
+        accept_gaps: Go on after lost lines.
     """
 
     def __init__(self, path: Path, clock: Clock, *, accept_gaps: bool = False) -> None:
@@ -332,7 +329,7 @@ class GrowingFile(ChangeFeed):
         self._accept_gaps = accept_gaps
 
     def position(self) -> str:
-        """Return the beginning of the file: all of its lines are told.
+        """Return the beginning of the file: all of its lines are reported.
 
         Raises:
             StorageError: It cannot be read.
@@ -344,7 +341,7 @@ class GrowingFile(ChangeFeed):
             return _LineReader(stream, 0).position()
 
     def changes(self, after: str, wait: float) -> Iterator[ChangeBatch]:
-        """Yield what was added after a place, in all the files that it went into.
+        """Yield the changes after a position, from all files that they were written to.
 
         Raises:
             DiscontinuityError: The file was cut or replaced.
@@ -359,7 +356,7 @@ class GrowingFile(ChangeFeed):
                 for stream, offset in files:
                     lines, is_there = _LineReader(stream, offset), True
                     yield from self._read_changes(lines, until)
-                    if lines.offset:  # a place before the first byte is in any file
+                    if lines.offset:  # a position before the first byte is in any file
                         position = lines.position()
                     if not lines.is_over:
                         break
@@ -370,7 +367,7 @@ class GrowingFile(ChangeFeed):
             self._clock.sleep(_POLL_SECONDS)
 
     def _read_changes(self, lines: "_LineReader", until: float) -> Iterator[ChangeBatch]:
-        """Yield what one file says, until time is up, or it is put away and nobody writes to it."""
+        """Yield the changes in one file, until time is up, or it is rotated and complete."""
         lot = PendingChanges(self._clock)
         patience = max(until, self._clock.monotonic() + _LATE_WRITE_SECONDS)
         while lines.is_intact():
@@ -388,7 +385,7 @@ class GrowingFile(ChangeFeed):
     def _finish_file(
         self, lines: "_LineReader", lot: PendingChanges, until: float, patience: float
     ) -> bool:
-        """Whether no more is to be read of a file now, which was read to its end."""
+        """True if a file that was read to its end needs no more reading now."""
         now = self._clock.monotonic()
         if lines.is_current(self._path):
             return now >= until
@@ -403,11 +400,11 @@ def _missing_file(path: Path) -> StorageError:
 
 
 class _LineReader:
-    """The lines of one file, read from an offset on.
+    """A reader of the lines of one file from an offset.
 
     Attributes:
-        offset: Bytes before the first line that was not read.
-        is_over: Whether the file was put away and read to its end.
+        offset: Bytes before the first unread line.
+        is_over: The file was rotated and read to its end.
     """
 
     def __init__(self, stream: BinaryIO, offset: int) -> None:
@@ -420,11 +417,11 @@ class _LineReader:
         self._dropped = 0
 
     def position(self) -> str:
-        """Return where the reader stands, as text."""
+        """Return the reader's position as text."""
         return encode_position(self._file_position())
 
     def read(self, lot: PendingChanges) -> bool:
-        """Put the lines of the next block into a lot; whether there was anything to read.
+        """Read the lines of the next block into a batch; return whether there were any bytes.
 
         Raises:
             StorageError: It cannot be read.
@@ -444,13 +441,13 @@ class _LineReader:
         return bool(block)
 
     def finish(self, lot: PendingChanges) -> None:
-        """Take the last line, though it has no end: none will come."""
+        """Read the last line, though it has no line break: none will come."""
         if self._rest or self._dropped:
             self._add_line(self._rest, lot)
         self._rest, self.is_over = b"", True
 
     def is_intact(self) -> bool:
-        """Whether what was read is still there: the file was not cut."""
+        """True if the bytes read are still there: the file was not truncated."""
         try:
             size = os.fstat(self._stream.fileno()).st_size
         except OSError as error:
@@ -458,7 +455,7 @@ class _LineReader:
         return size >= self._read_to() and is_position_in(self._stream, self._file_position())
 
     def is_current(self, path: Path) -> bool:
-        """Whether the file has the name, or nothing has: it will be written anew."""
+        """True if the file has the name, or no file has: it will be recreated."""
         try:
             found = path.stat()
         except FileNotFoundError:
@@ -468,7 +465,7 @@ class _LineReader:
         return os.path.samestat(found, os.fstat(self._stream.fileno()))
 
     def age(self, clock: Clock) -> float:
-        """Return the seconds since the file was written to."""
+        """Return the seconds since the last write to the file."""
         written = os.fstat(self._stream.fileno()).st_mtime
         return to_microseconds(clock.now()) / 1_000_000 - written
 

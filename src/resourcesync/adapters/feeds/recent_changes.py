@@ -2,7 +2,7 @@
 
 Their fields are described at https://www.mediawiki.org/wiki/Manual:RCFeed and
 https://schema.wikimedia.org (``mediawiki/recentchange``). An event names a page, never its bytes:
-``length`` is that of the wikitext, which is not what its URI gives, so it is not told on.
+``length`` is that of the wikitext, not of the representation at the URI, so it is left out.
 """
 
 from collections.abc import Iterator, Mapping
@@ -24,7 +24,7 @@ KEYS: Final = frozenset({"wiki", "namespace", "uri", "since"})
 _CANARY: Final = "canary"
 _NAMES: Final = ("wiki", "title", "namespace", "server_name", "server_url")
 _LONGEST_GAP: Final = timedelta(hours=2)
-"""Canary events come each hour, so that there is no longer silence in a whole stream."""
+"""Canary events come each hour, so a whole stream is never silent for longer."""
 _KINDS: Final = {"new": ChangeKind.CREATED, "edit": ChangeKind.UPDATED}
 _LOGGED: Final = {
     ("delete", "delete"): ChangeKind.DELETED,
@@ -37,9 +37,9 @@ _LOGGED: Final = {
     ("upload", "overwrite"): ChangeKind.UPDATED,
     ("upload", "revert"): ChangeKind.UPDATED,
 }
-"""What became of a page, by ``log_type`` and ``log_action``; nothing else changes its bytes."""
+"""Changes of a page, by ``log_type`` and ``log_action``; no others change its bytes."""
 _PATH_SAFE: Final = ";@$!*(),/~:-._"
-"""What MediaWiki leaves as it is in the path of a page."""
+"""Characters that MediaWiki does not escape in the path of a page."""
 
 
 class _Meta(msgspec.Struct):
@@ -66,13 +66,12 @@ _decode: Final = msgspec.json.Decoder(_RecentChange).decode
 
 
 class RecentChangeFilter(msgspec.Struct, frozen=True, kw_only=True):
-    """What is taken of the stream, and under which URIs.
+    """The selection from the stream, and the URIs of pages.
 
     Attributes:
-        wikis: Names such as ``enwiki``; all, when there is none.
-        namespaces: Numbers; all, when there is none.
-        uri: A template of ``{wiki}``, ``{title}`` and the like; empty for the URI that the event
-            itself has.
+        wikis: Names such as ``enwiki``; empty for all.
+        namespaces: Numbers; empty for all.
+        uri: A template of ``{wiki}``, ``{title}`` and the like; empty for the event's own URI.
     """
 
     wikis: frozenset[str] = frozenset()
@@ -81,10 +80,10 @@ class RecentChangeFilter(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def parse(cls, values: Mapping[str, str]) -> Self:
-        """Return what ``--with`` says.
+        """Return the selection of ``--with``.
 
         Raises:
-            ConfigurationError: A value cannot work.
+            ConfigurationError: A value is invalid.
         """
         template = values.get("uri", "")
         try:
@@ -103,15 +102,15 @@ class RecentChangeFilter(msgspec.Struct, frozen=True, kw_only=True):
         return cls(wikis=wikis, namespaces=namespaces, uri=template)
 
     def includes(self, namespace: int | None) -> bool:
-        """Whether pages of a namespace are taken; ``None`` is one that is not known."""
+        """True if pages of a namespace are selected; ``None`` is an unknown one."""
         return not self.namespaces or namespace in self.namespaces
 
 
 def parse_since(values: Mapping[str, str]) -> datetime | None:
-    """Return from when on the stream is read the first time.
+    """Return the time from which the stream is read at first.
 
     Raises:
-        ConfigurationError: It is no moment.
+        ConfigurationError: The value is no time.
     """
     if "since" not in values:
         return None
@@ -130,13 +129,13 @@ def decode_recent_change(
     chosen: RecentChangeFilter,
     accept_gaps: bool = False,
 ) -> DecodedEvent:
-    """Return what an event of the stream says.
+    """Return the content of an event of the stream.
 
     Args:
         event: The event.
-        after: The moment of what came last, where this is the first event of a new reading.
-        chosen: What is taken of the stream.
-        accept_gaps: Whether to go on where some were lost.
+        after: The time of the last event, if this is the first one after a resumption.
+        chosen: The selection.
+        accept_gaps: Go on after lost events.
 
     Raises:
         DiscontinuityError: The stream does not reach back to ``after``.
@@ -177,7 +176,7 @@ def _changes(
 def _moved(
     said: _RecentChange, chosen: RecentChangeFilter, moment: datetime | None
 ) -> Iterator[Change]:
-    """Yield what a move does: the old page is gone, unless it leads to the new one from now on."""
+    """Yield the changes of a move: the old page is gone, unless it becomes a redirect."""
     params = said.log_params if isinstance(said.log_params, dict) else {}
     leads_on = str(params.get("noredir", "0")) in {"0", ""}
     if chosen.includes(said.namespace):
@@ -189,7 +188,7 @@ def _moved(
 
 
 def _namespace_of(target: str, said: _RecentChange) -> int | None:
-    """Return the namespace that a page was moved to, as far as its title tells."""
+    """Return the namespace that a page was moved to, as far as its title shows it."""
     prefix, colon, _ = target.partition(":")
     if not colon:
         return 0

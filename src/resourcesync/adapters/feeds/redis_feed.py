@@ -1,10 +1,10 @@
-"""``redis://HOST/DB``: a Redis stream whose entries tell of changes (extra ``redis``).
+"""``redis://HOST/DB``: a Redis stream whose entries report changes (extra ``redis``).
 
-An entry has one field ``json`` with a line as every feed has them, or the fields of such a line
+An entry has one field ``json`` with a line as in every feed, or the fields of such a line
 themselves: ``uri``, ``change``, ``lastmod``, ``length``, ``hash``, ``type``.
 
-The position is the id of the entry that was read last, and how many there were up to it: a stream
-that was trimmed is asked whether anything was among what it lost.
+The position is the id of the last entry read and the number of entries up to it: with a trimmed
+stream, the number shows whether unread entries were lost.
 """
 
 import re
@@ -47,9 +47,9 @@ _FIELDS: Final = frozenset({"uri", "change", "lastmod", "datetime", "hash", "typ
 _ID: Final = re.compile(r"([0-9]{1,20})-([0-9]{1,20})")
 _AT_ONCE: Final = 200
 _MOST_BYTES: Final = MAX_LINE
-"""Of one entry; a longer one is left out."""
+"""The most bytes of one entry; a longer one is left out."""
 _MUCH_BYTES: Final = 8 << 20
-"""After which no more entries are asked for at once."""
+"""Bytes after which no more entries are requested at once."""
 _READ_BOUNDED: Final = """
 local told, size = {}, 0
 for _, entry in ipairs(redis.call('XRANGE', KEYS[1], ARGV[1], '+', 'COUNT', ARGV[2])) do
@@ -70,7 +70,7 @@ _Entry = tuple[bytes, Mapping[bytes, bytes]]
 
 
 class _StreamPosition(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where in the stream its reader stands: the last id, and how many entries there were."""
+    """A position in the stream: the last id, and the number of entries up to it."""
 
     id: str = _BEGINNING
     number: int = 0
@@ -81,7 +81,7 @@ def open_stream(options: AccountOptions) -> Iterator[ResourceAccount]:
     """Open the account of a Redis stream.
 
     Raises:
-        ConfigurationError: A value cannot work, or the extra ``redis`` is not installed.
+        ConfigurationError: A value is invalid, or the extra ``redis`` is not installed.
     """
     values = options.values
     check_keys("redis:", values, _KEYS)
@@ -117,7 +117,7 @@ def _connected(address: str, values: Mapping[str, str]) -> "Redis":
             password=values.get("password"),
             socket_timeout=_TIMEOUT,
             socket_connect_timeout=_TIMEOUT,
-            retry=Retry(NoBackoff(), 0),  # who follows tries again
+            retry=Retry(NoBackoff(), 0),  # the caller retries
             **more,
         )
     except (ValueError, TypeError) as error:
@@ -126,7 +126,7 @@ def _connected(address: str, values: Mapping[str, str]) -> "Redis":
 
 @contextmanager
 def _guard_redis(name: str) -> Iterator[None]:
-    """Turn what the client raises into our errors."""
+    """Translate errors of the client into errors of this package."""
     from redis import exceptions  # noqa: PLC0415 - an extra
 
     refusals = (
@@ -155,13 +155,13 @@ def _guard_redis(name: str) -> Iterator[None]:
 
 
 class RedisStream(ChangeFeed):
-    """An account: the entries of a stream.
+    """An account of the entries of a stream.
 
     Args:
-        client: Asks the server.
+        client: The connection to the server.
         name: The key of the stream.
-        clock: Time.
-        accept_gaps: Whether to go on where entries were lost.
+        clock: The clock.
+        accept_gaps: Go on after lost entries.
     """
 
     def __init__(
@@ -173,7 +173,7 @@ class RedisStream(ChangeFeed):
         self._accept_gaps = accept_gaps
 
     def position(self) -> str:
-        """Return the beginning of the stream: all that is in it is told.
+        """Return the beginning of the stream: all of its entries are reported.
 
         Raises:
             SourceError: The server does not answer, or refuses.
@@ -181,7 +181,7 @@ class RedisStream(ChangeFeed):
         return _encode_position(_StreamPosition(number=self._state()[1]))
 
     def changes(self, after: str, wait: float) -> Iterator[ChangeBatch]:
-        """Yield what the entries after a position tell.
+        """Yield the changes in the entries after a position.
 
         Raises:
             DiscontinuityError: Some of them were trimmed.
@@ -193,7 +193,7 @@ class RedisStream(ChangeFeed):
             entries = self._entries(place)
             before, place = place, self._checked(place)
             if place.id != before.id:
-                continue  # gaps are accepted: it was begun anew
+                continue  # gaps are accepted: the stream was recreated
             if entries:
                 lot = PendingChanges(self._clock)
                 for number, fields in entries:
@@ -208,10 +208,10 @@ class RedisStream(ChangeFeed):
                 self._clock.sleep(_POLL_SECONDS)
 
     def _entries(self, place: _StreamPosition) -> Sequence[_Entry]:
-        """Return the next entries, those that are too long without what they say.
+        """Return the next entries, those that are too long without their fields.
 
-        How long they are is counted there, where they are in memory already: a client that asks
-        for an entry gets all of it. Who may not run scripts there gets them as they are.
+        The server counts their length: a client that requests an entry gets all of it. Without the
+        permission to run scripts on the server, entries come as they are.
         """
         from redis.exceptions import NoPermissionError  # noqa: PLC0415 - an extra
 
@@ -227,18 +227,18 @@ class RedisStream(ChangeFeed):
         return [(number, _paired(parts)) for number, parts in found]
 
     def _checked(self, place: _StreamPosition) -> _StreamPosition:
-        """Return the place, counted as the stream counts, if nothing after it was lost.
+        """Return the position, counted as the stream counts, if nothing after it was lost.
 
-        To be called when what is after it was read: a stream loses its oldest entries first.
+        Call it after reading the entries: a stream loses its oldest entries first.
 
         Raises:
-            DiscontinuityError: Something was lost.
+            DiscontinuityError: Entries were lost.
         """
         last, gone, first = self._state()
         is_other = _key(last) < _key(place.id)
         if last == place.id or (first and not is_other and _key(first) <= _key(place.id)):
             return place
-        if not is_other and gone == place.number:  # exactly what was read
+        if not is_other and gone == place.number:  # exactly the entries that were read
             return place
         if not self._accept_gaps:
             raise gap_error(
@@ -250,7 +250,7 @@ class RedisStream(ChangeFeed):
         return _StreamPosition(_BEGINNING if is_other else place.id, gone)
 
     def _state(self) -> tuple[str, int, str]:
-        """Return the last id there was, how many entries are gone, and the first that is there."""
+        """Return the last id added, the number of trimmed entries, and the first id present."""
         with _guard_redis(self._name):
             if not self._client.exists(self._name):
                 return _BEGINNING, 0, ""

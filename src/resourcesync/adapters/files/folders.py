@@ -1,6 +1,6 @@
-"""Folders by descriptor: nothing here can be led out of the tree by a link put in the way.
+"""Folder access by descriptor: no link, even one planted meanwhile, leads out of the tree.
 
-Links to files: followed by hand, name by name, so that none leads out of the tree.
+Links to files are followed by hand, one name at a time.
 """
 
 import errno
@@ -14,7 +14,7 @@ from typing import Final
 from resourcesync.errors import StorageError
 
 GONE: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ESTALE})
-"""What the system says when a name is no longer, or no longer of the kind, that was listed."""
+"""Errors for a listed name that is gone, or changed its type."""
 
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY
 _MAX_OPEN: Final = 64  # descriptors of ancestors kept open; deeper trees are walked down again
@@ -62,7 +62,7 @@ def listing_error(path: str, error: OSError) -> StorageError:
 
 
 class ScannedFolder:
-    """A folder on the way of a scan: where it is, and the keys that are still to be looked at."""
+    """A folder in the path of a scan: its location, and the keys that are still to be scanned."""
 
     __slots__ = ("descriptor", "keys", "names", "path", "uri")
 
@@ -74,14 +74,14 @@ class ScannedFolder:
         self.keys: Iterator[str] = iter(())
 
     def close(self) -> None:
-        """Give the descriptor back."""
+        """Close the descriptor."""
         if self.descriptor is not None:
             os.close(self.descriptor)
             self.descriptor = None
 
 
 class FolderStack:
-    """The folders from the root to the one being scanned, with few descriptors held."""
+    """The folders from the root to the one being scanned, with few descriptors open."""
 
     def __init__(self, root: ScannedFolder) -> None:
         assert root.descriptor is not None
@@ -118,16 +118,16 @@ class FolderStack:
         self._folders.pop().close()
 
     def close(self) -> None:
-        """Give all descriptors back."""
+        """Close all descriptors."""
         while self._folders:
             self.leave()
 
 
 def sorted_keys(listing: Callable[[], Iterator[str]]) -> Iterator[str]:
-    """Yield the keys of a folder in rising order, with no more than a window of them in memory.
+    """Yield the keys of a folder in rising order, with at most a window of them in memory.
 
     Args:
-        listing: Lists the folder anew, in any order.
+        listing: Lists the folder again, in any order.
     """
     keys = listing()
     window = list(islice(keys, _WINDOW))
@@ -151,16 +151,16 @@ class LinkNotFollowedError(Exception):
 
 
 def resolve_link(root: int, real_root: str, names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the names, from the root, of what a link in the tree leads to at last.
+    """Return the names, from the root, of the final target of a link in the tree.
 
     Args:
         root: Descriptor of the tree's root.
         real_root: The root's own path, free of links; absolute targets must lie below it.
-        names: The link's own place.
+        names: The link's own path.
 
     Raises:
         LinkNotFollowedError: It leads out of the tree, through a link to a folder, or nowhere.
-        OSError: Something on the way cannot be read.
+        OSError: A part of the path cannot be read.
     """
     for _ in range(_MAX_HOPS):
         target = _read_link(root, names)
@@ -174,7 +174,7 @@ def resolve_link(root: int, real_root: str, names: tuple[str, ...]) -> tuple[str
 
 
 def _read_link(root: int, names: tuple[str, ...]) -> str | None:
-    """Return where a link leads, or ``None`` for anything that is no link."""
+    """Return the target of a link, or ``None`` for anything that is no link."""
     try:
         folder = open_below(root, names[:-1])
     except OSError as error:

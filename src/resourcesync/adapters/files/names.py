@@ -1,9 +1,8 @@
-"""File names as URI segments and back: by bytes, one spelling for each name (RFC 3986 §2).
+"""File names as URI segments and back, and media types by extension.
 
-Media types by extension, from our own table.
-
-The standard library's ``mimetypes`` also reads the files of the system, so that the same tree
-would be described differently on two machines.
+Names are bytes; each has one spelling as a segment (RFC 3986 §2). The media types are a table of
+our own: the standard library's ``mimetypes`` also reads the system's files, so two machines would
+describe the same tree differently.
 """
 
 import os
@@ -12,23 +11,23 @@ from typing import Final
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 MAX_URI: Final = 2_048
-"""Characters of the longest URI that is published: the Sitemap protocol allows no longer one."""
+"""Characters of the longest URI that is published: the limit of the Sitemap protocol."""
 
 # Unreserved characters, and those of pchar that need no escape in XML, in a shell, or in a server
-# that takes "+" for a blank or ";" for a parameter.
+# that reads "+" as a blank or ";" as a parameter.
 _UNESCAPED: Final = "():,=@"
 _plain: Final = re.compile(rf"[A-Za-z0-9._~{_UNESCAPED}-]+").fullmatch
 
 
 def to_segment(name: str) -> str:
-    """Return a file name as a URI segment; names that are not UTF-8 keep their bytes."""
+    """Return a file name as a URI segment; names that are not UTF-8 retain their bytes."""
     return name if _plain(name) else quote_from_bytes(os.fsencode(name), safe=_UNESCAPED)
 
 
 def to_name(segment: str) -> str | None:
     """Return the file name that ``to_segment`` writes as ``segment``; ``None`` if none does.
 
-    There is one spelling for each name, so ``%61``, ``..`` and ``a%2Fb`` name nothing.
+    Each name has one spelling, so ``%61``, ``..`` and ``a%2Fb`` name nothing.
     """
     if segment in {"", ".", ".."}:
         return None
@@ -49,16 +48,16 @@ def to_names(path: str) -> tuple[str, ...] | None:
 
 
 def uri_fault(key: str, room: int) -> str | None:
-    """Return why a name cannot be in a URI that Destinations take; ``None`` if it can.
+    """Return why Destinations refuse a name in a URI; ``None`` if they do not.
 
     Args:
         key: The name as a segment.
-        room: Characters that are left for it.
+        room: Characters that are available for it.
     """
     if len(key) > room:
         return f"its URI is longer than {MAX_URI} characters"
     if "%0" in key and ("%0A" in key or "%0D" in key):
-        return "a line break in its name, which Destinations refuse"
+        return "the file name contains a line break, which Destinations refuse"
     return None
 
 

@@ -1,12 +1,10 @@
-"""Which files of a tree are published, and why the others are not.
+"""The files of a tree that are published, and the unchanged-looking ones that are read again.
 
-Which files that look unchanged are read again all the same: nothing tells of every write.
+Writes through a memory map update the times late, and a disk may corrupt data. So two kinds of
+files are read again, a bounded part of a tree each time:
 
-A program that has a file mapped into memory writes without moving its time at once, and a disk may
-change what nobody wrote. So two kinds of files are read again, a bounded part of a tree each time:
-
-- what was written within a minute before the last scan, once that minute is over: until then a
-  write to mapped memory may leave the times as they are;
+- files written within a minute before the last scan, once that minute is over: until then a write
+  to mapped memory may leave the times as they are;
 - all others in turn, within thirty days or thirty scans, whichever takes longer.
 """
 
@@ -19,7 +17,7 @@ from typing import Final, NamedTuple, Self
 import msgspec
 
 LEFT_OUT = ""
-"""The verdict on what the operator, or this package itself, left out on purpose."""
+"""The reason for a file that the operator, or this package itself, excluded on purpose."""
 
 
 def _is_none(_name: str) -> bool:
@@ -28,18 +26,18 @@ def _is_none(_name: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileSelection:
-    """What of a tree is published.
+    """The selection of files to publish.
 
     Attributes:
-        include: Patterns; when there are any, only files that match one are published.
+        include: Patterns; if there are any, only files that match one are published.
         exclude: Patterns; files that match one are not published, nor anything in a folder that
             matches one. Patterns are those of a shell (``*``, ``?``, ``[abc]``) on the path
             relative to the root; ``*`` matches ``/`` too.
-        skip: Files and folders that are never looked at, relative to the root, such as the
-            folder that the documents are written to.
-        is_own: Tells of the name of a file at the top whether it is never looked at, either.
-        hidden: Whether names that begin with a dot or end with ``~`` are published.
-        other_devices: Whether folders on another file system than the root's are published.
+        skip: Files and folders that are never scanned, relative to the root, such as the folder of
+            the documents.
+        is_own: True for the name of a file at the top that is never scanned, either.
+        hidden: Publish names that begin with a dot or end with ``~``.
+        other_devices: Publish folders on another file system than the root's.
     """
 
     include: tuple[str, ...] = ()
@@ -51,7 +49,7 @@ class FileSelection:
 
 
 class PathFilter:
-    """Applies a ``FileSelection`` to one name after the other."""
+    """A filter of names by a ``FileSelection``."""
 
     def __init__(self, selection: FileSelection) -> None:
         self._skip = frozenset(path.strip("/") for path in selection.skip)
@@ -77,7 +75,7 @@ class PathFilter:
         return self._exclusion_of_name(name) if name[0] == "." or name[-1] == "~" else None
 
     def exclusion_of_folder(self, folder: str, name: str) -> str | None:
-        """Return ``None`` to look into a folder, else the reason, as ``of_file`` does."""
+        """Return ``None`` to scan a folder, else the reason, as ``exclusion_of_file`` does."""
         path = folder + name
         if path in self._skip:
             return LEFT_OUT
@@ -128,20 +126,20 @@ _SECOND: Final = 1_000_000
 _DAY: Final = 24 * 3_600 * _SECOND
 _ROUND_TIME: Final = 30 * _DAY
 _MOST: Final = _DAY
-"""However long no scan was: one reads no more than is due in a day."""
+"""The most that one scan reads again: the share of a day, however long ago the last one was."""
 _UNSETTLED: Final = 60 * _SECOND
-"""Systems write mapped memory to the disk within half a minute, and see later writes to it."""
+"""Systems write mapped memory to the disk within half a minute, and notice later writes."""
 _ROUND: Final = 2**32
 _MIXER: Final = 2_654_435_761
-"""Spreads numbers that lie beside each other over the whole round."""
+"""Factor that spreads consecutive numbers over the whole round."""
 
 
 class _RereadState(msgspec.Struct, frozen=True):
-    """What is remembered from one scan to the next.
+    """State from one scan to the next.
 
     Attributes:
-        at: When the last scan was, microseconds.
-        place: How far the round has come.
+        at: Time of the last scan, microseconds.
+        place: Progress of the round.
     """
 
     at: int
@@ -149,14 +147,14 @@ class _RereadState(msgspec.Struct, frozen=True):
 
 
 class RereadSchedule(NamedTuple):
-    """What one scan reads again; the default is nothing.
+    """The files that one scan reads again; by default none.
 
     Attributes:
-        now: When the scan is, microseconds.
-        place: Where in the round it begins.
-        width: How much of the round is due.
-        written_after: Of files modified after this, nanoseconds,
-        written_until: and up to this, all are due.
+        now: Time of the scan, microseconds.
+        place: Start of the scan in the round.
+        width: Share of the round that is due.
+        written_after: Files modified after this time, nanoseconds,
+        written_until: and up to this one, are all due.
     """
 
     now: int = 0
@@ -167,10 +165,10 @@ class RereadSchedule(NamedTuple):
 
     @classmethod
     def since(cls, note: str | None, now: int) -> Self:
-        """Return what is due now.
+        """Return the schedule of a scan now.
 
         Args:
-            note: What `note` returned at the last scan; ``None`` when all is new.
+            note: The `note` of the last scan; ``None`` for the first.
             now: Microseconds.
         """
         try:
@@ -184,16 +182,16 @@ class RereadSchedule(NamedTuple):
         return cls(now, kept.place % _ROUND, width, after * 1_000, until * 1_000)
 
     def note(self) -> str:
-        """Return what to remember once the scan is recorded."""
+        """Return the note to store once the scan is recorded."""
         place = (self.place + self.width) % _ROUND
         return msgspec.json.encode(_RereadState(at=self.now, place=place)).decode()
 
     def is_due(self, inode: int, modified: int) -> bool:
-        """Whether a file is due.
+        """True if a file is due.
 
         Args:
-            inode: Its number, which says where in the round its turn is.
-            modified: When it was written, nanoseconds.
+            inode: Its inode, which determines its turn in the round.
+            modified: Its time of modification, nanoseconds.
         """
         if (inode * _MIXER - self.place) % _ROUND < self.width:
             return True

@@ -1,8 +1,6 @@
-"""A folder's files as the originals of a Source: the ``Originals`` port.
+"""The ``Originals`` port on a folder's files.
 
-Digests of an open file's bytes, all computed while they are read once.
-
-Files that are opened one after the other: the folder of the last one stays open.
+All digests of a file are computed in one read.
 """
 
 import errno
@@ -52,10 +50,10 @@ _digest: Final[Callable[[tuple[str, str]], Digest]] = partial(tuple.__new__, Dig
 
 
 class Digester:
-    """Reads files and computes their digests.
+    """A reader of files that computes their digests.
 
     Args:
-        algorithms: Which, the strongest first; at least one.
+        algorithms: Digest algorithms, the strongest first; at least one.
 
     Raises:
         ConfigurationError: One of them cannot be published.
@@ -69,7 +67,7 @@ class Digester:
     def read(self, descriptor: int, size: int) -> tuple[int, tuple[Digest, ...]]:
         """Read a file of ``size`` bytes to its end; return the bytes read and their digests.
 
-        A file that has grown meanwhile is not followed: it is enough to notice that it did.
+        A file that grows meanwhile is not read further: it is enough to notice the growth.
         """
         chunk = os.read(descriptor, min(size + 1, _CHUNK))
         length = len(chunk)
@@ -85,7 +83,7 @@ class Digester:
 
 
 def _hash_constructor(algorithm: str) -> Callable[[bytes], Any]:
-    """Return what starts a running digest; its own type is private to ``hashlib``."""
+    """Return the constructor of a running digest; its type is private to ``hashlib``."""
     if algorithm not in ALGORITHMS:
         raise ConfigurationError(
             f"{algorithm!r} is not a hash algorithm that can be published",
@@ -95,21 +93,21 @@ def _hash_constructor(algorithm: str) -> Callable[[bytes], Any]:
 
 
 FILE_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
-"""How a file is opened that may be anything by now."""
+"""Flags to open a file that may have become anything by now."""
 
 FileOpener = Callable[[str], BinaryIO | None]
 
 
 class SiblingCache:
-    """Opens files by their URIs, quickly where one lies beside the one before; for one thread.
+    """An opener of files by URI, fast for files in the same folder; for one thread.
 
-    Whatever is not plain goes the slow way: links, names that stand for nothing, what is gone.
+    Special cases take the slow path: links, invalid names, missing files.
 
     Args:
-        root: A descriptor of the tree's root; it stays the caller's.
+        root: A descriptor of the tree's root; the caller closes it.
         base: The URI of the root.
-        judge: Tells what is published.
-        slowly: Opens any file.
+        judge: The filter of what is published.
+        slowly: Opens any file, by the slow path.
     """
 
     def __init__(self, root: int, base: str, judge: PathFilter, slowly: FileOpener) -> None:
@@ -121,7 +119,7 @@ class SiblingCache:
         self._path, self._descriptor = "", -1
 
     def close(self) -> None:
-        """Give the descriptor back."""
+        """Close the descriptor."""
         if self._folder is not None:
             os.close(self._descriptor)
             self._folder = None
@@ -171,7 +169,7 @@ _SECOND: Final = 1_000_000_000
 _FRESH: Final = 20_000_000  # the coarsest tick of a kernel's file times, doubled
 _FRESH_WHOLE: Final = 2 * _SECOND  # the coarsest file times there are (FAT)
 _KIND: Final = 0o170000
-# Every scan makes one for every file: without Python code.
+# Each scan makes one for each file, so it is made without Python code.
 _original: Final[Callable[[tuple[str, str, int, datetime, str]], Original]] = partial(
     tuple.__new__, Original
 )
@@ -181,18 +179,18 @@ _LAST_SECOND: Final = 253_402_300_799  # 9999-12-31T23:59:59Z
 class FileTreeOriginals:
     """The files below a root, each published at the base URI plus its percent-encoded path.
 
-    Everything is reached by descriptor from the root, so that no link that appears meanwhile can
-    lead out of the tree. Links to files inside the tree are followed, links to folders never.
+    All access is by descriptor from the root, so no link that appears meanwhile can lead out of
+    the tree. Links to files inside the tree are followed, links to folders never.
 
     One scan at a time; ``open`` and ``locate`` may be called from other threads meanwhile.
 
     Args:
         root: The folder.
         base_uri: The URI of the root; a ``/`` is added when it does not end with one.
-        clock: Tells which files are too fresh to be trusted by their times.
-        selection: What is published; by default everything but hidden files and backups.
+        clock: The clock; files changed just now are not trusted by their times.
+        selection: The files to publish; by default all but hidden files and backups.
         algorithms: Digests to compute, the strongest first.
-        rereading: Which files are read again though they look unchanged.
+        rereading: The schedule of files that are read again though they look unchanged.
     """
 
     def __init__(
@@ -217,7 +215,7 @@ class FileTreeOriginals:
         self._second, self._lastmod = 0, EPOCH
 
     def omissions(self) -> Sequence[Omission]:
-        """Return what the last scan left out, other than on purpose; the first 10,000."""
+        """Return what the last scan omitted, other than on purpose; the first 10,000."""
         return tuple(self._omissions)
 
     # --- scanning ------------------------------------------------------------------------------
@@ -225,7 +223,7 @@ class FileTreeOriginals:
     def scan(self) -> Iterator[Original]:
         """Yield every file that is published, in rising URI order; nothing is read.
 
-        The media type is told by ``measure``.
+        The media type comes from ``measure``.
 
         Memory and descriptors stay bounded, however deep or wide the tree is.
 
@@ -246,7 +244,7 @@ class FileTreeOriginals:
     def _scan_files(self, descent: FolderStack) -> Iterator[Original]:
         """Yield the files of the deepest folder up to the next folder in it, which is entered.
 
-        This runs for every file of every scan, so what is usual is written out.
+        This runs for every file of every scan, so the common case is inlined.
         """
         folder, descriptor = descent.deepest()
         self._current = (folder.uri, descriptor)
@@ -293,7 +291,7 @@ class FileTreeOriginals:
             raise listing_error(path, error) from error
 
     def _enter(self, descent: FolderStack, key: str) -> bool:
-        """Go down into a folder; return whether it is still there and on the same device."""
+        """Enter a folder; return whether it is still there and on the same device."""
         folder, descriptor = descent.deepest()
         name = to_name(key[:-1])
         assert name is not None
@@ -313,7 +311,7 @@ class FileTreeOriginals:
         return True
 
     def _stat(self, folder: ScannedFolder, descriptor: int, key: str) -> os.stat_result | None:
-        """Return what a file is, or ``None`` when it is gone or not published."""
+        """Return the status of a file, or ``None`` if it is gone or not published."""
         name = key if "%" not in key else to_name(key)
         assert name is not None
         try:
@@ -330,7 +328,7 @@ class FileTreeOriginals:
         return found
 
     def _stat_link_target(self, names: tuple[str, ...], found: os.stat_result) -> os.stat_result:
-        """Return what a link to a file leads to; ``found`` is not a regular file itself."""
+        """Return the status of a link's target; ``found`` is not a regular file itself."""
         if not stat.S_ISLNK(found.st_mode):
             raise LinkNotFollowedError("not a file: a socket, a pipe or a device")
         with self._opened_root() as root:
@@ -341,7 +339,7 @@ class FileTreeOriginals:
             finally:
                 os.close(folder)
         if not stat.S_ISREG(found.st_mode):
-            raise LinkNotFollowedError("a link to something that is not a file")
+            raise LinkNotFollowedError("a symbolic link to a folder (not followed)")
         return found
 
     def _resolve(self, root: int, names: tuple[str, ...]) -> tuple[str, ...]:
@@ -359,9 +357,8 @@ class FileTreeOriginals:
     def measure(self, original: Original) -> tuple[Resource, str]:
         """Read a file once; return the resource with its digests, and its fingerprint.
 
-        Length, digests, times and fingerprint are all of the same bytes: the file is looked at
-        before the reading and after it, and is read again, up to three times in all, when it
-        changed.
+        Length, digests, times and fingerprint are all of the same bytes: the status is read before
+        and after the bytes, and if it changed the file is read again, up to three times in all.
 
         Raises:
             OriginalChangedError: It is gone, or was being written all the time.
@@ -382,7 +379,7 @@ class FileTreeOriginals:
                 os.close(descriptor)
             if seen == _signature(found) and count == found.st_size:
                 uri, kind = original.uri, media_type(original.uri)
-                if not looked:  # what the scan trusted, and is still the same, was not fresh
+                if not looked:  # unchanged since the scan, which trusted it: not fresh
                     return plain_resource(uri, original.lastmod, count, digests, kind), seen
                 lastmod = self._last_modified(found)
                 resource = plain_resource(uri, lastmod, count, digests, kind)
@@ -393,7 +390,7 @@ class FileTreeOriginals:
     def locate(self, uri: str) -> str | None:
         """Return the path below the root that a URI stands for, as far as that is published.
 
-        Nothing is looked at: there may be no such file.
+        The disk is not read: there may be no such file.
         """
         names = self._names(uri)
         if names is None or self._judge.exclusion_of_path(names) is not None:
@@ -419,7 +416,7 @@ class FileTreeOriginals:
 
     @contextmanager
     def reading(self) -> Iterator[FileOpener]:
-        """Give what opens as ``open`` does, for one thread: quickly for files beside each other."""
+        """Return an opener like ``open`` for one thread, fast for files in the same folder."""
         with self._opened_root() as root:
             nearby = SiblingCache(root, self._base, self._judge, self.open)
             try:
@@ -431,7 +428,7 @@ class FileTreeOriginals:
         return to_names(uri.removeprefix(self._base)) if uri.startswith(self._base) else None
 
     def _open(self, uri: str, opening: Callable[[str], int]) -> int:
-        """Return a descriptor of what a URI stands for, which may not be a file any more."""
+        """Return a descriptor of the file at a URI, which may not be a file any more."""
         try:
             return opening(uri)
         except LinkNotFollowedError as error:
@@ -449,7 +446,7 @@ class FileTreeOriginals:
         return _signature(found), found.st_size
 
     def _open_sibling(self, uri: str) -> int:
-        """Open a file, quickly when it is in the very folder that this thread's scan is in."""
+        """Open a file, fast if it is in the folder that this thread's scan is in."""
         if self._current is not None:
             folder, descriptor = self._current
             segment = uri.removeprefix(folder)
@@ -481,17 +478,17 @@ class FileTreeOriginals:
 
     def _last_modified(self, found: os.stat_result) -> datetime:
         second = int(found[stat.ST_MTIME])  # whole seconds, rounded down
-        if second != self._second:  # files written together share it, and it is slow to make
+        if second != self._second:  # files written together share it, and it is slow to compute
             self._second = second
             self._lastmod = EPOCH + timedelta(0, min(max(second, 0), _LAST_SECOND))
         return self._lastmod
 
     def _fingerprint(self, found: os.stat_result, looked: int) -> str:
-        """Return what changes with the bytes; empty when a later write might leave it the same.
+        """Return a text that changes with the bytes; empty if a later write might not change it.
 
         Args:
-            found: What was seen of the file.
-            looked: A moment before that, in nanoseconds; 0 when none is known.
+            found: The status of the file.
+            looked: A time before that, in nanoseconds; 0 if unknown.
         """
         return "" if self._is_fresh(found, looked) else _signature(found)
 
@@ -522,7 +519,7 @@ def _open_file(root: int, names: tuple[str, ...]) -> int:
 
 
 def _signature(found: os.stat_result) -> str:
-    # Whoever writes may set the time of writing back, as cp -p and rsync -t do, but never ctime.
+    # Writers can set the mtime back, as cp -p and rsync -t do, but never the ctime.
     return f"{found.st_size}:{found.st_mtime_ns}:{found.st_ino}:{found.st_ctime_ns}"
 
 

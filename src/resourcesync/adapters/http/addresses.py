@@ -1,9 +1,7 @@
-"""URIs as they may be sent, and the origin of each. Pure.
+"""URIs in the form to send, the origin of each, and redirect targets. Pure.
 
-libcurl has its own reader of URIs. Two readers that disagree are a hole, so anything that two
-readers could take in two ways is refused here before libcurl sees it.
-
-Where a redirect may lead. Pure.
+libcurl parses URIs itself. Two parsers that disagree are a security hole, so any URI that two
+parsers could read differently is refused before libcurl sees it.
 """
 
 import re
@@ -23,11 +21,11 @@ _URI = re.compile(
 
 
 class Address(NamedTuple):
-    """A URI taken apart as far as policy needs.
+    """A URI, parsed as far as policy needs.
 
     Attributes:
-        uri: What to send: no fragment, ASCII.
-        authority: Scheme, host and port as written; equal ones have equal origins.
+        uri: The URI to send: no fragment, ASCII.
+        authority: Scheme, host and port as written; equal texts have equal origins.
     """
 
     uri: str
@@ -35,7 +33,7 @@ class Address(NamedTuple):
 
 
 def parse_address(uri: str) -> Address:
-    """Return what a URI addresses.
+    """Return the address of a URI.
 
     Raises:
         SourceRefusedError: ``uri``: no plain absolute http or https URI; it has user information,
@@ -53,7 +51,7 @@ def parse_address(uri: str) -> Address:
 
 
 def origin_of(authority: str) -> str | None:
-    """Return ``scheme://host[:port]`` in its one spelling, or ``None`` when it is no origin."""
+    """Return ``scheme://host[:port]`` in normal form, or ``None`` if it is no origin."""
     match = _URI.match(authority)
     if match is None or match.end(1) < len(authority):
         return None
@@ -72,18 +70,18 @@ def host_of(origin: str) -> str:
 
 
 def without_query(uri: str) -> str:
-    """Return a URI as it may be shown: queries often hold secrets."""
+    """Return a URI fit for messages: queries often contain secrets."""
     path, mark, _ = uri.partition("?")
     return f"{path}?…" if mark else path
 
 
 def follow_redirect(uri: str, location: str, *, left: int) -> Address:
-    """Return where a redirect from ``uri`` leads; ``left`` is how many may still be followed.
+    """Return the target of a redirect from ``uri``; ``left`` is the number still allowed.
 
     Raises:
         BadResponseError: ``redirect``: there is no usable ``Location``.
-        SourceRefusedError: ``redirect``: it is one too many, or leads to a scheme other than http
-            and https, or from https to http.
+        SourceRefusedError: ``redirect``: there are too many, or it leads to a scheme other than
+            http and https, or from https to http.
     """
     if left <= 0:
         raise SourceRefusedError("the server redirects too often", uri=uri, code="redirect")
@@ -105,7 +103,7 @@ def follow_redirect(uri: str, location: str, *, left: int) -> Address:
 
 
 def crosses_origin(left: str, right: str) -> bool:
-    """Whether two authorities are of different origins."""
+    """True if two authorities have different origins."""
     return left != right and origin_of(left) != origin_of(right)
 
 

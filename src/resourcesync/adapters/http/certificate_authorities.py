@@ -1,4 +1,4 @@
-"""Whom certificates must be signed by: the file of authorities."""
+"""The file of trusted certificate authorities."""
 
 import os
 import stat
@@ -20,12 +20,12 @@ _SYSTEM: Final = (
 
 
 def system_authorities() -> str:
-    """Return the file of the system's authorities, empty when libcurl must know."""
+    """Return the file of the system's authorities, empty for libcurl's default."""
     return next((path for path in _SYSTEM if Path(path).is_file()), "")
 
 
 def check_authorities(ca_file: str) -> None:
-    """Refuse a file of authorities that cannot be used; an empty name is none.
+    """Refuse an invalid file of authorities; an empty name means no file.
 
     Raises:
         ConfigurationError: It cannot be read, is larger than 16 MiB, or has no certificate.
@@ -40,7 +40,7 @@ def check_authorities(ca_file: str) -> None:
 
 
 def authorities_fault(ca_file: str) -> str:
-    """Return why a file of authorities cannot be used; empty when it can, or when it is none."""
+    """Return why a file of authorities is invalid; empty if it is valid, or for no file."""
     if not ca_file:
         return ""
     import ssl  # noqa: PLC0415 - most runs use the system's authorities, which need no look

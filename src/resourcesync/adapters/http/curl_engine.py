@@ -25,7 +25,7 @@ _HTTP = pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS
 
 
 class _SocketAddress(Protocol):
-    """What libcurl wants to connect to."""
+    """The address that libcurl is about to connect to."""
 
     family: int
     socktype: int
@@ -41,7 +41,7 @@ class CurlEngine:
         self._clock = clock
         self._multi = pycurl.CurlMulti()
         self._multi.setopt(pycurl.M_PIPELINING, pycurl.PIPE_MULTIPLEX)
-        # All hosts by a proxy are one host to libcurl; the lanes hold each of them to its own most.
+        # By a proxy, all hosts are one host to libcurl; the queues limit each host.
         most = settings.jobs if settings.proxy else settings.per_host
         self._multi.setopt(pycurl.M_MAX_HOST_CONNECTIONS, most)
         self._multi.setopt(pycurl.M_MAXCONNECTS, settings.jobs + _IDLE_CONNECTIONS)
@@ -53,7 +53,7 @@ class CurlEngine:
     def start(
         self, errand: RequestState, headers: list[str], now: float, *, private: bool
     ) -> HttpTransfer:
-        """Send an errand. ``private`` allows it to reach addresses that are not public."""
+        """Start a transfer. ``private`` allows addresses that are not public."""
         transfer = self._idle.pop() if self._idle else self._new_transfer()
         transfer.begin(errand, now)
         transfer.private = private
@@ -79,10 +79,10 @@ class CurlEngine:
         return transfer
 
     def poll(self) -> Iterator[HttpTransfer]:
-        """Move all transfers on; yield those that ended, judged and ready for reuse after it.
+        """Advance all transfers; yield those that ended, with their result; reusable after that.
 
         Raises:
-            BaseException: A sink raised what no sink may raise, or the program is interrupted.
+            BaseException: A sink raised an error that sinks may not raise, or an interrupt arrived.
         """
         self._multi.perform()
         while self._opened:
@@ -122,18 +122,18 @@ class CurlEngine:
             self._clock.sleep(min(seconds, _BLIND_WAIT))
 
     def abort(self, transfer: HttpTransfer) -> None:
-        """Give a transfer up; its connection is closed."""
+        """Abort a transfer; its connection is closed."""
         del self.active[transfer.curl]
         self._multi.remove_handle(transfer.curl)
         self._idle.append(transfer)
 
     def abort_all(self) -> None:
-        """Give up all transfers; connections at rest stay open."""
+        """Abort all transfers; idle connections stay open."""
         for transfer in list(self.active.values()):
             self.abort(transfer)
 
     def close(self) -> None:
-        """Give up all transfers and connections."""
+        """Abort all transfers and close all connections."""
         self.abort_all()
         for transfer in self._idle:
             transfer.curl.close()
@@ -145,7 +145,7 @@ class CurlEngine:
         transfer = HttpTransfer(curl, self._settings)
         for option, value in self._options():
             curl.setopt(option, value)
-        if self._settings.ca_file:  # in place of the system's, not besides those of its folder
+        if self._settings.ca_file:  # instead of the system's, not in addition to its folder
             curl.unsetopt(pycurl.CAPATH)
             curl.unsetopt(pycurl.PROXY_CAPATH)
         curl.setopt(pycurl.HEADERFUNCTION, transfer.lines.append)
@@ -187,7 +187,7 @@ class CurlEngine:
     def _open_socket(
         self, transfer: HttpTransfer, _purpose: int, address: _SocketAddress
     ) -> socket.socket | int:
-        """Make the socket that libcurl then connects, unless policy forbids the address."""
+        """Create the socket that libcurl then connects, unless policy forbids the address."""
         try:
             host = address.addr[0]
             if not transfer.private and not (isinstance(host, str) and is_public(host)):

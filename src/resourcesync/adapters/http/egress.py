@@ -1,4 +1,4 @@
-"""Which network addresses may be connected when a Source, not the operator, chose them. Pure.
+"""Network addresses that a Source, rather than the operator, may make us connect to. Pure.
 
 ``ipaddress`` alone is not enough: its ``is_global`` is true for several ways to write a private
 address (NAT64, 6to4, IPv4-compatible) and for all of multicast.
@@ -53,7 +53,7 @@ _LAST_LABEL_IS_A_NUMBER = re.compile(r"(?:^|\.)(?:[0-9]+|0x[0-9a-f]*)\.?\Z", re.
 
 
 def is_public(address: str) -> bool:
-    """Whether an address belongs to the public Internet; ``False`` for what is no address."""
+    """True if an address belongs to the public Internet; false for an invalid address."""
     try:
         parsed = ip_address(address)
     except ValueError:
@@ -70,7 +70,7 @@ def _is_public_4(address: IPv4Address) -> bool:
 
 
 def is_address(host: str) -> bool:
-    """Whether a host is a literal address rather than a name."""
+    """True if a host is a literal address rather than a name."""
     try:
         ip_address(host)
     except ValueError:
@@ -79,7 +79,7 @@ def is_address(host: str) -> bool:
 
 
 def is_ambiguous_number(host: str) -> bool:
-    """Whether a resolver may take a host for an address though it is no strict dotted quad.
+    """True if a resolver may read a host as an address though it is no strict dotted quad.
 
     ``127.1``, ``0x7f.1``, ``2130706433`` and ``127.0.0.1.`` all reach 127.0.0.1.
     """

@@ -1,6 +1,6 @@
-"""The fetcher: the port's one method, and what lives from one call to the next.
+"""The fetcher: the port's methods, and the state that lasts from one call to the next.
 
-One ``stream``: a body without an end, which the caller takes as it comes.
+``StreamRun`` is one ``stream``: a body without an end, passed on as it arrives.
 """
 
 from collections.abc import Generator, Iterable, Iterator
@@ -19,14 +19,14 @@ from resourcesync.errors import SourceError
 from resourcesync.ports import Clock, FetchFailure, FetchRequest, FetchResponse, Purpose
 
 _TURN = 0.1
-"""Seconds that a turn of the loop takes at most."""
+"""The longest time of one turn of the loop, in seconds."""
 
 
 class StreamSink:
-    """A sink that keeps what came since the last look.
+    """A sink that stores the bytes since the last call of ``take``.
 
     Attributes:
-        has_begun: Whether the answer is there that was asked for.
+        has_begun: The expected response has arrived.
     """
 
     def __init__(self) -> None:
@@ -34,18 +34,18 @@ class StreamSink:
         self._chunks: list[bytes] = []
 
     def begin(self, _validator: str) -> None:
-        """Take note that the body begins."""
+        """Record that the body begins."""
         self.has_begun = True
 
     def write(self, chunk: bytes) -> None:
-        """Keep the next bytes."""
+        """Store the next bytes."""
         self._chunks.append(chunk)
 
     def restart(self) -> None:
-        """Do nothing: a stream is tried once, so nothing came before."""
+        """Do nothing: a stream has one try, so no bytes came before."""
 
     def take(self) -> bytes:
-        """Return what came since the last time."""
+        """Return the bytes since the last call."""
         taken = b"".join(self._chunks)
         self._chunks.clear()
         return taken
@@ -75,13 +75,13 @@ class StreamRun(TransferRun):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchStats:
-    """What a fetcher has done so far.
+    """Totals of a fetcher.
 
     Attributes:
-        requests: Requests sent, with redirects, further tries and ``robots.txt``.
+        requests: Requests sent, with redirects, retries and ``robots.txt``.
         received: Bytes received, heads of responses included.
-        wait: Seconds for which a server still wants to be left alone; 0 when that is over, ``None``
-            when none ever said so (429, 503).
+        wait: Seconds that a server still asks to wait (429, 503); 0 when that is over, ``None`` if
+            none ever did.
     """
 
     requests: int
@@ -93,23 +93,23 @@ _NO_KNOWN_RULES: Final = NoKnownRules()
 
 
 class CurlFetcher:
-    """Fetches with libcurl: many transfers in one loop, in the thread that iterates.
+    """A fetcher by libcurl: many transfers in one loop, in the thread that iterates.
 
-    Connections, and what is known of each origin, last from one ``fetch`` to the next. A ``fetch``
-    may begin while another one is under way, in the same thread; a fetcher is not for several
+    Connections and the state of each origin last from one ``fetch`` to the next. A ``fetch`` may
+    begin while another one is in progress, in the same thread; a fetcher is not for several
     threads at once.
 
     Args:
-        settings: Limits, manners and secrets.
-        clock: Time.
-        random: Where the jitter of back-off comes from.
-        known_rules: Remembers what ``robots.txt`` said, from one fetcher to the next.
+        settings: Limits, politeness and secrets.
+        clock: The clock.
+        random: Source of the jitter of back-off.
+        known_rules: Stores ``robots.txt`` from one fetcher to the next.
         on_shortened: Receives an origin whose ``robots.txt`` asks for more than 30 seconds between
-            two requests, and what it asks for; they are not kept.
+            two requests, and that delay, which is not obeyed.
 
     Raises:
-        ConfigurationError: The file of authorities cannot be used. It is not looked at where only
-            plain http was named; what is asked for by https all the same then fails.
+        ConfigurationError: The file of authorities is invalid. It is not read if only plain
+            http was named; a request by https then fails.
     """
 
     def __init__(
@@ -134,10 +134,10 @@ class CurlFetcher:
     ) -> Iterator[FetchResponse | FetchFailure]:
         """Carry out the requests; yield each outcome as it comes, in no order.
 
-        At most ``jobs`` requests and a few more are taken ahead of their outcomes. Time that the
-        caller takes between two outcomes is not counted against any server. ``None`` in the place
-        of a request means that there is none for the moment: it is asked for again soon, while
-        others are in flight.
+        At most ``jobs`` requests and a few more are read ahead of their outcomes. Time that the
+        caller takes between two outcomes is not counted against any server. ``None`` in place of a
+        request means that there is none for the moment: the iterator is polled again soon, while
+        other requests are in flight.
         """
         with self._engine() as engine:
             run = TransferRun(*self._parts(), engine, self._counts)
@@ -146,10 +146,10 @@ class CurlFetcher:
     def stream(
         self, uri: str, fields: tuple[tuple[str, str], ...]
     ) -> Generator[bytes, None, FetchResponse]:
-        """Yield the bytes of a 200 answer as they come; return the answer when it ends.
+        """Yield the bytes of a 200 response as they arrive; return the response when it ends.
 
         Raises:
-            SourceError: There is no such answer, or it broke off.
+            SourceError: There is no such response, or it broke off.
         """
         sink = StreamSink()
         request = FetchRequest(
@@ -171,7 +171,7 @@ class CurlFetcher:
 
     @contextmanager
     def _engine(self) -> Iterator[CurlEngine]:
-        """Give an engine, and take it back for the next call unless something crashed."""
+        """Lend an engine, and reuse it in the next call unless the block crashed."""
         engine = self._engines.pop() if self._engines else CurlEngine(self._settings, self._clock)
         sound = False
         try:
@@ -189,7 +189,7 @@ class CurlFetcher:
 
     @property
     def stats(self) -> FetchStats:
-        """What was done so far."""
+        """The totals so far."""
         counts, quiet = self._counts, self._counts.quiet_until
         wait = None if quiet is None else max(0.0, quiet - self._clock.monotonic())
         return FetchStats(requests=counts.requests, received=counts.received, wait=wait)
@@ -201,6 +201,6 @@ class CurlFetcher:
 
 
 def _may_need_authorities(settings: FetchSettings) -> bool:
-    """Whether TLS is to be expected: reading a file of authorities takes a tenth of a second."""
+    """True if TLS is expected: reading a file of authorities takes a tenth of a second."""
     named = (settings.proxy, *settings.trusted_origins)
     return not settings.trusted_origins or any(name.startswith("https:") for name in named)

@@ -1,6 +1,6 @@
-"""What is remembered of each origin from one ``fetch`` to the next.
+"""State of each origin from one ``fetch`` to the next, and its queue of requests.
 
-The requests of one ``fetch`` to one origin, in order, with those that wait for another try.
+The queue keeps the order of the requests, with those that wait for a retry.
 """
 
 from collections import OrderedDict, deque
@@ -29,20 +29,20 @@ _REMEMBERED = 1024
 _FAILURES_IN_A_ROW = 8
 _MOST_SHORTENED = 10
 _UNCODED = frozenset({Purpose.RESOURCE, Purpose.MESSAGE, Purpose.STREAM})
-"""What is asked for in no coding of the transfer."""
+"""Purposes that are requested without a content coding."""
 
 
 class OriginState:
-    """One origin: our manners towards it, its rules, and what it alone is sent.
+    """An origin: its limits, its rules, and the header fields for it alone.
 
     Attributes:
         name: ``scheme://host[:port]``.
-        private: Whether it may be reached at addresses that are not public.
-        politeness: How much it may be asked.
-        rules: What its ``robots.txt`` says; ``None`` when not known.
-        is_recalled: Whether ``rules`` were read by a fetcher before this one.
-        rules_until: Until when ``rules`` are good, in seconds of the clock.
-        trouble: The last failure that may pass.
+        private: Addresses that are not public are allowed.
+        politeness: The limits on requests.
+        rules: The rules of its ``robots.txt``; ``None`` if not known.
+        is_recalled: ``rules`` were read by a fetcher before this one.
+        rules_until: Time at which ``rules`` expire, in seconds of the clock.
+        trouble: The last temporary failure.
     """
 
     def __init__(self, name: str, settings: FetchSettings, politeness: Politeness) -> None:
@@ -65,7 +65,7 @@ class OriginState:
         self._usual: dict[tuple[bool, bool], list[str]] = {}
 
     def headers(self, errand: RequestState) -> list[str]:
-        """Return the fields to send; the same list for all requests that need the same."""
+        """Return the fields to send; one list for all requests that need the same."""
         request = errand.request
         key = (request.purpose in _UNCODED, errand.crossed)
         usual = self._usual.get(key)
@@ -81,7 +81,7 @@ class OriginState:
 
 
 def _is_trusted(name: str, trusted: frozenset[str]) -> bool:
-    """Whether the operator named an origin, or the http origin that it is the https one of."""
+    """True if the operator named an origin, or its plain http equivalent."""
     named = {origin_of(origin) for origin in trusted}
     return name in named or name.replace("https://", "http://", 1) in named
 
@@ -98,17 +98,17 @@ def _extra_fields(errand: RequestState) -> list[str]:
     if errand.part is not None:
         fields += range_fields(errand.part)
     fields += (f"{name}: {value}" for name, value in request.fields)
-    if request.message is not None:  # libcurl would wait a second for leave to send a long one
+    if request.message is not None:  # libcurl would wait a second for permission to send a long one
         fields += ["Expect:", *(f"{name}: {value}" for name, value in request.message.fields)]
     return fields
 
 
 OnShortened = Callable[[str, float], None]
-"""Receives an origin whose robots.txt asks for a longer delay than is kept, and its seconds."""
+"""Receives an origin whose robots.txt asks for a longer delay than is obeyed, and its seconds."""
 
 
 class Origins:
-    """The origins met lately, at most 1,024."""
+    """The origins used last, at most 1,024."""
 
     def __init__(
         self,
@@ -127,11 +127,11 @@ class Origins:
         self._known: OrderedDict[str, OriginState] = OrderedDict()
 
     def find(self, authority: str, uri: str) -> OriginState:
-        """Return the origin of an authority, which ``uri`` has.
+        """Return the origin of the authority of ``uri``.
 
         Raises:
-            SourceRefusedError: ``uri``: an impossible port; ``egress``: its host is an address
-                that policy forbids, or is spelled as only a resolver takes for one.
+            SourceRefusedError: ``uri``: an impossible port; ``egress``: its host is an address that
+                policy forbids, or that only a resolver reads as one.
         """
         name = origin_of(authority)
         if name is None:
@@ -177,7 +177,7 @@ class Origins:
         return origin
 
     def apply_rules(self, origin: OriginState, rules: RobotsRules, good_for: float) -> None:
-        """Give an origin rules that are good for some seconds."""
+        """Set the rules of an origin, which expire after some seconds."""
         origin.rules = rules
         origin.rules_until = self._clock.monotonic() + good_for
         if rules.delay:
@@ -192,7 +192,7 @@ class Origins:
             self._on_shortened(name, asked)
 
     def store_rules(self, origin: OriginState, rules: RobotsRules, read: bytes) -> None:
-        """Give an origin the rules that were just read, and remember what was read."""
+        """Set the rules that were just read, and store their bytes."""
         origin.is_recalled = False
         if rules.unread is not None:
             self.apply_rules(origin, rules, self._settings.max_wait)
@@ -202,12 +202,12 @@ class Origins:
 
 
 class OriginQueue:
-    """A queue to one origin.
+    """A queue of requests to one origin.
 
     Attributes:
-        origin: Which.
-        in_flight: Transfers under way.
-        asking: Whether ``robots.txt`` is being fetched.
+        origin: The origin.
+        in_flight: Transfers in progress.
+        asking: ``robots.txt`` is being fetched.
     """
 
     def __init__(self, origin: OriginState) -> None:
@@ -220,18 +220,18 @@ class OriginQueue:
         self._order = count()
 
     def add(self, errand: RequestState) -> None:
-        """Put a new errand last."""
+        """Append a new request."""
         self._queue.append(errand)
 
     def add_retry(self, errand: RequestState, moment: float) -> None:
-        """Put an errand before all new ones, but not before ``moment``, in seconds of the clock."""
+        """Queue a retry before all new requests, to start at ``moment`` in seconds of the clock."""
         waiting = self._urgent if errand.for_robots else self._later
         heappush(waiting, (moment, next(self._order), errand))
 
     def pop(self, now: float) -> RequestState | None:
-        """Return the next errand that may start, ``None`` when there is none now.
+        """Return the next request that may start, ``None`` if there is none now.
 
-        While the rules are being asked for, that can only be one that asks for rules.
+        While the rules are being fetched, that can only be the request for the rules.
         """
         if self._urgent and self._urgent[0][0] <= now:
             return heappop(self._urgent)[2]
@@ -242,7 +242,7 @@ class OriginQueue:
         return self._queue.popleft() if self._queue else None
 
     def pop_all(self) -> list[RequestState]:
-        """Return all errands that wait, those that ask for rules first."""
+        """Return all waiting requests, those for rules first."""
         waiting = [errand for _, _, errand in (*self._urgent, *self._later)]
         waiting.extend(self._queue)
         self._urgent.clear()
@@ -252,13 +252,13 @@ class OriginQueue:
 
     @property
     def idle(self) -> bool:
-        """Whether nothing waits here and nothing is under way."""
+        """True if no request waits and none is in progress."""
         return not (
             self.in_flight or self.awaits_rules or self._queue or self._later or self._urgent
         )
 
     def wake_at(self) -> float | None:
-        """Return the moment at which an errand may start, ``None`` when that is not about time."""
+        """Return the time at which a request may start, ``None`` if it does not depend on time."""
         politeness = self.origin.politeness
         if self.in_flight >= politeness.allowance:
             return None

@@ -1,6 +1,6 @@
-"""How much one origin may be asked, and when: window, pace, pauses, circuit. Pure.
+"""Limits on the requests to one origin: window, pace, pauses, circuit breaker. Pure.
 
-Every moment is given by the caller, in seconds of a clock that never goes back.
+The caller passes every time, in seconds of a monotonic clock.
 """
 
 from dataclasses import dataclass
@@ -8,24 +8,24 @@ from math import inf
 from random import Random
 
 LONGEST_BACKOFF = 900.0
-"""Seconds between two probes of an origin that stays away."""
+"""Seconds between two probes of an origin that stays down."""
 
 _NO_DISTRESS = 0.05
-"""Seconds: a server that answers within this is not in distress, however fast it was before."""
+"""Seconds: a server that answers within this is not overloaded, however fast it was before."""
 
 _DEGRADED = 3.0
-"""How many times the shortest latency means that requests queue."""
+"""Multiple of the shortest latency that means that requests queue."""
 
 
 _FORGET = 1 / 1024
-"""How much of the shortest latency is forgotten with each answer: one lucky one is not for ever."""
+"""Decay of the shortest latency with each response: one lucky response does not count for ever."""
 
 
 class RequestWindow:
-    """How many requests may be in flight: found out, as TCP finds out its rate.
+    """The number of requests that may be in flight, adapted as TCP adapts its rate.
 
-    It grows by one for each answer, which doubles it in a round trip, until the ceiling, the first
-    trouble or longer latency; from then on by one in a round trip. Trouble halves it.
+    It grows by one for each response, which doubles it in a round trip, until the ceiling, the
+    first overload or longer latency; from then on by one in a round trip. Overload halves it.
     """
 
     def __init__(self, *, first: int, ceiling: int) -> None:
@@ -42,7 +42,7 @@ class RequestWindow:
         return int(self._size)
 
     def record_answer(self, latency: float | None, in_flight: int) -> None:
-        """Take note of an answer: seconds to its first byte (if known), and how full we were."""
+        """Record a response: seconds to its first byte (if known), and the requests in flight."""
         if latency is not None:
             share = 1 / 8 if self._smooth else 1.0
             known = self._shortest or latency
@@ -57,7 +57,7 @@ class RequestWindow:
         self._size = min(self._ceiling, grown)
 
     def record_trouble(self, now: float, started: float) -> None:
-        """Halve, but once only for all requests that were in flight together."""
+        """Halve the window, but once only for all requests that were in flight together."""
         if started < self._cut_at:
             return
         self._cut_at = now
@@ -72,13 +72,13 @@ def decorrelated(random: Random, first: float, previous: float, longest: float) 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CircuitLimits:
-    """When an origin counts as away.
+    """Limits after which an origin counts as down.
 
     Attributes:
         failures: Failures in a row that open the circuit.
         probes: Probes in a row that may fail before all requests fail at once.
         first: Seconds before the first probe; later ones wait longer.
-        longest: Longest seconds before a probe that requests are kept waiting for.
+        longest: Longest pause before a probe for which requests wait, in seconds.
     """
 
     failures: int
@@ -88,9 +88,9 @@ class CircuitLimits:
 
 
 class CircuitBreaker:
-    """Stops asking an origin that is away, and asks with one probe whether it is back.
+    """A circuit breaker: stops requests to an origin that is down, and probes for its return.
 
-    An origin that never answered is given one probe; so a wrong name or a dead host is soon told.
+    An origin that never answered gets one probe, so a wrong name or a dead host is reported soon.
     """
 
     def __init__(self, patience: CircuitLimits, random: Random) -> None:
@@ -105,12 +105,12 @@ class CircuitBreaker:
 
     @property
     def away(self) -> bool:
-        """Whether requests should fail at once rather than wait for the next probe."""
+        """True if requests should fail at once rather than wait for the next probe."""
         probes = self._patience.probes if self._met else 1
         return self.open and (self._missed >= probes or self._delay > self._patience.longest)
 
     def record_answer(self) -> bool:
-        """Take note of any answer that is not a failure; whether that closes it."""
+        """Record a response that is not a failure; return whether that closes the circuit."""
         self._met = True
         self._failures = 0
         if not self.open:
@@ -122,7 +122,7 @@ class CircuitBreaker:
         return True
 
     def record_failure(self, now: float, *, probe: bool, answered: bool) -> None:
-        """Take note of a failure that may pass; ``answered`` when there was an HTTP answer."""
+        """Record a temporary failure; ``answered`` if there was an HTTP response."""
         self._met = self._met or answered
         if self.open:
             if probe:
@@ -135,13 +135,13 @@ class CircuitBreaker:
             self._wait(now)
 
     def _wait(self, now: float) -> None:
-        first = max(self._patience.first, self._delay)  # never sooner than the time before
+        first = max(self._patience.first, self._delay)  # never sooner than the last time
         self._delay = decorrelated(self._random, first, self._delay, LONGEST_BACKOFF)
         self.until = now + self._delay
 
 
 class Politeness:
-    """All that is owed to one origin."""
+    """All limits on the requests to one origin."""
 
     def __init__(
         self, window: RequestWindow, circuit: CircuitBreaker, *, interval: float, max_wait: float
@@ -157,7 +157,7 @@ class Politeness:
         self._not_before = -inf
 
     def slow_to(self, interval: float) -> None:
-        """Keep ``interval`` seconds between two requests and send one at a time."""
+        """Leave ``interval`` seconds between two requests and send one at a time."""
         self._interval = max(self._interval, interval)
         self._alone = True
 
@@ -168,16 +168,16 @@ class Politeness:
 
     @property
     def not_before(self) -> float:
-        """The moment before which no request may start; ``-inf`` when none."""
+        """The time before which no request may start; ``-inf`` for none."""
         return self._not_before
 
     @property
     def probing(self) -> bool:
-        """Whether the next request is a probe."""
+        """True if the next request is a probe."""
         return self._circuit.open
 
     def must_fail(self, now: float) -> bool:
-        """Whether requests should fail at once: the origin is away, or asks for too long a wait."""
+        """True if requests should fail at once: the origin is down, or asks for too long a wait."""
         if self._circuit.away and now < self._circuit.until:
             return True
         left = self._paused_until - now
@@ -188,26 +188,26 @@ class Politeness:
         return self._paused_until - now if self._paused_until > now else None
 
     def record_start(self, now: float) -> None:
-        """Take note that a request is sent."""
+        """Record that a request is sent."""
         if self._interval:
             self._next = max(now, self._next) + self._interval
             self._update_not_before()
 
     def record_answer(self, latency: float | None, in_flight: int) -> None:
-        """Take note of an answer, whatever it says of the resource."""
+        """Record a response, whatever its status."""
         self._waited = 0.0
         if self._circuit.record_answer():
             self._update_not_before()
         self._window.record_answer(latency, in_flight)
 
     def record_overload(self, now: float, started: float) -> None:
-        """Take note of a sign that we ask too much, from a request sent at ``started``."""
+        """Record a sign of overload, from a request sent at ``started``."""
         self._window.record_trouble(now, started)
 
     def record_pushback(self, now: float, wait: float | None) -> None:
-        """Take note that the origin says it is asked too much, and how long it asks to wait.
+        """Record that the origin refuses more requests, and the wait that it asks for.
 
-        Waits add up while no answer comes between; past the longest, ``must_fail`` turns true.
+        Waits add up while no response comes between; past the longest, ``must_fail`` turns true.
         """
         if wait is None or now + wait <= self._paused_until:
             return
@@ -216,7 +216,7 @@ class Politeness:
         self._update_not_before()
 
     def record_failure(self, now: float, *, probe: bool, answered: bool) -> None:
-        """Take note of a failure that may pass."""
+        """Record a temporary failure."""
         self._circuit.record_failure(now, probe=probe, answered=answered)
         self._update_not_before()
 

@@ -1,4 +1,4 @@
-"""A proxy that dials in our place: what is told to it, and what its failures mean."""
+"""Proxies: the credentials sent to one, and the meaning of its failures."""
 
 from typing import Any, Final
 
@@ -16,7 +16,7 @@ _TLS: Final = frozenset({pycurl.E_SSL_CONNECT_ERROR, pycurl.E_PEER_FAILED_VERIFI
 _SUCCESS: Final = range(200, 300)
 _SERVER_FAULTS: Final = range(500, 600)
 _SOCKS_SECRET: Final = frozenset({10, 11, 12, 33})
-"""Of CURLproxycode: a password or user too long, no way to log in, one that is refused."""
+"""Values of CURLproxycode for failed logins: too long, no common method, refused."""
 _SOCKS_RULE: Final = 23  # CURLPX_REPLY_NOT_ALLOWED
 
 _LOGIN_HINT: Final = "name the proxy's user and password: --proxy-auth NAME, with [auth.NAME]"
@@ -25,10 +25,10 @@ _DEAD_HINT: Final = "check the proxy's address: --proxy URL"
 
 
 def proxy_options(proxy: str, secret: tuple[str, str] | None) -> list[tuple[int, object]]:
-    """Return the options of libcurl that lead by a proxy; that it leads by none, for none.
+    """Return the options of libcurl for a proxy, or for no proxy.
 
-    The fields of a request are for the origin: CONNECT has none of them. An origin asked by plain
-    HTTP is asked with the fields in sight of the proxy, as of everybody else on the way.
+    The fields of a request are for the origin: CONNECT has none of them. With plain HTTP the proxy
+    sees the fields, as does everybody else on the way.
     """
     found: list[tuple[int, object]] = [
         (pycurl.PROXY, proxy),
@@ -83,9 +83,9 @@ def proxy_failure(curl: Any, number: int, text: str, *, uri: str, proxy: str) ->
 
 
 def proxy_refusal(status: int, uri: str, evidence: Evidence) -> SourceError:
-    """Return the error for a proxy that does not do what it is asked for.
+    """Return the error for a proxy that refuses a request.
 
-    Its status is not the Source's: as if that had never been asked, for that is so.
+    The status is the proxy's, not the Source's: the Source never got the request.
     """
     proxy = dict(evidence)["proxy"]
     if status in _SERVER_FAULTS:

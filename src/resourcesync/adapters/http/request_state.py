@@ -1,24 +1,24 @@
-"""A request on its way: through origins, redirects and tries to its one outcome."""
+"""A request in progress: through origins, redirects and retries to its one outcome."""
 
 from resourcesync.adapters.http.addresses import Address, crosses_origin
 from resourcesync.ports import FetchRequest, PartialBody
 
 
 class RequestState:
-    """What is known of a request under way.
+    """The state of a request in progress.
 
     Attributes:
-        request: What the caller asked.
-        uri: Where it is sent now.
+        request: The caller's request.
+        uri: The current URI.
         authority: Scheme, host and port of ``uri``, as written.
-        crossed: Whether a redirect led it to another origin: from then on it carries no secrets.
+        crossed: A redirect led to another origin: from then on the request carries no secrets.
         hops: Redirects followed since the last try began.
         tries: Tries begun.
         delay: Seconds of the last back-off.
-        probe: Whether this try asks if the origin is back.
-        for_robots: Whether it fetches ``robots.txt`` for ourselves.
-        part: What the sink holds of a body that broke off; ``None`` to begin at the first byte.
-        whole: Whether ranges failed, so that a body which breaks off begins anew.
+        probe: This try is the probe of the circuit breaker.
+        for_robots: The request is the fetcher's own for ``robots.txt``.
+        part: The part in the sink of a body that broke off; ``None`` to begin at the first byte.
+        whole: Ranges failed, so a body that breaks off starts again from the first byte.
     """
 
     __slots__ = (
@@ -57,10 +57,10 @@ class RequestState:
         self.hops = 0
 
     def request_whole(self) -> None:
-        """Ask for the whole body from now on.
+        """Request the whole body from now on.
 
         Raises:
-            StorageError: The sink cannot forget its bytes.
+            StorageError: The sink cannot discard its bytes.
         """
         self.part, self.whole = None, True
         self.request.sink.restart()
@@ -73,5 +73,5 @@ class RequestState:
 
     @property
     def conditional(self) -> bool:
-        """Whether a 304 may be the answer."""
+        """True if a 304 may be the response."""
         return bool(self.request.etag or self.request.last_modified)

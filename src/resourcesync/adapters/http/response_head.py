@@ -1,14 +1,12 @@
-"""The head of a response: status line and fields, read strictly. Pure.
+"""The head of a response, parsed strictly, and the check of a resumed body. Pure.
 
-libcurl is lenient where servers disagree with one another about where a body ends. What could be
-taken in two ways is refused. The other fields are taken apart only when somebody looks at them:
-a run of many small resources looks at none.
+libcurl is lenient where servers disagree with one another about where a body ends. A head that can
+be read in two ways is refused. The other fields are parsed on first access: a run of many small
+resources reads none.
 
-The rest of a body that broke off: what may be asked for, and what may be taken. Pure.
-
-Two bodies must never be joined into one that never was. So the rest is asked for only when
-something tells that it is of the same body, and taken only when it begins where we stopped, goes
-to the end, and is said to be of that body (RFC 9110 §13.1.5, §14.4, §15.3.7).
+Parts of two bodies must never be joined. So the rest of a body is requested only with a validator
+of that body, and accepted only if it begins where the first part stopped, goes to the end, and is
+declared to be of that body (RFC 9110 §13.1.5, §14.4, §15.3.7).
 """
 
 import re
@@ -28,7 +26,7 @@ MOST_FIELDS = 100
 MOST_INTERIM = 10
 
 LONGEST_WAIT = 86_400.0
-"""Seconds: the most that ``Retry-After`` is believed."""
+"""Seconds: the longest ``Retry-After`` that is obeyed."""
 
 _FINAL = 200
 _END = "\r\n\r\n"
@@ -64,7 +62,7 @@ class HeaderFields(Mapping[str, str]):
         return self._fields()[name]
 
     def get(self, name: str, default: str = "") -> str:  # type: ignore[override]  # text only
-        """Return one field; one that is looked up alone needs no table of all."""
+        """Return one field; a single lookup needs no table of all fields."""
         if self._read is None and name != "link":
             start = self._lowered().find(f"\r\n{name}:")
             if start < 0:
@@ -90,9 +88,9 @@ class ResponseHead:
 
     Attributes:
         status: The number.
-        reason: The words after it.
+        reason: The reason phrase.
         fields: The fields.
-        length: Bytes of the body as announced, ``None`` when they are not.
+        length: Bytes of the body as announced, ``None`` if they are not.
         coding: ``Content-Encoding`` in lower case, empty when there is none.
         said: The status line, as evidence.
     """
@@ -117,11 +115,11 @@ class ResponseHead:
 
 
 def parse_head(text: str, uri: str) -> ResponseHead | None:
-    """Read what came before the body; ``None`` when no final head is complete.
+    """Parse the lines before the body; ``None`` if no final head is complete.
 
     Raises:
-        BadResponseError: ``headers``: too much of them; ``interim``: too many interim responses;
-            ``framing``: lines that are no head, or that leave in doubt where the body ends.
+        BadResponseError: ``headers``: they are too large; ``interim``: too many interim responses;
+            ``framing``: lines that are no head, or an ambiguous end of the body.
     """
     if len(text) > LARGEST:
         raise _bad_head(uri, "headers", f"more than {LARGEST} bytes of headers")
@@ -144,7 +142,7 @@ def parse_head(text: str, uri: str) -> ResponseHead | None:
 
 @lru_cache(256)
 def _read_status(line: str) -> tuple[int, str]:
-    """Return the status, and it with its reason; 0 when it is no status line."""
+    """Return the status, and the status with its reason; 0 if it is no status line."""
     match = _STATUS.match(line)
     if match is None:
         return 0, ""
@@ -152,7 +150,7 @@ def _read_status(line: str) -> tuple[int, str]:
 
 
 def printable(text: str) -> str:
-    """Return what a server said as it may be shown on a terminal: short, no control characters."""
+    """Return a server's text fit for a terminal: short, without control characters."""
     return "".join(mark if mark.isprintable() else "?" for mark in text[:80])
 
 
@@ -188,7 +186,7 @@ def _bad_head(uri: str, code: str, got: str) -> BadResponseError:
 def parse_retry_after(value: str, now: datetime) -> float | None:
     """Return the seconds that a ``Retry-After`` asks for, at most a day.
 
-    A moment in the past is 0; ``None`` is what cannot be understood.
+    A time in the past is 0; ``None`` is an invalid value.
     """
     if value.isascii() and value.isdigit():
         return min(float(value[:12]), LONGEST_WAIT)
@@ -203,7 +201,7 @@ def parse_retry_after(value: str, now: datetime) -> float | None:
 
 
 MIN_RESUMED_BYTES: Final = 16 * 1024
-"""Bytes below which a body is quicker fetched anew than continued."""
+"""Bytes below which a body is quicker fetched again than resumed."""
 
 _LONGEST: Final = 1024
 _OLD_ENOUGH: Final = 60.0
@@ -214,10 +212,10 @@ _CONTENT_RANGE: Final = re.compile(
 
 
 def validator_of(fields: Mapping[str, str]) -> str:
-    """Return what can tell later that a body is still the same; empty when nothing can.
+    """Return the validator of a body; empty if there is none.
 
     A weak ``ETag`` means nothing for bytes, and rules ``Last-Modified`` out. A ``Last-Modified``
-    counts when the answer is a minute younger: the resource may change twice in a second.
+    counts if the response is a minute younger: the resource may change twice in a second.
     """
     tag = fields.get("etag", "")
     if tag:
@@ -227,17 +225,17 @@ def validator_of(fields: Mapping[str, str]) -> str:
 
 
 def is_sendable(validator: str) -> bool:
-    """Whether a validator, perhaps from a file, can be sent without ending its field."""
+    """True if a validator, perhaps from a file, can be sent without ending its header field."""
     return 0 < len(validator) <= _LONGEST and validator.isascii() and validator.isprintable()
 
 
 def range_fields(part: PartialBody) -> list[str]:
-    """Return the fields that ask for what comes after a part."""
+    """Return the fields that request the rest after a part."""
     return [f"Range: bytes={part.length}-", f"If-Range: {part.validator}"]
 
 
 def is_remainder(head: ResponseHead, part: PartialBody) -> bool:
-    """Whether a 206 brings all that comes after a part, of the same body."""
+    """True if a 206 has all bytes after a part, of the same body."""
     match = _CONTENT_RANGE.fullmatch(head.fields.get("content-range", ""))
     if match is None or head.coding not in {"", "identity"}:
         return False

@@ -1,4 +1,4 @@
-"""What an origin's ``robots.txt`` asks of us (RFC 9309)."""
+"""The rules of an origin's ``robots.txt`` (RFC 9309)."""
 
 from dataclasses import dataclass
 from math import inf
@@ -16,48 +16,48 @@ if TYPE_CHECKING:
     from protego import Protego
 
 AGENT = "resourcesync"
-"""Our product token: the name that rules for us are under."""
+"""The product token: the name in rules for this package."""
 
 NO_LIMIT = 1 << 62
-"""Bytes: the reading stops by itself, see ``EnoughReadError``."""
+"""Bytes: the sink itself stops the reading, see ``EnoughReadError``."""
 
 READ_AT_MOST = 500 * 1024
-"""Bytes of a ``robots.txt`` that are read; what comes after is as if it were not there (§2.5)."""
+"""Bytes of a ``robots.txt`` that are read; the rest is ignored (§2.5)."""
 
 RULES_LIFETIME = 86_400.0
-"""Seconds that the rules are believed (§2.4)."""
+"""Seconds after which the rules expire (§2.4)."""
 
 LONGEST_DELAY = 30.0
-"""Most seconds between two requests that a ``robots.txt`` gets by asking."""
+"""The longest delay between two requests that is obeyed, in seconds."""
 
 _UNBOUND = (Purpose.DOCUMENT, Purpose.RESOURCE)
 
 
 class KnownRules(Protocol):
-    """Remembers from one run to the next what the ``robots.txt`` of an origin said (§2.4)."""
+    """A store of ``robots.txt`` files from one run to the next (§2.4)."""
 
     def recall(self, origin: str) -> tuple[bytes, float] | None:
-        """Return what was read, and for how many seconds more it is good; ``None`` if it is not.
+        """Return the stored bytes, and the seconds until they expire; ``None`` for none.
 
-        Nothing read means that there are no rules.
+        Empty bytes mean that there are no rules.
         """
         ...
 
     def remember(self, origin: str, read: bytes) -> None:
-        """Take what was read just now."""
+        """Store the bytes read just now."""
         ...
 
 
 class NoKnownRules:
-    """Remembers nothing."""
+    """A store that stores nothing."""
 
     def recall(self, origin: str) -> tuple[bytes, float] | None:
-        """Return nothing."""
+        """Return ``None``."""
         del origin
         return None
 
     def remember(self, origin: str, read: bytes) -> None:
-        """Forget it."""
+        """Discard it."""
         del origin, read
 
 
@@ -66,23 +66,23 @@ class EnoughReadError(StorageError):
 
 
 class RobotsSink:
-    """Keeps the part of a ``robots.txt`` that is read."""
+    """A sink for the part of a ``robots.txt`` that is read."""
 
     def __init__(self) -> None:
         self.content = bytearray()
 
     def write(self, chunk: bytes) -> None:
-        """Take the next bytes.
+        """Store the next bytes.
 
         Raises:
-            EnoughReadError: There are more than are read.
+            EnoughReadError: The limit is reached.
         """
         self.content += chunk[: READ_AT_MOST - len(self.content)]
         if len(self.content) == READ_AT_MOST:
             raise EnoughReadError("the rest of robots.txt is not read")
 
     def restart(self) -> None:
-        """Forget all bytes so far."""
+        """Discard all bytes so far."""
         self.content.clear()
 
 
@@ -92,7 +92,7 @@ class RobotsRules:
 
     Attributes:
         robots: The parsed file; ``None`` when there are no rules.
-        unread: Why the file could not be had; discovery must then not guess.
+        unread: Why the file could not be fetched; discovery must then not guess.
         asked: Seconds between two requests that the file asks for; 0 when it asks for none.
     """
 
@@ -102,7 +102,7 @@ class RobotsRules:
 
     @property
     def delay(self) -> float:
-        """Seconds between two requests that are kept: those that are asked for, at most 30."""
+        """Seconds to leave between two requests: those in the file, at most 30."""
         return min(self.requested_delay, LONGEST_DELAY)
 
     def refusal(self, uri: str, purpose: Purpose) -> SourceError | None:
@@ -118,7 +118,7 @@ class RobotsRules:
 
 
 def parse_rules(body: bytes) -> RobotsRules:
-    """Return the rules in a ``robots.txt``; what cannot be understood is no rule."""
+    """Return the rules in a ``robots.txt``; invalid lines are ignored."""
     from protego import Protego  # noqa: PLC0415 - many sites have no rules
 
     text = body.decode("utf-8-sig", "replace").replace("\0", "")
@@ -128,11 +128,11 @@ def parse_rules(body: bytes) -> RobotsRules:
 
 
 def rules_after_failure(error: SourceError | StorageError, read: bytes) -> RobotsRules:
-    """Return the rules when ``robots.txt`` was not had as a whole.
+    """Return the rules if ``robots.txt`` was not fetched completely.
 
-    None that exist (4xx), or no usable ones, bind nothing. One that is too long is read as far as
-    it goes. One that cannot be had now (5xx, no answer) stops discovery only, since what a list
-    names was meant to be fetched.
+    A missing (4xx) or unusable file has no rules. An overlong one is read up to the limit. One
+    that is unavailable now (5xx, no response) stops discovery only, since the URIs in a list are
+    meant to be fetched.
     """
     if isinstance(error, StorageError):
         return parse_rules(read)

@@ -1,4 +1,4 @@
-"""What an operator may set of the fetching, with the defaults and their units."""
+"""Settings of the fetcher, with their defaults and units."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -38,41 +38,41 @@ Header = tuple[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchSettings:
-    """The limits, manners and secrets of a fetcher.
+    """The limits, politeness and secrets of a fetcher.
 
     Attributes:
         jobs: Transfers at a time, all origins together.
         per_host: Most transfers at a time to one origin; the number in use adapts below it.
         first_window: Transfers at a time that an origin starts with.
-        rate: Requests per second to one origin; ``None`` sets no such limit.
-        bandwidth: Bytes per second, all transfers together; ``None`` sets no such limit.
+        rate: Requests per second to one origin; ``None`` for no limit.
+        bandwidth: Bytes per second, all transfers together; ``None`` for no limit.
         timeout: Seconds to wait for a response's head, and the span over which the body must
             keep ``minimum_rate``.
-        minimum_rate: Bytes per second below which a body is given up as too slow.
+        minimum_rate: Bytes per second below which a body is aborted as too slow.
         connect_timeout: Seconds for name, connection and TLS handshake together.
         deadline: Seconds that a document or a page of discovery may take in all, besides one
             second for every ``deadline_rate`` bytes.
         deadline_rate: Bytes per second, see ``deadline``.
-        retries: Further tries after a failure that may pass.
-        backoff: Seconds before the first further try; later ones wait longer, with jitter.
+        retries: Retries after a temporary failure.
+        backoff: Seconds before the first retry; later ones wait longer, with jitter.
         max_wait: Longest seconds to wait for one origin to become ready. An origin that asks for
             more (``Retry-After``) has its requests fail at once, with ``retry_after``.
         redirects: Most redirects of one request.
-        robots: Whether ``robots.txt`` is asked for and obeyed.
-        allow_private: Whether loopback, private and other special addresses may be connected:
-            ``auto`` allows it to ``trusted_origins`` only.
+        robots: Fetch and obey ``robots.txt``.
+        allow_private: Allow connections to loopback, private and other special addresses; ``auto``
+            allows them to ``trusted_origins`` only.
         trusted_origins: Origins (``scheme://host[:port]``) that the operator named.
         headers: Fields to send, by the one origin they are ever sent to. Secrets belong here.
         contact: A mail address or page of the operator, sent as ``From`` and in ``User-Agent``.
         proxy: ``http://``, ``https://`` or ``socks5h://`` with host and port, without user and
             password; empty for none. The proxy does the dialling then, so that of the address
             policy only the rules on literal addresses are left.
-        proxy_secret: User and password for the proxy; nobody else is ever sent them.
-        ca_file: PEM file of the trusted authorities, in place of the system's; empty takes those.
+        proxy_secret: User and password for the proxy; they are sent to nobody else.
+        ca_file: PEM file of the trusted authorities; empty for the system's.
         body_limits: Most bytes of a body, on the wire and decoded, by purpose.
 
     Raises:
-        ConfigurationError: A value that cannot work.
+        ConfigurationError: A value is invalid.
     """
 
     jobs: int = 100
@@ -123,7 +123,7 @@ def _require_origin(origin: str) -> None:
 
 
 def _may_be_sent(name: str, value: str) -> bool:
-    """Whether a header field holds nothing that could end it and start another."""
+    """True if a header field has nothing that could end it and start another."""
     return (
         bool(name)
         and name.isascii()

@@ -1,6 +1,6 @@
-"""One transfer on one easy handle: takes the head and the body, and holds them to the limits.
+"""A transfer on one easy handle: receives the head and the body, and enforces the limits.
 
-One layer of gzip, taken off step by step under a budget. Pure.
+``GzipDecoder`` removes one layer of gzip step by step, under a budget.
 """
 
 import zlib
@@ -29,9 +29,9 @@ _GZIP_WBITS = zlib.MAX_WBITS | 16
 
 
 class GzipDecoder:
-    """Decodes a gzip stream, which may have several members (RFC 1952 §2.2).
+    """A decoder of a gzip stream, which may have several members (RFC 1952 §2.2).
 
-    No step gives more than 64 KiB, whatever the input claims, so that the caller can stop it.
+    No step yields more than 64 KiB, whatever the input claims, so the caller can stop it.
     """
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ class GzipDecoder:
         self._begun = False
 
     def feed(self, chunk: bytes) -> Iterator[bytes]:
-        """Yield what the next bytes hold.
+        """Yield the decoded content of the next bytes.
 
         Raises:
             zlib.error: They are no gzip.
@@ -55,12 +55,12 @@ class GzipDecoder:
 
     @property
     def complete(self) -> bool:
-        """Whether the stream ended where a member ends; an empty body is complete."""
+        """True if the stream ended where a member ends; an empty body is complete."""
         return self._member.eof or not self._begun
 
 
 MAX_DISCARDED = 64 * 1024
-"""Bytes of a body that nobody wants which are read, so that the connection can be kept."""
+"""The most bytes of an unwanted body that are read to reuse its connection."""
 
 _STOP = 0
 _IDENTITY = ("", "identity")
@@ -73,25 +73,25 @@ _NOT_MODIFIED = 304
 
 
 class HttpTransfer:
-    """What arrives for one errand; made once for each easy handle and used again and again.
+    """The response to one request; made once for each easy handle and reused.
 
     Attributes:
         curl: The easy handle, which appends to ``lines`` and calls ``on_body``.
         headers: The list of fields that the easy handle was last given.
-        is_special: Whether the easy handle was last told to do something else than GET.
-        lines: The lines of the head as libcurl gives them, which bounds them to 300 KiB for a head
-            and 5,000 in all; of interim heads and of trailers too.
-        private: Whether addresses that are not public may be connected.
-        errand: What is being fetched.
+        is_special: The easy handle was last set to another method than GET.
+        lines: The lines of the head, of interim heads and of trailers, as libcurl gives them, which
+            limits them to 300 KiB for a head and 5,000 in all.
+        private: Addresses that are not public are allowed.
+        errand: The request.
         head: The final head, ``None`` until it is complete.
-        error: Why the transfer must fail, ``None`` while it need not.
-        crash: An exception that is not about this transfer; the loop raises it again.
-        began: When it was sent, in seconds of the clock.
+        error: The reason that the transfer must fail, ``None`` for none.
+        crash: An exception that is not about this transfer; the loop re-raises it.
+        began: Time of sending, in seconds of the clock.
         wire: Bytes received, head included.
-        received: Bytes in the sink, with those that it held before.
-        broken_range: Whether the server answered a range with what cannot be joined.
+        received: Bytes in the sink, with those of the resumed part.
+        broken_range: The server answered a range request with bytes that cannot be joined.
         wait: Seconds that the server asks to wait (``Retry-After``).
-        disturbed: Whether the loop stood still meanwhile, so that times say nothing.
+        disturbed: The loop stood still meanwhile, so times mean nothing.
     """
 
     __slots__ = (
@@ -131,7 +131,7 @@ class HttpTransfer:
         self._settings = settings
 
     def begin(self, errand: RequestState, now: float) -> None:
-        """Forget the errand before and start with the next one."""
+        """Reset, and start with the next request."""
         self.errand = errand
         self.head: ResponseHead | None = None
         self.error: SourceError | StorageError | None = None
@@ -155,13 +155,13 @@ class HttpTransfer:
         return _STOP
 
     def _accept_head(self) -> bool:
-        """Whether the body that begins now is to be read."""
+        """True if the body that begins now is to be read."""
         if self._read_head() is None and self.error is None:
             self._stop("framing", "the response cannot be used", "a body without a final head")
         return self.error is None
 
     def _read_head(self) -> ResponseHead | None:
-        """Read the head once it is there; sets the error when it cannot be used."""
+        """Parse the head once it is there; set the error if it is invalid."""
         text = b"".join(self.lines).decode("latin-1")
         self.wire += len(text) - self._head_size
         self._head_size = len(text)
@@ -175,7 +175,7 @@ class HttpTransfer:
         return head
 
     def _handle_head(self, head: ResponseHead) -> None:
-        """Decide what becomes of the body that follows a head."""
+        """Decide how to handle the body that follows a head."""
         part, request = self.errand.part, self.errand.request
         if request.purpose is Purpose.MESSAGE:
             if head.status in _SUCCESS and request.message is None:
@@ -197,7 +197,7 @@ class HttpTransfer:
                 self.broken_range = True
 
     def _start_body(self, head: ResponseHead, part: PartialBody | None) -> None:
-        """Make ready for a body from its first byte on."""
+        """Prepare for a body from its first byte on."""
         request = self.errand.request
         if part is not None:
             self.errand.part = None
@@ -217,7 +217,7 @@ class HttpTransfer:
                 "the response has a coding that was not asked for",
                 f"Content-Encoding: {printable(coding)}",
             )
-            return  # its size says nothing of the resource's
+            return  # its size is not the resource's
         limit = request.limit
         self._limit = self._settings.body_limits[request.purpose] if limit is None else limit
         if head.length is not None and self.received + head.length > self._limit:
@@ -227,7 +227,7 @@ class HttpTransfer:
         self._write = request.sink.write
 
     def on_body(self, chunk: bytes) -> int | None:
-        """Take bytes of a body; 0 stops the transfer."""
+        """Handle bytes of a body; return 0 to stop the transfer."""
         try:
             self.wire += len(chunk)
             if self.head is None and not self._accept_head():
@@ -269,11 +269,11 @@ class HttpTransfer:
         return None if self.wire <= self._limit else self._overrun()
 
     def record_blocked(self, address: str) -> None:
-        """Take note that policy forbids an address; another one of the host may still do."""
+        """Record that policy forbids an address; another one of the host may be allowed."""
         self._blocked = address
 
     def finish(self, number: int, text: str, clock: Clock) -> None:
-        """Judge the whole, libcurl having ended with error ``number`` (0: none)."""
+        """Determine the result after libcurl ended with error ``number`` (0: none)."""
         head = self.head
         if self.error is None and self.crash is None and head is None:
             head = self._read_head()
@@ -324,9 +324,9 @@ class HttpTransfer:
         return transfer_errors.transport_error(number, text, self.errand.uri)
 
     def part(self) -> PartialBody | None:
-        """Return what the sink holds, if the rest of it may be asked for."""
+        """Return the part in the sink, if its rest may be requested."""
         if self._write is None:
-            return self.errand.part  # nothing was added to it
+            return self.errand.part  # no bytes were added to it
         assert self.head is not None, "a body follows its head"
         resource = self.errand.request.purpose is Purpose.RESOURCE
         if not resource or self.errand.whole or self.received < MIN_RESUMED_BYTES:
@@ -336,10 +336,10 @@ class HttpTransfer:
         return PartialBody(length=self.received, validator=validator) if validator else None
 
     def check_slow(self, now: float, minimum: float) -> bool:
-        """Whether the transfer is to be given up: sets the error if so.
+        """Return true if the transfer is to be aborted, and set its error.
 
-        That is when the server gives less than ``minimum`` bytes per second, or when a head that
-        is followed by no body yet cannot be used.
+        That is if the server sends less than ``minimum`` bytes per second, or if the head is
+        invalid and no body follows it yet.
         """
         if self.head is None and self.lines and self.lines[-1] == b"\r\n":
             self._read_head()
@@ -372,14 +372,14 @@ class HttpTransfer:
         return f"{got} bytes in {timeout:g} s" if got < minimum * timeout else ""
 
     def latency(self) -> float | None:
-        """Return the seconds from sending to the first byte; ``None`` when that says nothing."""
+        """Return the seconds from sending to the first byte; ``None`` if that means nothing."""
         if self.disturbed:
             return None
         first = float(self.curl.getinfo(pycurl.STARTTRANSFER_TIME))
         return max(0.0, first - float(self.curl.getinfo(pycurl.PRETRANSFER_TIME)))
 
     def exclude_pause(self, seconds: float) -> None:
-        """Leave out of account a time during which nobody drove the loop."""
+        """Exclude a time during which the loop did not run."""
         self.began += seconds
         self._marked_at += seconds
         self.disturbed = True

@@ -1,4 +1,4 @@
-"""What the end of a transfer means: which error, and whether another try may help. Pure."""
+"""The error that the end of a transfer means, and whether a retry may help. Pure."""
 
 import pycurl
 
@@ -15,7 +15,7 @@ from resourcesync.errors import (
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 PUSHBACK = frozenset({429, 503})
-"""Statuses by which a server says that it is asked too much."""
+"""Statuses of a server that gets too many requests."""
 
 _PASSING = frozenset({408, 429})
 _SERVER_FAULTS = range(500, 600)
@@ -27,7 +27,7 @@ _TOO_LARGE = 100  # CURLE_TOO_LARGE, which PycURL does not name
 _UNAVAILABLE = {
     pycurl.E_COULDNT_RESOLVE_HOST: ("dns", "the host's name cannot be resolved now"),
     pycurl.E_COULDNT_RESOLVE_PROXY: ("dns", "the proxy's name cannot be resolved now"),
-    pycurl.E_COULDNT_CONNECT: ("connect", "the host cannot be connected"),
+    pycurl.E_COULDNT_CONNECT: ("connect", "cannot connect to the server"),
     pycurl.E_OPERATION_TIMEDOUT: ("timeout", "the connection was not made in time"),
     pycurl.E_PARTIAL_FILE: ("truncated", "the response was cut short"),
     pycurl.E_GOT_NOTHING: ("reset", "the connection was closed without an answer"),
@@ -38,8 +38,8 @@ _UNAVAILABLE = {
 }
 _LATER = "run the same command again later"
 _HINTS = {
-    "connect": "see that host and port are right and that the server runs, then run it again",
-    "dns": "see that the host is written well and that this machine has a network",
+    "connect": "check the host and port, and that the server runs; then run the command again",
+    "dns": "check the host name, and that this machine has a network",
 }
 _UNTRUSTED = (pycurl.E_SSL_CONNECT_ERROR, pycurl.E_PEER_FAILED_VERIFICATION, 77)
 """The last is CURLE_SSL_CACERT_BADFILE, which PycURL does not name."""
@@ -48,12 +48,12 @@ _BROKEN_HANDSHAKE = ("reset", "broken pipe", "unexpected eof", "syscall", "timed
 
 
 def status_error(head: ResponseHead, uri: str, retry_after: float | None) -> SourceError:
-    """Return the error that a status other than 200 means."""
+    """Return the error for a status other than 200."""
     evidence = _evidence(uri, head.status_line)
     status = head.status
     if status in _MISSING:
         return ResourceMissingError(
-            "the server does not have it", uri=uri, status=status, evidence=evidence
+            "not found on the server", uri=uri, status=status, evidence=evidence
         )
     if status in _REFUSED:
         return SourceRefusedError(
@@ -126,7 +126,7 @@ def _evidence(uri: str, got: str) -> Evidence:
 
 
 def too_slow_error(uri: str, got: str) -> SourceUnavailableError:
-    """Return the error for a server that gives less than the minimum."""
+    """Return the error for a server that sends less than the minimum."""
     return SourceUnavailableError(
         "the server is too slow", uri=uri, evidence=_evidence(uri, got), code="too-slow"
     )
@@ -155,7 +155,7 @@ def blocked_error(uri: str, address: str) -> SourceRefusedError:
 
 
 def truncated_error(uri: str, got: str) -> SourceUnavailableError:
-    """Return the error for a body that ends before its end."""
+    """Return the error for a truncated body."""
     return SourceUnavailableError(
         "the response was cut short",
         uri=uri,
@@ -166,5 +166,5 @@ def truncated_error(uri: str, got: str) -> SourceUnavailableError:
 
 
 def bad_response_error(uri: str, code: str, message: str, got: str) -> BadResponseError:
-    """Return the error for an answer that cannot be used."""
+    """Return the error for an invalid response."""
     return BadResponseError(message, uri=uri, evidence=_evidence(uri, got), code=code)

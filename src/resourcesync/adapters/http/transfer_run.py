@@ -1,4 +1,4 @@
-"""One ``fetch``: takes requests, sends them when they may be sent, settles what comes back."""
+"""The run of one ``fetch``: sends each request when the limits allow, and reports the outcome."""
 
 from collections import deque
 from collections.abc import Iterator
@@ -37,13 +37,13 @@ _AT_ONCE = 64
 _LONGEST_NAP = 0.5
 _STILL = 0.02
 _SOON = 0.02
-"""Seconds until requests are asked for again, where there are none for the moment."""
+"""Seconds until the requests are polled again, if there are none for the moment."""
 _BURST = 0.05
 _SHARE = 16 * 1024
 _MAX_QUEUES = 2048
 _ROBOTS_RETRIES = 1
 _UNRULED = frozenset({Purpose.MESSAGE, Purpose.STREAM})
-"""What no ``robots.txt`` is asked about: the operator, or the Source, named the very address."""
+"""Purposes exempt from ``robots.txt``: the operator, or the Source, named the very address."""
 _OK = 200
 _NOT_MODIFIED = 304
 _CROWDED = frozenset({"connect", "reset", "timeout", "too-slow"})
@@ -87,11 +87,11 @@ class TransferRun:
         self._charged = counts.received
         self._nap = min(_LONGEST_NAP, settings.timeout / 4)
         self._jobs = settings.jobs
-        if settings.bandwidth:  # so that each transfer has enough of it not to look stalled
+        if settings.bandwidth:  # so each transfer has enough of it not to look stalled
             self._jobs = min(settings.jobs, max(1, settings.bandwidth // _SHARE))
 
     def outcomes(self, requests: Iterator[FetchRequest | None]) -> Iterator[FetchOutcome]:
-        """Yield the outcome of every request; ``None`` among them means: ask again soon."""
+        """Yield the outcome of every request; ``None`` among them means: poll again soon."""
         more = True
         while True:
             more = more and self._accept_requests(requests)
@@ -110,10 +110,10 @@ class TransferRun:
             elif not more:
                 return
 
-    # --- taking and sending ---------------------------------------------------------------------
+    # --- sending --------------------------------------------------------------------------------
 
     def _accept_requests(self, requests: Iterator[FetchRequest | None]) -> bool:
-        """Take requests ahead of what is in flight; whether there may be more."""
+        """Read requests ahead of those in flight; return whether there may be more."""
         self._polls_soon = False
         while self._open < self._settings.jobs + _AHEAD and len(self._done) < _AT_ONCE:
             try:
@@ -149,11 +149,11 @@ class TransferRun:
             if lane.idle:
                 del self._busy[lane]
             elif self._start_queue(lane, now) and len(self._busy) > 1:
-                del self._busy[lane]  # behind the others, so that each has its turn
+                del self._busy[lane]  # behind the others, so each has its turn
                 self._busy[lane] = None
 
     def _start_queue(self, lane: OriginQueue, now: float) -> bool:
-        """Send what may be sent to one origin; whether that was anything."""
+        """Send the requests that may be sent to one origin; return whether there were any."""
         politeness = lane.origin.politeness
         if politeness.must_fail(now):
             self._fail_waiting(lane, now)
@@ -174,7 +174,7 @@ class TransferRun:
         return sent
 
     def _check_rules(self, lane: OriginQueue, errand: RequestState, now: float) -> bool:
-        """Whether ``robots.txt`` forbids an errand, or must be asked first."""
+        """True if ``robots.txt`` forbids a request, or must be fetched first."""
         request = errand.request
         if self._settings.robots == "ignore" or errand.for_robots:
             return False
@@ -185,7 +185,7 @@ class TransferRun:
             error = origin.rules.refusal(errand.uri, errand.request.purpose)
             if error is None:
                 return False
-            if not origin.is_recalled:  # else ask: the site may have changed its mind
+            if not origin.is_recalled:  # else fetch: the site may have changed its rules
                 self._fail(errand, error)
                 return True
         lane.awaits_rules = True
@@ -219,7 +219,7 @@ class TransferRun:
             self._throttle(self._settings.bandwidth, now)
 
     def _sweep(self, now: float) -> None:
-        """Give up what is too slow."""
+        """Abort transfers that are too slow."""
         active = self._engine.active
         minimum: float = self._settings.minimum_rate
         if self._settings.bandwidth:
@@ -230,7 +230,7 @@ class TransferRun:
                 self._finish_transfer(transfer, now)
 
     def _throttle(self, bandwidth: int, now: float) -> None:
-        """Stand still for as long as the bytes just received are worth."""
+        """Sleep for the time that the bytes just received may take."""
         total = self._counts.received + sum(t.wire for t in self._engine.active.values())
         self._affordable_at = max(self._affordable_at, now) + (total - self._charged) / bandwidth
         self._charged = total
@@ -239,7 +239,7 @@ class TransferRun:
             self._clock.sleep(ahead)
 
     def _exclude_caller_time(self, now: float) -> None:
-        """Leave out of account the time in which the caller had the thread."""
+        """Exclude the time in which the caller had the thread."""
         still = now - self._resumed_at
         if still > _STILL:
             for transfer in self._engine.active.values():
@@ -254,7 +254,7 @@ class TransferRun:
                     until = wake
         self._engine.wait(max(0.0, until - now))
 
-    # --- settling -------------------------------------------------------------------------------
+    # --- outcomes -------------------------------------------------------------------------------
 
     def _finish_transfer(self, transfer: HttpTransfer, now: float) -> None:
         errand = transfer.errand
@@ -277,7 +277,7 @@ class TransferRun:
             self._succeed(errand, head, transfer.received)
 
     def _update_origin(self, lane: OriginQueue, transfer: HttpTransfer, now: float) -> None:
-        """Draw from a transfer what it says of its origin."""
+        """Update the state of an origin after a transfer."""
         error, politeness = transfer.error, lane.origin.politeness
         if isinstance(error, SourceUnavailableError):
             lane.origin.trouble = error
@@ -315,7 +315,7 @@ class TransferRun:
         self._busy[again] = None
 
     def _request_whole(self, errand: RequestState, now: float) -> None:
-        """Begin at the first byte, since the server does not give the rest as it should."""
+        """Restart at the first byte, since the server does not send the rest correctly."""
         try:
             errand.request_whole()
         except StorageError as error:
@@ -372,7 +372,7 @@ class TransferRun:
         self._conclude(FetchFailure(request=errand.request, error=error, tries=errand.tries))
 
     def _fail_waiting(self, lane: OriginQueue, now: float) -> None:
-        """Fail what waits for an origin that is away, or that asks for too long a wait."""
+        """Fail the requests to an origin that is down, or that asks for too long a wait."""
         trouble = lane.origin.trouble
         for errand in lane.pop_all():
             error = SourceUnavailableError(
@@ -387,7 +387,7 @@ class TransferRun:
             self._fail(errand, error)
 
     def _store_rules(self, errand: RequestState, rules: RobotsRules, read: bytes) -> None:
-        """Give an origin the rules that an errand was sent for."""
+        """Set the rules of an origin that a request fetched."""
         lane = self._lanes[errand.first.authority]
         lane.awaits_rules = False
         self._origins.store_rules(lane.origin, rules, read)

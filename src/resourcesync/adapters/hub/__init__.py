@@ -1,4 +1,4 @@
-"""What hubs and subscribers remember, in SQLite."""
+"""State of hubs and subscribers in SQLite."""
 
 from resourcesync.adapters.hub.follower_store import FileFollowers
 from resourcesync.adapters.hub.hub_store import FileHub

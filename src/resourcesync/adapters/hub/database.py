@@ -1,4 +1,4 @@
-"""How a file of push is opened, and what its faults mean."""
+"""The SQLite file of a hub or subscriber: opening, and errors."""
 
 import os
 import sqlite3
@@ -15,14 +15,14 @@ _BUSY_MS: Final = 5_000
 
 
 class Database:
-    """One file with one connection, for several threads that take turns.
+    """An SQLite file with one connection, for several threads that take turns.
 
-    The file is of its owner alone: it holds secrets.
+    Only the owner may read the file: it contains secrets.
 
     Args:
-        path: The file; made when it is not there.
+        path: The file; created if missing.
         application: Its ``application_id``.
-        schema: The schema step by step: version n is what the first n steps make.
+        schema: The schema step by step: the first n steps make version n.
 
     Raises:
         StateError: It is damaged, of another kind, or from a newer version.
@@ -71,13 +71,13 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """Give the connection, to this thread alone."""
+        """Lend the connection to this thread alone."""
         with self._lock, self._guarded():
             yield self._connection
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """Give the connection in a transaction that is durable when the block ends."""
+        """Lend the connection in a transaction that is durable when the block ends."""
         with self.reading() as connection:
             connection.execute("BEGIN IMMEDIATE")
             try:

@@ -1,4 +1,4 @@
-"""What a subscriber remembers: the ``SubscriberStore`` port as a SQLite file.
+"""A subscriber's state: the ``SubscriberStore`` port on a SQLite file.
 
 One table, ``follower``: a row for each channel that a mirror follows.
 """
@@ -33,7 +33,7 @@ _COLUMNS: Final = (
 
 
 class FileFollowers:
-    """The memory of a subscriber in one file; for several threads.
+    """The state of a subscriber in one file; for several threads.
 
     Args:
         path: The file.
@@ -57,11 +57,11 @@ class FileFollowers:
         return [_follower(row) for row in rows]
 
     def take_over(self, shared: Path, is_ours: Callable[[ChannelSubscription], bool]) -> None:
-        """Move subscriptions here from a file that several services share; once more is harmless.
+        """Move subscriptions into this file from one that several services share; idempotent.
 
         Args:
-            shared: The file; nothing happens when there is none.
-            is_ours: Whether a subscription belongs here; the others stay where they are.
+            shared: The shared file; it may be missing.
+            is_ours: True for a subscription of this service; the others stay where they are.
 
         Raises:
             StateError: The shared file is damaged, of another kind, or from a newer version.
@@ -77,7 +77,7 @@ class FileFollowers:
                 others.remove(subscription)
 
     def find_token(self, token: str) -> ChannelSubscription | None:
-        """Return the subscription that has a token, in use, asked for or former."""
+        """Return the subscription with a token: current, requested or former."""
         if not token:
             return None
         text = (
@@ -91,7 +91,7 @@ class FileFollowers:
     def save(
         self, follower: ChannelSubscription, before: ChannelSubscription | None = None
     ) -> bool:
-        """Store a subscription in the place of the one of that name and topic."""
+        """Store a subscription in place of the one with its name and topic."""
         with self._database.writing() as connection:
             if before is not None:
                 row = connection.execute(
@@ -109,7 +109,7 @@ class FileFollowers:
         return True
 
     def remove(self, follower: ChannelSubscription) -> None:
-        """Forget a subscription."""
+        """Delete a subscription."""
         with self._database.writing() as connection:
             connection.execute(
                 "DELETE FROM follower WHERE name = ? AND topic = ?",

@@ -1,9 +1,9 @@
-"""What a hub remembers: the ``HubStore`` port as a SQLite file.
+"""A hub's state: the ``HubStore`` port on a SQLite file.
 
-Tables: ``topic`` (what is served, and the number of its newest payload), ``payload`` (what was
-told), ``subscription`` (who is told, and how far each is), ``intent`` (who has yet to confirm),
-``moment`` (the latest time). A payload is owed to every subscription whose ``delivered`` is less
-than its number: accepting one is one row, however many subscribers there are.
+Tables: ``topic`` (each topic served, and the number of its newest payload), ``payload`` (what was
+sent), ``subscription`` (the subscribers, and how far each is), ``intent`` (subscriptions not yet
+confirmed), ``moment`` (the latest time). A payload is due to every subscription whose
+``delivered`` is less than its number: accepting one is one row, however many subscribers there are.
 """
 
 import json
@@ -85,7 +85,7 @@ _OWED: Final = """
 
 
 class FileHub:
-    """The memory of a hub in one file; for several threads.
+    """The state of a hub in one file; for several threads.
 
     Args:
         path: The file.
@@ -106,10 +106,10 @@ class FileHub:
         """Return the latest moment that was stored, 0 at first."""
         return self._number("SELECT ifnull(max(latest_us), 0) FROM moment")
 
-    # --- wishes ---------------------------------------------------------------------------------
+    # --- intents --------------------------------------------------------------------------------
 
     def add_intent(self, intent: SubscriptionIntent) -> None:
-        """Remember a wish; those of one receiver for one topic are confirmed in their order."""
+        """Store an intent; those of one receiver for one topic are confirmed in their order."""
         with self._database.writing() as connection:
             connection.execute(
                 "INSERT INTO intent (mode, topic, callback, origin, secret, lease, echo, asked_us)"
@@ -127,16 +127,16 @@ class FileHub:
             )
 
     def count_intents(self) -> int:
-        """Return how many wishes wait to be confirmed."""
+        """Return the number of unconfirmed intents."""
         return self._number("SELECT count(*) FROM intent")
 
     def has_intent(self, topic: str, callback: str) -> bool:
-        """Whether a wish of that receiver waits to be confirmed."""
+        """True if an intent of the receiver waits for confirmation."""
         text = "SELECT count(*) FROM intent WHERE topic = ? AND callback = ?"
         return self._number(text, topic, callback) > 0
 
     def due_intents(self, now: int, most: int, busy: Collection[int]) -> list[SubscriptionIntent]:
-        """Return the first wish of each receiver that may be asked now, but for the busy ones."""
+        """Return the first due intent of each receiver, without the busy ones."""
         text = (
             f"SELECT {_INTENT} FROM intent WHERE due_us <= ? AND {_FIRST}"  # noqa: S608 - our own
             " AND number NOT IN (SELECT value FROM json_each(?)) ORDER BY number LIMIT ?"
@@ -146,7 +146,7 @@ class FileHub:
         return [_intent(row) for row in rows]
 
     def confirm(self, intent: SubscriptionIntent, expires: int) -> None:
-        """Subscribe, or end a subscription, as was wished."""
+        """Create or end the subscription of an intent."""
         with self._database.writing() as connection:
             connection.execute("DELETE FROM intent WHERE number = ?", (intent.number,))
             if intent.mode == "unsubscribe":
@@ -171,7 +171,7 @@ class FileHub:
             )
 
     def postpone(self, intent: SubscriptionIntent, due: int) -> None:
-        """Ask the receiver again later."""
+        """Schedule another request to the receiver."""
         with self._database.writing() as connection:
             connection.execute(
                 "UPDATE intent SET attempts = attempts + 1, due_us = ? WHERE number = ?",
@@ -179,20 +179,20 @@ class FileHub:
             )
 
     def forget(self, intent: SubscriptionIntent) -> None:
-        """Forget a wish."""
+        """Delete an intent."""
         with self._database.writing() as connection:
             connection.execute("DELETE FROM intent WHERE number = ?", (intent.number,))
 
     # --- subscriptions --------------------------------------------------------------------------
 
     def count_subscriptions(self, topic: str | None = None) -> int:
-        """Return how many subscriptions there are, to one topic or in all."""
+        """Return the number of subscriptions, to one topic or in all."""
         if topic is None:
             return self._number("SELECT count(*) FROM subscription")
         return self._number("SELECT count(*) FROM subscription WHERE topic = ?", topic)
 
     def list_subscribers(self, most: int) -> list[TopicSubscriber]:
-        """Return who is subscribed, at most so many; first those whose deliveries fail."""
+        """Return the subscribers, at most ``most``; first those whose deliveries fail."""
         with self._database.reading() as connection:
             rows = connection.execute(_LIST_SUBSCRIBERS, (most,)).fetchall()
         return [
@@ -219,7 +219,7 @@ class FileHub:
     def due_deliveries(
         self, now: int, most: int, *, busy: Collection[int], full: Collection[str], late: bool
     ) -> list[Subscription]:
-        """Return subscriptions that lack a payload and may be told now."""
+        """Return subscriptions that lack a payload and are due."""
         values = {
             "now": now,
             "most": most,
@@ -231,7 +231,7 @@ class FileHub:
             return [_subscription(row) for row in connection.execute(_DUE, values).fetchall()]
 
     def record_outcomes(self, outcomes: Iterable[DeliveryOutcome]) -> None:
-        """Remember how deliveries ended, all or none."""
+        """Store the outcomes of deliveries, all or none."""
         with self._database.writing() as connection:
             for outcome in outcomes:
                 if outcome.is_over:
@@ -248,7 +248,7 @@ class FileHub:
     # --- payloads -------------------------------------------------------------------------------
 
     def accept(self, topic: str, payload: Payload, digest: bytes, now: int) -> bool:
-        """Store what is to be told, durably; ``False`` when it was told lately already."""
+        """Store a payload durably; ``False`` if it is a recent duplicate."""
         with self._database.writing() as connection:
             known = connection.execute(
                 "SELECT 1 FROM payload WHERE topic = ? AND digest = ?", (topic, digest)
@@ -269,13 +269,13 @@ class FileHub:
         return True
 
     def payloads(self, topic: str, after: int) -> Sequence[Payload]:
-        """Return the newest 4 MiB of what is kept of a topic after a number, oldest first."""
+        """Return the newest 4 MiB of a topic's payloads after a number, oldest first."""
         with self._database.reading() as connection:
             rows = connection.execute(_OWED, (topic, after, _MOST_BYTES)).fetchall()
         return [Payload(number=row[0], media_type=row[1], body=row[2]) for row in rows]
 
     def prune(self, now: int, oldest_intent: int) -> None:
-        """End leases that are over, forget old wishes and what everybody has; store the moment."""
+        """Delete expired leases, old intents and payloads that all have; store the time."""
         with self._database.writing() as connection:
             connection.execute("DELETE FROM subscription WHERE expires_us <= ?", (now,))
             connection.execute("DELETE FROM intent WHERE asked_us < ?", (oldest_intent,))
@@ -284,7 +284,7 @@ class FileHub:
                 " ON CONFLICT (one) DO UPDATE SET latest_us = max(latest_us, :now)",
                 {"now": now},
             )
-            connection.execute(  # the newest is kept: it is what a topic has
+            connection.execute(  # the newest stays: it is the topic's content
                 "UPDATE payload SET body = x'' WHERE body <> x'' AND number <="
                 " (SELECT min(ifnull((SELECT min(delivered) FROM subscription AS it"
                 "   WHERE it.topic = topic.name), latest), latest - 1)"
@@ -292,7 +292,7 @@ class FileHub:
             )
 
     def next_due(self, now: int) -> int | None:
-        """Return the next moment, later than ``now``, at which something may be done."""
+        """Return the next time, later than ``now``, at which work may be due."""
         with self._database.reading() as connection:
             found: int | None = connection.execute(_NEXT_DUE, {"now": now}).fetchone()[0]
         return found
@@ -304,7 +304,7 @@ class FileHub:
 
 
 def _prune_payloads(connection: Connection, topic: str) -> None:
-    """Keep the bodies of the newest payloads of a topic, and for longer what tells a repetition."""
+    """Retain the bodies of the newest payloads of a topic, and their digests for longer."""
     values = {"topic": topic, "bodies": _MOST_PAYLOADS, "digests": _REMEMBERED}
     connection.execute(
         "UPDATE payload SET body = x'' WHERE topic = :topic AND body <> x'' AND number <="

@@ -1,4 +1,4 @@
-"""Tables of resources that are too many for a catalogue: Parquet, by DuckDB and pyarrow."""
+"""Tables of resources too large for a catalogue: Parquet, by DuckDB and pyarrow."""
 
 from resourcesync.adapters.inventory.duckdb_engine import check_installed, open_duckdb
 from resourcesync.adapters.inventory.table_files import (

@@ -1,4 +1,4 @@
-"""DuckDB, within a limit of memory; what it cannot do is an error of ours."""
+"""DuckDB within a memory limit; its failures become errors of this package."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,11 +13,11 @@ def open_duckdb(folder: Path, memory: str) -> Iterator[Any]:
     """Open DuckDB for some queries.
 
     Args:
-        folder: Where it puts what does not fit into its memory; emptied by itself.
-        memory: The most memory it takes, such as ``2GB``.
+        folder: The folder to spill to; DuckDB empties it.
+        memory: The memory limit, such as ``2GB``.
 
     Raises:
-        ConfigurationError: It is not installed, or the limit is none.
+        ConfigurationError: DuckDB is not installed, or the limit is invalid.
         DiskFullError: No space is left.
         StorageError: A query failed.
     """
@@ -36,27 +36,27 @@ def open_duckdb(folder: Path, memory: str) -> Iterator[Any]:
         raise
     except duckdb.Error as error:
         raise _failed(error) from error
-    except OSError as error:  # what Arrow raises while it reads from DuckDB, or writes
+    except OSError as error:  # raised by Arrow while it reads from DuckDB, or writes
         raise _failed(error) from error
     finally:
         connection.close()
 
 
 def sql_literal(value: str) -> str:
-    """Return a text as SQL has it."""
+    """Return a text as an SQL literal."""
     return "'" + value.replace("'", "''") + "'"
 
 
 def sql_identifier(value: str) -> str:
-    """Return the name of a column as SQL has it."""
+    """Return a quoted SQL identifier."""
     return '"' + value.replace('"', '""') + '"'
 
 
 def check_installed() -> None:
-    """Refuse to begin without what reads tables.
+    """Check that the packages that read tables are installed.
 
     Raises:
-        ConfigurationError: It is not installed.
+        ConfigurationError: One is not installed.
     """
     _imported()
 

@@ -1,8 +1,7 @@
-"""Files of our own rows: written once, whole, in groups that are read one at a time.
+"""The folder of a published table: its state, and Parquet files of rows.
 
-The folder of a published table: what is remembered, and the files of rows.
-
-Some rows of a file of ours, as resources or changes: what one unit needs.
+A file of rows is written once, whole, in groups that are read one at a time: a unit of work reads
+the rows that it needs as resources or changes.
 """
 
 import errno
@@ -20,15 +19,15 @@ from resourcesync.model.resources import ResourceRun
 from resourcesync.model.timestamps import from_microseconds
 
 GROUP: Final = 50_000
-"""Rows of one group: about as many as a list has."""
+"""Rows of one group: about as many as in one list."""
 _BUFFERED_ROWS: Final = 4 * GROUP
 
 
 class RowGroupWriter:
-    """Writes rows in groups of one size, whatever pieces they come in.
+    """A writer of rows in groups of one size, for batches of any size.
 
     Args:
-        stream: Where the Parquet file goes.
+        stream: The file to write.
         schema: The columns.
     """
 
@@ -47,7 +46,7 @@ class RowGroupWriter:
             self._flush(self._buffered - self._buffered % GROUP)
 
     def close(self) -> None:
-        """Write what is left, and end the file."""
+        """Write the rest, and end the file."""
         self._flush(self._buffered)
         self._writer.close()
 
@@ -64,7 +63,7 @@ class RowGroupWriter:
 
 @contextmanager
 def atomic_write(path: Path) -> Iterator[Any]:
-    """Open a file that takes its place, durably and whole, when the block ends without an error."""
+    """Open a temporary file that replaces ``path`` durably if the block ends without an error."""
     temporary = path.with_name(f"{path.name}.tmp")
     try:
         with temporary.open("wb") as stream:
@@ -90,10 +89,10 @@ _ROWS: Final = "*.parquet"
 
 
 class InventoryFolder:
-    """What is kept of a published table; for its owner alone.
+    """The state of a published table; for its owner alone.
 
     Args:
-        root: The folder; it is made when something is written.
+        root: The folder; created by the first write.
     """
 
     def __init__(self, root: Path) -> None:
@@ -101,19 +100,19 @@ class InventoryFolder:
 
     @property
     def spill(self) -> Path:
-        """A folder for what does not fit into memory."""
+        """The folder for data that does not fit into memory."""
         return self._root / _SPILL
 
     def rows(self, name: str) -> Path:
-        """Return where a file of rows is."""
+        """Return the path of a file of rows."""
         return self._root / name
 
     def outcome(self, task: str, unit: str) -> Path:
-        """Return where a unit of a task says what it did."""
+        """Return the path of the outcome of a unit of a task."""
         return self._root / _RUNS / task / f"{unit}.json"
 
     def read(self) -> bytes | None:
-        """Return what is remembered; ``None`` when nothing is.
+        """Return the stored state; ``None`` for none.
 
         Raises:
             StorageError: It cannot be read.
@@ -121,7 +120,7 @@ class InventoryFolder:
         return read_file(self._root / _STATE_FILE)
 
     def write(self, content: bytes) -> None:
-        """Remember something else, durably: all of it or none.
+        """Replace the stored state durably: all of it or none.
 
         Raises:
             DiskFullError: No space is left.
@@ -130,7 +129,7 @@ class InventoryFolder:
         write_file(self._root / _STATE_FILE, content)
 
     def make(self, task: str = "") -> None:
-        """Make the folder, and that of a task's units.
+        """Create the folder, and that of a task's units.
 
         Raises:
             StorageError: It cannot be made.
@@ -144,11 +143,11 @@ class InventoryFolder:
             raise StorageError(f"cannot make {self._root}: {error.strerror}") from error
 
     def clear(self, wanted: frozenset[str], task: str = "") -> None:
-        """Remove the files that are not wanted: what a run that was killed left, and old tables.
+        """Remove files that are not needed: old tables, and those of a killed run.
 
         Args:
-            wanted: The names of the files of rows to keep.
-            task: The task whose units' outcomes are to be kept; empty for none.
+            wanted: The names of the files of rows to retain.
+            task: The task whose units' outcomes are retained; empty for none.
         """
         shutil.rmtree(self.spill, ignore_errors=True)
         for path in self._root.glob(f"{_ROWS}*"):
@@ -197,7 +196,7 @@ def read_resources(file: Path, start: int, stop: int) -> Iterator[ResourceRun]:
     """Yield the resources of a table from a row up to before another, some hundred at a time.
 
     Raises:
-        ConfigurationError: What reads tables is not installed.
+        ConfigurationError: The packages that read tables are not installed.
         StateError: The file is damaged, or has fewer rows.
         StorageError: It cannot be read.
     """
@@ -206,10 +205,10 @@ def read_resources(file: Path, start: int, stop: int) -> Iterator[ResourceRun]:
 
 
 def read_changes(file: Path, start: int, stop: int) -> Iterator[tuple[Sequence[str], ResourceRun]]:
-    """Yield the same of changes: what kind each is of, and the resources after them.
+    """Yield the same of changes: their kinds, and the resources after them.
 
     Raises:
-        ConfigurationError: What reads tables is not installed.
+        ConfigurationError: The packages that read tables are not installed.
         StateError: The file is damaged, or has fewer rows.
         StorageError: It cannot be read.
     """

@@ -1,8 +1,7 @@
-"""Which column of a table says what, and how it is read.
+"""The queries over a table of resources: import, and comparison with the table before.
 
-A table of resources as it is told becomes one of ours: checked, each URI once, in URI order.
-
-What changed from one table to the next: one join, out of core.
+An import maps columns to fields, checks the rows, and stores each URI once, in URI order. A
+comparison is one join, out of core.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -26,10 +25,10 @@ COLUMN_NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "md5": ("md5",),
     "type": ("type", "media_type"),
 }
-"""What a column can say, and the names by which it is known without being told."""
+"""The fields of a resource, and the column names that are recognised for each."""
 FILE_COLUMN: Final = "resourcesync file"
 ROW_COLUMN: Final = "file_row_number"
-"""The columns that DuckDB adds: where a row stands. Archives have columns called ``filename``."""
+"""The column with the row number that DuckDB adds. Archives have columns named ``filename``."""
 
 _HOST: Final = r"(?:[a-z0-9-]{1,30}\.){0,6}[a-z][a-z0-9-]{0,30}"
 _PATH: Final = r"/(?:[A-Za-z0-9._~!$&'()*+,;=:@/?-]|%[2-9A-Fa-f][0-9A-Fa-f])*"
@@ -41,19 +40,19 @@ _LATEST: Final = 253_402_300_799_999_999
 
 
 def normalizing_query(found: Mapping[str, str], given: Mapping[str, str], source: str) -> str:
-    """Return the query that reads a table in our form.
+    """Return the query that reads a table in our schema.
 
     Its columns are ``file``, ``place``, ``uri``, ``lastmod`` (microseconds), ``length``, ``hash``,
-    ``type``, ``fault`` (a sentence for what is surely wrong, else empty) and ``sure`` (whether the
-    row can be published without a second look).
+    ``type``, ``fault`` (a sentence for a certain fault, else empty) and ``sure`` (whether the row
+    can be published without a further check).
 
     Args:
         found: The table's columns and their types.
-        given: Which column says what, as the operator told.
-        source: What is read, as SQL.
+        given: The column of each field, as the operator chose.
+        source: The table to read, as SQL.
 
     Raises:
-        ConfigurationError: A column is not there, or is of a type that cannot say it.
+        ConfigurationError: A column is missing, or its type does not fit its field.
     """
     chosen = _select_columns(found, given)
     moment, wrong_moment = _moment(chosen.get("lastmod"), found)
@@ -99,7 +98,7 @@ def _select_columns(found: Mapping[str, str], given: Mapping[str, str]) -> dict[
 
 
 def _moment(column: str | None, found: Mapping[str, str]) -> tuple[str, str]:
-    """Return what gives a column's microseconds, and when it says something that is no time."""
+    """Return SQL for a column's microseconds, and for the condition that it is no time."""
     if column is None:
         return "CAST(NULL AS BIGINT)", "false"
     kind, name = found[column], sql_identifier(column)
@@ -152,16 +151,16 @@ _MOST: Final = 100_000
 _SHOWN: Final = 100
 
 Fault = Callable[[Resource], str]
-"""Says why a resource cannot be published; empty when it can."""
+"""Returns why a resource cannot be published; empty if it can."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuppliedTable:
-    """A table as others wrote it.
+    """A table from another system.
 
     Attributes:
         files: Its Parquet files.
-        columns: Which column says what, by the keys of ``columns.KEYS``; others are found by name.
+        columns: The column of each field, by the keys of `COLUMN_NAMES`; others are found by name.
     """
 
     files: Sequence[Path]
@@ -170,14 +169,14 @@ class SuppliedTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportCounts:
-    """What became of the rows of a table.
+    """Counts of an import.
 
     Attributes:
-        rows: How many there are now, each with a URI of its own.
-        refused: How many cannot be published.
-        repeated: How many told of a URI that another row tells of too; of these, the one with the
-            newest ``lastmod`` counts.
-        faults: The first of those refused: their URIs, and why.
+        rows: Number of rows now, each with a URI of its own.
+        refused: Number of rows that cannot be published.
+        repeated: Number of further rows of the same URI; the one with the newest ``lastmod``
+            counts.
+        faults: The first refused rows: their URIs, and reasons.
     """
 
     rows: int
@@ -189,21 +188,21 @@ class ImportCounts:
 def import_table(
     connection: Any, told: SuppliedTable, before: Path | None, into: Path, *, fault: Fault
 ) -> ImportCounts:
-    """Write a table in our form, in URI order (by code points).
+    """Write a table in our schema, in URI order (by code points).
 
-    A row that cannot be published is left out; what the table before says of its URI stays.
+    A row that cannot be published is left out; the row of its URI in the table before stays.
 
     Args:
-        connection: What ``opened`` gives.
-        told: The table.
-        before: The table that was published; ``None`` for none.
-        into: The file that is written, whole or not at all.
-        fault: Judges the rows that a glance does not clear.
+        connection: A connection of ``open_duckdb``.
+        told: The table to import.
+        before: The last published table; ``None`` for none.
+        into: The file to write, whole or not at all.
+        fault: Checks the rows that the query does not clear.
 
     Raises:
         ConfigurationError: A column is missing, or more than 1 % of the rows, or 100,000, cannot
             be published (code ``many-refused``).
-        StorageError: It could not be read or written.
+        StorageError: The table could not be read or written.
     """
     taking = _TableImport(connection, told, fault)
     taking.find_faults()
@@ -244,7 +243,7 @@ class _TableImport:
                 raise self._too_many(most)
 
     def write(self, before: Path | None, into: Path) -> ImportCounts:
-        """Write the others, sorted, each URI once."""
+        """Write the valid rows, sorted, each URI once."""
         reader = self._connection.sql(self._ordered(before)).to_arrow_reader(_BATCH)
         schema = reader.schema.remove(reader.schema.get_field_index("kept"))
         rows, last, repeated = 0, None, 0
@@ -306,7 +305,7 @@ class _TableImport:
                     f" UNION ALL SELECT {wanted}, true AS kept FROM {old}"  # noqa: S608 - quoted
                     " WHERE uri IN (SELECT uri FROM refused)"
                 )
-        # All columns: of several rows of one URI, the same one comes first in every run.
+        # Sort by all columns: of several rows of one URI, the same comes first in every run.
         return f"{query} ORDER BY uri, kept, lastmod DESC NULLS LAST, hash, length, type"
 
 
@@ -317,7 +316,7 @@ def _table(files: Sequence[str], places: Sequence[int], uris: Sequence[str]) -> 
 
 
 def _deduplicate(batch: Any, last: Any) -> tuple[Any, int]:
-    """Return a batch without the rows whose URI the row before has; and how many were told."""
+    """Return a batch without rows that repeat the URI before, and the number of removed rows."""
     import pyarrow  # noqa: PLC0415, ICN001 - an extra, and seldom needed
     from pyarrow import compute  # noqa: PLC0415 - the same
 
@@ -332,7 +331,7 @@ def _deduplicate(batch: Any, last: Any) -> tuple[Any, int]:
 
 
 class Differences(NamedTuple):
-    """How many resources differ. Touched ones tell something else of the same bytes."""
+    """Numbers of resources that differ. Touched ones have other metadata for the same bytes."""
 
     created: int = 0
     updated: int = 0
@@ -357,16 +356,16 @@ _CHANGES: Final = "SELECT * FROM difference WHERE kind <> 'touched' ORDER BY uri
 
 
 def compare_tables(connection: Any, before: Path, after: Path, into: Path) -> Differences:
-    """Compare two tables that ``take`` wrote; write the changes in the order of their URIs.
+    """Compare two tables of ``import_table``; write the changes in URI order.
 
-    A resource is updated when its hash or its length differs, or its ``lastmod`` where no hash
-    tells. Of a deleted one only the URI is written.
+    A resource is updated if its hash or its length differs, or its ``lastmod`` if there is no
+    hash. Of a deleted one only the URI is written.
 
     Args:
-        connection: What ``opened`` gives.
-        before: The table that was published.
+        connection: A connection of ``open_duckdb``.
+        before: The last published table.
         after: The next one.
-        into: The file of the changes; none is written where there are none.
+        into: The file of the changes; not written if there are none.
 
     Raises:
         StorageError: It could not be done.

@@ -1,1 +1,1 @@
-"""A mirror in a folder: its files, its own folder ``.resourcesync``, and its memory."""
+"""A mirror in a folder: its files, its own folder ``.resourcesync``, and its state."""

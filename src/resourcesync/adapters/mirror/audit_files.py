@@ -1,4 +1,4 @@
-"""What audits found, kept under ``.resourcesync/reports``: the newest of them, each bounded."""
+"""The findings of the newest audits, under ``.resourcesync/reports``; each file is bounded."""
 
 import os
 import re
@@ -21,7 +21,7 @@ _decode = msgspec.json.Decoder(dict[str, str]).decode
 
 
 class AuditFiles:
-    """The files of what audits found.
+    """The files of audit findings.
 
     Args:
         own: The mirror's folder ``.resourcesync``.
@@ -32,7 +32,7 @@ class AuditFiles:
 
     @contextmanager
     def write_findings(self) -> Iterator["AuditFindingWriter"]:
-        """Keep the findings of one audit; without ``Kept.name`` nothing stays.
+        """Store the findings of one audit; without ``set_name`` they are discarded.
 
         Raises:
             StorageError: They cannot be written.
@@ -53,13 +53,13 @@ class AuditFiles:
                 unnamed.unlink()
 
     def read_findings(self, audit: str) -> Iterator[Mapping[str, str]]:
-        """Yield what an audit found: ``kind``, ``uri``, ``path`` and ``reason`` of each.
+        """Yield the findings of an audit: ``kind``, ``uri``, ``path`` and ``reason`` of each.
 
         Args:
             audit: The audit's id, or ``last``.
 
         Raises:
-            ConfigurationError: It is not known any more, or never was.
+            ConfigurationError: The audit is unknown, or its findings were deleted.
             StateError: The file was damaged.
             StorageError: It cannot be read.
         """
@@ -94,10 +94,10 @@ class AuditFiles:
 
 
 class AuditFindingWriter:
-    """Takes the findings of one audit.
+    """A writer of the findings of one audit.
 
     Args:
-        stream: Where they go.
+        stream: The file to write.
     """
 
     def __init__(self, stream: IO[bytes]) -> None:
@@ -106,14 +106,14 @@ class AuditFindingWriter:
         self.name = ""
 
     def add(self, fields: Mapping[str, object]) -> None:
-        """Take one finding; beyond 100,000 they are only counted elsewhere."""
+        """Write one finding; beyond 100,000 they are only counted elsewhere."""
         self._count += 1
         if self._count <= MAX_FINDINGS:
             row = {name: str(fields[name]) for name in ("kind", "uri", "path", "reason")}
             self._stream.write(_encode(row) + b"\n")
 
     def set_name(self, audit: str, moment: str) -> None:
-        """Give the audit its id and its time, as ``20261121020004``; then it will be kept."""
+        """Set the audit's id and its time, as ``20261121020004``; then it will be stored."""
         self.name = f"{moment}-{audit}.ndjson"
 
 

@@ -1,16 +1,15 @@
-"""The log of what changed in a mirror: written in the transaction that remembers the copies.
+"""The change log of a mirror, and how far each program has read it.
 
-One row of the log holds what one transaction changed, as JSON: a row for each change made a pull
-of small files a tenth slower, this way it costs next to nothing.
+The log is written in the transaction that stores the copies. One row holds the changes of one
+transaction, as JSON: a row for each change made a pull of small files a tenth slower; this way
+costs next to nothing.
 
-The row of a copy whose file is about to change says nothing of its content any more. What it said
-waits in the note ``in-doubt`` until the change is done, also when a run is killed in between: only
-so can a true change be told from the same bytes fetched anew.
+While a file changes, the row of its copy says nothing of its content. The former content is in the
+note ``in-doubt`` until the change is complete, also after a kill: only so can a true change be
+distinguished from the same bytes fetched again.
 
-How far each program has read a mirror's changes: a small file for each.
-
-Not in the mirror's memory: that has one writer at a time, and a program must be able to say that
-it is done while a pull goes on for hours.
+The position of each program is a small file, not in the mirror's state: the state has one writer
+at a time, and a program must be able to record its position while a pull goes on for hours.
 """
 
 import json
@@ -37,7 +36,7 @@ MAX_AGE_MICROSECONDS: Final = 90 * 86_400 * 1_000_000
 
 _SUSPECT_NOTE: Final = "in-doubt"
 _Before = tuple[int, str]
-"""Length and digests of a copy before it was put in doubt."""
+"""Length and digests of a copy before its file began to change."""
 
 _Entry = tuple[str, str, str, int, str, str]
 """Kind, URI, path, length, digests, previous digests."""
@@ -51,10 +50,10 @@ _decode_befores = msgspec.json.Decoder(dict[str, _Before]).decode
 
 
 class ChangeLogWriter:
-    """Adds to the log what a step changes. One for each writing connection.
+    """A writer of the change log; one for each writing connection.
 
     Args:
-        db: The connection; what a killed run left in doubt is read from it.
+        db: The connection; the note ``in-doubt`` of a killed run is read from it.
     """
 
     def __init__(self, db: sqlite3.Connection) -> None:
@@ -64,7 +63,7 @@ class ChangeLogWriter:
         self._suspects: set[str] = set()
 
     def write(self, step: StateTransaction) -> None:
-        """Log a step, in its transaction and before its rows are written."""
+        """Log the changes of a step, in its transaction and before its rows are written."""
         before = self._befores.copy()
         if step.suspect:
             self._mark_suspect(step.suspect)
@@ -75,7 +74,7 @@ class ChangeLogWriter:
             self._db.execute("INSERT OR REPLACE INTO note VALUES (?, ?)", (_SUSPECT_NOTE, rows))
 
     def _mark_suspect(self, doubted: Sequence[Copy]) -> None:
-        # A copy that was ever in place has a signature: a new one need not be looked for.
+        # A copy that was ever installed has a signature: a new one needs no lookup.
         unsure = [copy.uri for copy in doubted if copy.length < 0 and copy.signature]
         if unsure:
             self._befores.update(self._known(unsure))
@@ -90,7 +89,7 @@ class ChangeLogWriter:
         return self._befores.pop(uri, None)
 
     def _known(self, uris: Sequence[str]) -> dict[str, _Before]:
-        """Return what the copies of some URIs are, as far as there are any."""
+        """Return the content of the copies of some URIs, as far as there are any."""
         rows = self._db.execute(
             "SELECT uri, length, digests FROM copy"
             " WHERE length >= 0 AND uri IN (SELECT value FROM json_each(?))",
@@ -122,12 +121,12 @@ class ChangeLogWriter:
         before = self._pop_suspect(uri)
         found = self._db.execute("SELECT path FROM copy WHERE uri = ?", (uri,)).fetchone()
         if before is None or found is None:
-            return None  # it never was here: its first installation failed
+            return None  # it never existed: its first installation failed
         return _DELETED, uri, found[0], before[0], "", before[1]
 
 
 def log_touched(db: sqlite3.Connection, uris: Sequence[str], now: int) -> dict[str, int]:
-    """Log that copies were touched; return the number of each. What is changing now is left out."""
+    """Log that copies were touched; return the number of each. Those changing now are left out."""
     rows = db.execute(
         "SELECT uri, path, length, digests FROM copy"
         " WHERE length >= 0 AND uri IN (SELECT value FROM json_each(?)) ORDER BY uri",
@@ -149,7 +148,7 @@ def _append(db: sqlite3.Connection, entries: Sequence[_Entry], now: int, dated: 
 
 
 def content_before(db: sqlite3.Connection, uri: str) -> _Before | None:
-    """Return what a copy was whose file is changing now; ``None`` when there was none."""
+    """Return the former content of a copy whose file is changing now; ``None`` for none."""
     found = db.execute("SELECT value FROM note WHERE key = ?", (_SUSPECT_NOTE,)).fetchone()
     return None if found is None else _decode_befores(found[0]).get(uri)
 
@@ -163,7 +162,7 @@ def _kind(copy: Copy, before: _Before) -> str:
 
 
 def delete_old_changes(db: sqlite3.Connection, now: int) -> None:
-    """Forget the changes that are older than 90 days, but never the newest: it has the number."""
+    """Delete the changes older than 90 days, but never the newest: it has the number."""
     db.execute(
         "DELETE FROM change WHERE time < ? AND seq < (SELECT max(seq) FROM change)",
         (now - MAX_AGE_MICROSECONDS,),
@@ -217,14 +216,14 @@ def read_arrivals(
 
 
 def change_bounds(db: sqlite3.Connection) -> tuple[int, int]:
-    """Return the numbers of the last change that was forgotten and of the newest one."""
+    """Return the numbers of the last deleted change and of the newest one."""
     first = db.execute("SELECT seq - count FROM change ORDER BY seq LIMIT 1").fetchone()
     last = db.execute("SELECT max(seq) FROM change").fetchone()
     return (0, 0) if first is None else (first[0], last[0])
 
 
 def last_change_before(db: sqlite3.Connection, moment: int) -> int:
-    """Return the number after which all changes of a moment and later stand."""
+    """Return the number of the last change before a moment."""
     found = db.execute(
         "SELECT seq - count FROM change WHERE time >= ? ORDER BY seq LIMIT 1", (moment,)
     ).fetchone()
@@ -250,7 +249,7 @@ class ConsumerFiles:
         """Return the number of the last change that ``name`` acknowledged, or ``None``.
 
         Raises:
-            ConfigurationError: The name cannot be a file's.
+            ConfigurationError: The name is invalid as a file name.
             StateError: The file was damaged.
             StorageError: It cannot be read.
         """
@@ -272,10 +271,10 @@ class ConsumerFiles:
             ) from error
 
     def acknowledge(self, name: str, cursor: int) -> None:
-        """Remember durably that ``name`` has taken all changes up to ``cursor``.
+        """Store durably that ``name`` has processed all changes up to ``cursor``.
 
         Raises:
-            ConfigurationError: The name cannot be a file's.
+            ConfigurationError: The name is invalid as a file name.
             StorageError: It cannot be written; the old cursor stays.
         """
         leaf = f"{_checked_name(name)}.json"

@@ -1,13 +1,13 @@
 """The mirror's files: bytes at paths under one root, and nothing outside it (``Copies``).
 
-All work is relative to held folder descriptors and never follows a symbolic link, so neither a
-hostile list nor somebody who plants links in the mirror can lead a write out of it.
+All work is relative to open folder descriptors and never follows a symbolic link, so neither a
+hostile list nor somebody who plants links in the mirror can direct a write out of it.
 
 The order of an installation is: temporary file in ``.resourcesync/tmp`` (same file system),
 write and hash, fsync, rename, fsync of the folders; only then may the state be committed. Each
 step is needed: see ``docs/explanation/crash-order.md``.
 
-What was set aside because it is not what we put there, and the notes that tell where it was.
+A file that the mirror did not write is moved to the quarantine, with a note of its path.
 """
 
 import os
@@ -46,16 +46,16 @@ _WRITE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
 
 def move_to_quarantine(folder: int, leaf: str, path: str, quarantine: int) -> str:
-    """Move a file to the quarantine, with a note of where it was; return its name there.
+    """Move a file to the quarantine, with a note of its path; return its name there.
 
     Args:
-        folder: Descriptor of the folder that it is in.
-        leaf: Its name there.
+        folder: Descriptor of its folder.
+        leaf: Its name in the folder.
         path: Its path in the mirror.
         quarantine: Descriptor of the quarantine.
 
     Raises:
-        OSError: It could not be moved; it is where it was.
+        OSError: It could not be moved, and is unchanged.
     """
     place = f"{secrets.token_hex(8)}-{leaf[:_LEAF]}"
     note = os.open(f"{place}{_NOTE}", _WRITE, 0o600, dir_fd=quarantine)
@@ -67,7 +67,7 @@ def move_to_quarantine(folder: int, leaf: str, path: str, quarantine: int) -> st
 
 
 def quarantined_from(quarantine: int, path: str) -> list[str]:
-    """Return the names in the quarantine of what was set aside from a path, the newest last."""
+    """Return the names in the quarantine of files moved from a path, the newest last."""
     found: list[tuple[int, str]] = []
     with suppress(OSError), os.scandir(quarantine) as entries:
         for number, entry in enumerate(entries):
@@ -97,13 +97,13 @@ OWN_FOLDER: Final = ".resourcesync"
 
 
 class FileTreeCopies:
-    """Copies in a folder.
+    """The ``Copies`` of a mirror in a folder.
 
     Args:
-        root: Descriptor of the mirror's root folder; it stays the caller's.
-        own: Descriptor of its ``.resourcesync`` folder, which holds ``tmp``, ``trash`` and
-            ``quarantine``; it stays the caller's.
-        monotonic: Seconds that never go back; tells how slow the disk is.
+        root: Descriptor of the mirror's root folder; the caller closes it.
+        own: Descriptor of its ``.resourcesync`` folder, with ``tmp``, ``trash`` and ``quarantine``;
+            the caller closes it.
+        monotonic: Monotonic seconds, to measure the speed of the disk.
     """
 
     def __init__(self, root: int, own: int, monotonic: Callable[[], float] = lambda: 0.0) -> None:
@@ -122,33 +122,33 @@ class FileTreeCopies:
             os.close(folder)
 
     def clear_temporary(self, oldest: float = 0.0) -> None:
-        """Remove what a run that was killed left half-written.
+        """Remove temporary files of killed runs.
 
-        Large parts stay that a later run can go on from.
+        Large parts that a later run can resume stay.
 
         Args:
-            oldest: Seconds since 1970; parts that were last written before are removed too.
+            oldest: Seconds since 1970; parts last written before are removed too.
         """
         self._staging.clear(oldest)
 
     # --- staging and installing ---
 
     def stage(self, algorithms: Sequence[str], of: str = "") -> StagedFile:
-        """Start a copy beside the mirror; digests are computed while the bytes pass.
+        """Start a staged copy; digests are computed while the bytes are written.
 
-        With ``of``, go on from the part of it that an earlier run left, if there is one.
+        With ``of``, resume the part of it that an earlier run left, if there is one.
         """
         return self._staging.stage(algorithms, of)
 
     def stage_apart(self, algorithms: Sequence[str], of: str = "") -> StagedFile:
-        """Start a copy that will be put elsewhere, as `stage` does; few bytes need no file."""
+        """Start a staged copy for another location; few bytes need no file."""
         return self._staging.stage_apart(algorithms, of)
 
     def stage_copy(self, path: str, algorithms: Sequence[str]) -> StagedFile | None:
-        """Start a copy with the bytes of another one; ``None`` when they cannot be read.
+        """Start a staged copy with the bytes of another copy; ``None`` if they cannot be read.
 
         Raises:
-            StorageError: They cannot be kept.
+            StorageError: They cannot be written.
         """
         try:
             with self._folders() as folders:
@@ -163,7 +163,7 @@ class FileTreeCopies:
         return self._filled(file, algorithms)
 
     def _filled(self, file: int, algorithms: Sequence[str]) -> StagedFile | None:
-        """Start a copy with the bytes of an open file, which is closed."""
+        """Start a staged copy with the bytes of an open file, which is closed."""
         staged = self.stage(algorithms)
         try:
             if is_regular(os.fstat(file)):
@@ -180,10 +180,10 @@ class FileTreeCopies:
         return None
 
     def stage_trashed(self, place: str, algorithms: Sequence[str]) -> StagedFile | None:
-        """Start a copy with the bytes of one in the trash, and its time of modification.
+        """Start a staged copy with the bytes of one in the trash, and its time of modification.
 
         Raises:
-            StorageError: They cannot be kept.
+            StorageError: They cannot be written.
         """
         if "/" in place:
             return None
@@ -234,7 +234,7 @@ class FileTreeCopies:
         return signature
 
     def _clear_path(self, folder: int, leaf: str, installation: CopyInstallation) -> None:
-        """Move what is not ours out of the way; it is kept in quarantine, never overwritten."""
+        """Move a foreign file to the quarantine; it is never overwritten."""
         try:
             info = os.stat(leaf, dir_fd=folder, follow_symlinks=False)
         except FileNotFoundError:
@@ -251,7 +251,7 @@ class FileTreeCopies:
         self._made_way.append((installation.path, place))
 
     def newly_quarantined(self) -> list[tuple[str, str]]:
-        """Return what was moved to the quarantine since this was asked: paths and names."""
+        """Return the files moved to the quarantine since the last call: paths and names."""
         found, self._made_way = self._made_way, []
         return found
 
@@ -266,12 +266,12 @@ class FileTreeCopies:
     # --- removing ---
 
     def remove(self, batch: Sequence[CopyRemoval], reason: str) -> list[str | StorageError]:
-        """Move a batch to the trash durably; return for each where it went (empty: nothing there).
+        """Move a batch to the trash durably; return the new place of each (empty: no file).
 
         Raises:
             StorageError: The folders could not be made durable; nothing may be committed.
         """
-        del reason  # the state remembers it; the file needs none
+        del reason  # the state stores it; the file needs none
         with self._folders() as folders:
             results = [self._move_to_trash(folders, removal) for removal in batch]
             try:
@@ -315,8 +315,8 @@ class FileTreeCopies:
         Raises:
             StorageError: The folders could not be made durable; nothing may be committed.
         """
-        # Two sets of folders: to open one more never closes the other end of a move. A folder that
-        # was left is synced only when those that were moved to are: no power cut takes both names.
+        # Two sets of folders: opening one more never closes the other end of a move. The old folder
+        # is synced only after the new ones: no power cut loses both names.
         with self._folders() as sources, self._folders(at_once=True) as targets:
             results = [self._move(sources, targets, move) for move in batch]
             targets.sync()
@@ -332,13 +332,13 @@ class FileTreeCopies:
         try:
             folder, leaf = sources.locate(move.path, create=False)
             info = os.stat(leaf, dir_fd=folder, follow_symlinks=False)
-        except FileNotFoundError:  # it was moved before, or is not here at all
+        except FileNotFoundError:  # it was moved before, or does not exist
             return move.signature
         except StorageError:
-            return move.signature  # a link or a file is where its folder was: the same
+            return move.signature  # a link or a file replaced its folder: the same
         except OSError as error:
             return storage_error(error, f"looking at {move.path}")
-        if not is_regular(info):  # another thing has its name by now, such as a folder of ours
+        if not is_regular(info):  # its name is something else by now, such as a folder
             return move.signature
         try:
             there, name = targets.locate(move.to, create=True)
@@ -352,9 +352,9 @@ class FileTreeCopies:
         return move.signature
 
     def _clear_target(self, folder: int, leaf: str, path: str, ours: os.stat_result) -> None:
-        """Move whatever is at a path to the quarantine, but for the file that is to go there.
+        """Move whatever is at a path to the quarantine, except the file that belongs there.
 
-        A folder goes only where it is empty.
+        A folder is removed only if it is empty.
         """
         try:
             info = os.stat(leaf, dir_fd=folder, follow_symlinks=False)
@@ -366,7 +366,7 @@ class FileTreeCopies:
             except OSError as error:
                 raise blocked_path_error(path) from error
             return
-        if os.path.samestat(info, ours):  # where A is a, the old name may be this one too
+        if os.path.samestat(info, ours):  # without case, the old name may be this one too
             return
         self._made_way.append((path, move_to_quarantine(folder, leaf, path, self._quarantine)))
 
@@ -381,7 +381,7 @@ class FileTreeCopies:
                     name = name.rpartition("/")[0]
 
     def purge(self, place: str) -> None:
-        """Remove one file of the trash for good; it is no error when it is gone.
+        """Delete one file of the trash; it is no error if it is gone.
 
         Raises:
             StorageError: It could not be removed.
@@ -394,10 +394,10 @@ class FileTreeCopies:
             raise storage_error(error, "emptying the trash") from error
 
     def trashed(self) -> Iterator[str]:
-        """Yield the names of what is in the trash.
+        """Yield the names in the trash.
 
         Raises:
-            StorageError: It cannot be looked into.
+            StorageError: It cannot be read.
         """
         try:
             with os.scandir(self._trash) as entries:
@@ -405,7 +405,7 @@ class FileTreeCopies:
         except OSError as error:
             raise storage_error(error, "looking into the trash") from error
 
-    # --- looking ---
+    # --- inspecting ---
 
     @contextmanager
     def _folders(self, *, at_once: bool = False) -> Iterator[OpenFolders]:
@@ -417,7 +417,7 @@ class FileTreeCopies:
 
     @contextmanager
     def inspect(self) -> Iterator[FolderCopyInspector]:
-        """Look at many files; folders are opened once while the block runs."""
+        """Inspect many files; folders are opened once while the block runs."""
         look = FolderCopyInspector(self._root)
         try:
             yield look
@@ -435,7 +435,7 @@ class FileTreeCopies:
             return look.digest(path, algorithms)
 
     def quarantined(self, path: str) -> list[str]:
-        """Return the names in the quarantine of what was set aside from ``path``, newest last."""
+        """Return the names in the quarantine of files moved from ``path``, newest last."""
         return quarantined_from(self._quarantine, path)
 
     def paths(self) -> Iterator[str]:
@@ -470,7 +470,7 @@ def _sync_if_exists(folders: OpenFolders, folder: str) -> None:
 
 
 def blocked_path_error(path: str) -> StorageError:
-    """Return the error of a copy whose path something else has that is no file."""
+    """Return the error for a copy whose path is occupied by something other than a file."""
     return StorageError(
         f"a folder is where a copy belongs: {path}",
         evidence=(("kept", "the folder is untouched"),),

@@ -1,8 +1,6 @@
-"""A mirror's root folder: who may write to it, and whether it is still the one we knew.
+"""A mirror's root folder: its lock and identity, its file system, and a folder of mirrors.
 
-A folder of mirrors, one for each set of a Source: which sets, in which folders (ADR 0022).
-
-A folder is looked at: what its file system can do, and what dead runs left there.
+A folder of mirrors has one mirror for each set of a Source (ADR 0022).
 """
 
 import errno
@@ -42,26 +40,26 @@ _PART_SECONDS: Final = 7 * 86_400.0
 
 
 def is_mirror(folder: Path) -> bool:
-    """Whether ``folder`` is a mirror: it has a memory of its own."""
+    """True if ``folder`` is a mirror: it has a state file."""
     try:
         return (folder / OWN_FOLDER / STATE_FILE).is_file()
     except OSError:
-        return False  # a folder that may not be looked into is no mirror of ours
+        return False  # an unreadable folder is no mirror of ours
 
 
 class MirrorFolder:
-    """An open mirror: its lock is held, its memory and its files are at hand.
+    """An open mirror: locked, with its state and its files.
 
     Args:
-        root: The mirror's folder; made when it does not exist.
-        clock: Tells since when the lock is held.
-        open_state: Opens the memory at a path, made when it does not exist.
+        root: The mirror's folder; created if missing.
+        clock: Dates the lock.
+        open_state: Opens the state at a path, created if missing.
 
     Raises:
-        LockedError: Another run holds the mirror; the message says who.
-        MirrorChangedError: The folder is not the one that its memory tells of.
+        LockedError: Another run has the lock; the message names it.
+        MirrorChangedError: The folder is not the one of its state.
         StorageError: The folder cannot be used.
-        StateError: The memory is damaged or from a newer version.
+        StateError: The state is damaged or from a newer version.
     """
 
     def __init__(
@@ -110,7 +108,7 @@ class MirrorFolder:
         return descriptor
 
     def _check_state_files(self) -> None:
-        """SQLite would follow a link: whoever plants one must not lead it out of the mirror."""
+        """Refuse links: SQLite would follow a planted one out of the mirror."""
         for name in (STATE_FILE, f"{STATE_FILE}-wal", f"{STATE_FILE}-shm"):
             with suppress(FileNotFoundError):
                 info = os.stat(name, dir_fd=self._own, follow_symlinks=False)
@@ -141,10 +139,10 @@ class MirrorFolder:
         os.pwrite(lock, holder.encode(), 0)
 
     def check_marker(self) -> None:
-        """Check that the folder is still the one that the memory tells of.
+        """Check that the folder is still the one of the state.
 
-        A disk that is not mounted looks like an empty mirror; without this check everything would
-        be fetched again, and everything that is listed no more would seem to be gone.
+        An unmounted disk looks like an empty mirror; without this check everything would be fetched
+        again, and everything that is not listed any more would seem to be gone.
 
         Raises:
             MirrorChangedError: It is another folder.
@@ -202,7 +200,7 @@ class MirrorFolder:
         self.close()
 
     def close(self) -> None:
-        """Close files and memory, and let go of the lock."""
+        """Close files and state, and release the lock."""
         if self.copies is not None:
             self.copies.clear_temporary(self._oldest_part)
             self.copies.close()
@@ -230,10 +228,10 @@ _Sets = Annotated[tuple["FollowedSet", ...], msgspec.Meta(max_length=MAX_SETS)]
 
 
 class FollowedSet(msgspec.Struct, frozen=True, kw_only=True):
-    """One set, and where its mirror is.
+    """A set, and the folder of its mirror.
 
     Attributes:
-        uri: What tells it from the Source's other sets: its Capability List.
+        uri: The URI that identifies it: its Capability List.
         folder: The name of its mirror's folder.
     """
 
@@ -242,14 +240,14 @@ class FollowedSet(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FollowedSets(msgspec.Struct, frozen=True, kw_only=True):
-    """What a folder of mirrors follows.
+    """The sets that a folder of mirrors follows.
 
     Attributes:
-        source: The Source's address, as it was given.
-        every: Whether new sets of the Source are followed too.
-        looked: When the Source was last asked which sets it has, microseconds since 1970.
+        source: The Source's address, as given.
+        every: New sets of the Source are followed too.
+        looked: Time of the last request for the Source's sets, microseconds since 1970.
         sets: The sets.
-        version: The form of the file.
+        version: The format of the file.
     """
 
     source: str
@@ -260,7 +258,7 @@ class FollowedSets(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_sets(root: Path) -> FollowedSets | None:
-    """Return what a folder of mirrors follows; ``None`` when it is none that we may look into.
+    """Return the sets of a folder of mirrors; ``None`` if it is none, or unreadable.
 
     Raises:
         StateError: Its file was damaged, or is from a newer version.
@@ -304,10 +302,10 @@ def _check(found: FollowedSets) -> None:
 
 
 def write_sets(root: Path, sets: FollowedSets) -> None:
-    """Remember durably what a folder of mirrors follows.
+    """Store durably the sets that a folder of mirrors follows.
 
     Raises:
-        StorageError: It cannot be written; what was known before stays.
+        StorageError: It cannot be written; the former file stays.
     """
     _check(sets)
     beside = f".{secrets.token_hex(8)}"
@@ -333,7 +331,7 @@ def write_sets(root: Path, sets: FollowedSets) -> None:
 
 
 def delete_sets(root: Path) -> None:
-    """Take away what `write_sets` made, as far as nothing else is there."""
+    """Remove what `write_sets` created, as far as nothing else is there."""
     with suppress(OSError):
         (root / OWN_FOLDER / SETS_FILE).unlink()
     with suppress(OSError):
@@ -346,14 +344,14 @@ _DECOMPOSED: Final = "e\u0301"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileSystem:
-    """What was found of a file system.
+    """Properties of a file system.
 
     Attributes:
-        refusal: Why nothing can be written; empty when something can.
-        tells_case: Whether ``a`` and ``A`` are two files; ``None``: could not be tried.
-        keeps_forms: Whether the two Unicode forms of one letter are two files.
-        room: Bytes that are free.
-        inodes: Files that can still be made; ``None`` where that is not counted.
+        refusal: Why nothing can be written; empty if something can.
+        tells_case: ``a`` and ``A`` are two files; ``None`` if that could not be tried.
+        keeps_forms: The two Unicode forms of one letter are two files.
+        room: Free bytes.
+        inodes: Number of files that can still be created; ``None`` if that is not limited.
     """
 
     refusal: str = ""
@@ -364,7 +362,7 @@ class FileSystem:
 
 
 def probe_file_system(folder: Path) -> FileSystem:
-    """Try what a folder's file system can do, with empty files that are gone at the end."""
+    """Probe the file system of a folder, with empty files that are removed at the end."""
     try:
         found = os.statvfs(folder)
     except OSError as error:
@@ -394,12 +392,12 @@ def _are_two(folder: Path, name: str, other: str) -> bool:
 
 @dataclass(slots=True, kw_only=True)
 class TemporaryFileCounts:
-    """What lies in a mirror's folder of temporary files.
+    """Counts of a mirror's temporary files.
 
     Attributes:
-        stale: Files that no run will go on with.
+        stale: Files that no run will resume.
         stale_bytes: Their bytes.
-        parts: Beginnings of resources that the next pull goes on with.
+        parts: Parts of resources that the next pull resumes.
         part_bytes: Their bytes.
     """
 
@@ -410,11 +408,11 @@ class TemporaryFileCounts:
 
 
 def count_temporary_files(folder: Path, before: float) -> TemporaryFileCounts:
-    """Count the temporary files of a mirror that no run holds.
+    """Count the temporary files of a mirror that no run has locked.
 
     Args:
-        folder: Theirs; one that is not there has none.
-        before: What was last written before this moment is stale; seconds since 1970.
+        folder: Their folder; it may be missing.
+        before: Files last written before this time are stale; seconds since 1970.
     """
     found = TemporaryFileCounts()
     with suppress(OSError), os.scandir(folder) as entries:

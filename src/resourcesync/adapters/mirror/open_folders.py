@@ -1,6 +1,6 @@
-"""Folders of the mirror, held by descriptor and walked without following a link.
+"""Folders of the mirror, opened by descriptor and walked without following a link.
 
-Look at the mirror's files without changing them: one chain of folders, held for many files.
+The read-only inspection of a mirror's files shares one chain of open folders among many files.
 """
 
 import errno
@@ -26,12 +26,12 @@ _IN_THE_WAY: Final = frozenset({errno.ENOTDIR, errno.ELOOP})
 
 
 class OpenFolders:
-    """The folders that one batch of work touches, opened once each and closed together.
+    """The folders of one batch of work, each opened once, closed together.
 
     Args:
-        root: Descriptor of the mirror's root; it stays the caller's.
-        at_once: Whether a folder that is made is durable before anything is put into it, as it
-            must be where names come from folders that are: what moves would be in none.
+        root: Descriptor of the mirror's root; the caller closes it.
+        at_once: A new folder is made durable before its first file, as moves need it: a file moved
+            from a durable folder might else be in none after a power cut.
     """
 
     def __init__(self, root: int, *, at_once: bool = False) -> None:
@@ -41,11 +41,11 @@ class OpenFolders:
         self._changed: set[str] = set()
 
     def locate(self, path: str, *, create: bool) -> tuple[int, str]:
-        """Return the same as ``parent``, of a place where a copy may be.
+        """Return the same as ``parent``, for a path where a copy may be.
 
         Raises:
             FileNotFoundError: The folder does not exist and ``create`` is false.
-            StorageError: Something that is no folder is in the way, or it is no such place.
+            StorageError: Something that is no folder is in the way, or the path is not allowed.
         """
         if not is_copy_path(path):
             raise StorageError(
@@ -88,7 +88,7 @@ class OpenFolders:
         except OSError as error:
             if error.errno in _IN_THE_WAY:
                 raise StorageError(
-                    "something that is no folder is in the way of a copy",
+                    "something that is not a folder is in the way of a copy",
                     evidence=(("path", f"{above}/{name}".lstrip("/")), ("kept", "it is untouched")),
                     hint="move it away, then run the same command",
                     code="path-in-the-way",
@@ -110,7 +110,7 @@ class OpenFolders:
             os.close(self._descriptors.pop(folder))
 
     def mark_changed(self, path: str) -> None:
-        """Note that a name in the folder of ``path`` came, went or was replaced."""
+        """Record that a name in the folder of ``path`` was added, removed or replaced."""
         self._changed.add(path.rpartition("/")[0])
 
     def sync(self) -> None:
@@ -139,17 +139,17 @@ _MISSING: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
 
 
 class FolderCopyInspector:
-    """A look at files; each folder is opened once, so a folder moved meanwhile is seen as it was.
+    """An inspector of files; each folder is opened once, so one moved meanwhile is read as it was.
 
     Args:
-        root: Descriptor of the mirror's root folder; it stays the caller's.
+        root: Descriptor of the mirror's root folder; the caller closes it.
     """
 
     def __init__(self, root: int) -> None:
         self._folders = OpenFolders(root)
 
     def close(self) -> None:
-        """Let go of the folders."""
+        """Close the folders."""
         self._folders.close()
 
     def signature(self, path: str) -> str | None:
@@ -195,7 +195,7 @@ class FolderCopyInspector:
     def reading(self, path: str) -> Iterator[bytes] | None:
         """Open a copy and return its bytes, in pieces of 1 MiB; ``None`` when there is none.
 
-        Whoever does not take all of them closes the iterator.
+        A caller that does not read to the end closes the iterator.
 
         Raises:
             StorageError: The file cannot be read; also while it is read.

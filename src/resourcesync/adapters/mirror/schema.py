@@ -1,9 +1,7 @@
-"""The tables of a mirror's memory, version by version.
+"""The tables of a mirror's state, version by version, and lookups of clashing paths.
 
-A file of an older version is brought forward when it is opened for writing: each script leads
-from one ``PRAGMA user_version`` to the next. A script that was released is never changed.
-
-What in a mirror's state some new paths would meet, looked up without reading all of it.
+A file of an older version is migrated when it is opened for writing: each script leads from one
+``PRAGMA user_version`` to the next. A released script is never changed.
 """
 
 import sqlite3
@@ -60,7 +58,7 @@ ALTER TABLE pending ADD COLUMN elsewhere TEXT NOT NULL DEFAULT '';
 CREATE INDEX copy_digests ON copy (digests) WHERE length >= 16384;
 """
 
-# What is here only because listed entries link to it, and how copies were patched the last time.
+# Links: copies that exist only because listed entries link to them. Patches: the last of each.
 _LINKS: Final = """
 CREATE TABLE link (
     uri TEXT NOT NULL, via TEXT NOT NULL, generation INTEGER NOT NULL, PRIMARY KEY (uri, via)
@@ -71,13 +69,13 @@ CREATE TABLE patched (
 ) WITHOUT ROWID;
 """
 
-# How the Source dates what came, and an order in which the last runs are found at once.
+# The Source's dates of changes, and an index for the last runs.
 _DATES: Final = """
 ALTER TABLE change ADD COLUMN dated TEXT NOT NULL DEFAULT '[]';
 CREATE INDEX run_ended ON run (ended);
 """
 
-# What the entries of the lists link to, for whoever publishes the copies again.
+# The links of listed entries, for programs that republish the copies.
 _ENTRIES: Final = """
 CREATE TABLE entry (
     uri TEXT PRIMARY KEY, links TEXT NOT NULL, changed INTEGER NOT NULL,
@@ -85,10 +83,10 @@ CREATE TABLE entry (
 ) WITHOUT ROWID;
 """
 
-# Where the copies are a table, these are the URIs of it that this file has the say on.
+# If the copies are a table: the URIs of it whose rows in this file count.
 _TABLES: Final = "CREATE TABLE tabled (uri TEXT PRIMARY KEY) WITHOUT ROWID;"
 
-# Before, dates and validators were remembered that a later change may share: see
+# Older versions stored dates and validators that a later change may share: see
 # ``model.timestamps.end_of_lastmod`` and ``ports.fetcher.validators_of``.
 _PROVING: Final = """
 UPDATE copy SET lastmod = NULL WHERE listed = '' AND lastmod >= 0 AND installed < lastmod +
@@ -107,7 +105,7 @@ CREATE INDEX IF NOT EXISTS copy_path ON copy (path) WHERE {PATH_NOT_IN_URI};
 CREATE INDEX IF NOT EXISTS pending_path ON pending (path) WHERE {PATH_NOT_IN_URI};
 """
 
-# What a file in the trash was when it went there: only that is brought back.
+# The content of a file in the trash when it was moved there: only that is restored.
 _TRASH: Final = "ALTER TABLE trash ADD COLUMN digests TEXT NOT NULL DEFAULT '';"
 
 MIGRATIONS: Final = (
@@ -122,7 +120,7 @@ ENTRIES_SINCE: Final = MIGRATIONS.index(_ENTRIES) + 1
 
 
 def migration(version: int) -> str:
-    """Return the script that brings a file of this version (0: an empty one) up to date."""
+    """Return the script that migrates a file of this version (0: an empty one) to the newest."""
     scripts = "".join(MIGRATIONS[version:])
     return (
         f"BEGIN IMMEDIATE;{scripts}PRAGMA application_id = {APPLICATION_ID};"
@@ -149,7 +147,7 @@ _LOWER_PATHS: Final = " UNION ALL ".join(
 def find_path_conflicts(
     db: sqlite3.Connection, base: str, paths: Sequence[str]
 ) -> Iterator[tuple[str, str]]:
-    """Yield the URIs and paths of what some new paths would meet; see ``ports.mirror.near``."""
+    """Yield the URIs and paths of rows that conflict with new paths; see ``path_conflicts``."""
     folders = {folder for path in paths for folder in folders_of(path)}
     for query, named in ((_SAME_PATH, {*paths, *folders}), (_LOWER_PATHS, set(paths))):
         for path in sorted(named):

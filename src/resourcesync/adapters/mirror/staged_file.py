@@ -1,4 +1,4 @@
-"""A copy on its way: a temporary file beside the mirror, hashed while it is written."""
+"""A staged copy: a temporary file beside the mirror, hashed while it is written."""
 
 import errno
 import fcntl
@@ -26,7 +26,7 @@ _CONSTRUCTORS: Final = {
 }
 _BLOCK: Final = 1 << 20
 MIN_SAVED_BYTES: Final = 1 << 20
-"""Bytes below which a part is fetched anew rather than kept."""
+"""Bytes below which a part is fetched again rather than saved."""
 
 _CLONE: Final = 0x40049409  # FICLONE of ioctl_ficlone(2)
 _LAST_SECOND: Final = 1 << 33
@@ -34,7 +34,7 @@ _NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 def storage_error(error: OSError, doing: str) -> StorageError:
-    """Return our error for a failure of the file system."""
+    """Return the error for a failure of the file system."""
     if error.errno in _NO_ROOM:
         return DiskFullError(
             f"no room left while {doing}",
@@ -54,31 +54,31 @@ def new_hashers(algorithms: Sequence[str]) -> "dict[str, hashlib._Hash]":
 
 
 def signature_of(info: os.stat_result) -> str:
-    """Return what tells a file from another one or from an edited one, without reading it."""
+    """Return a text that differs for another or an edited file, without reading it."""
     return f"{info.st_size}:{info.st_mtime_ns}:{info.st_ino}"
 
 
 class PartNotes(Protocol):
-    """Remembers what temporary files are the beginnings of."""
+    """Notes of the resources that temporary files are parts of."""
 
     def note(self, name: str, of: str, validator: str) -> bool:
-        """Write down what a file is the beginning of; whether that was done."""
+        """Write the note of a part; return whether that succeeded."""
         ...
 
     def forget(self, name: str) -> None:
-        """Forget what a file is the beginning of."""
+        """Delete the note of a part."""
         ...
 
 
 class StagedFile:
-    """A copy on its way, in a temporary file of its own.
+    """A staged copy in a temporary file.
 
     Args:
-        folder: Descriptor of the folder of temporary files; it stays the caller's.
-        name: The file's name in it.
+        folder: Descriptor of the folder of temporary files; the caller closes it.
+        name: The file's name.
         algorithms: Digests to compute.
-        notes: Where it is written down what the file is of, when ``of`` is given.
-        of: What it is going to be the bytes of, for a later run.
+        notes: Notes of parts, used if ``of`` is given.
+        of: The resource that the bytes are of, for a later run.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class StagedFile:
         return self._file
 
     def write(self, chunk: bytes) -> None:
-        """Take the next bytes."""
+        """Write the next bytes."""
         self._put(chunk)
         self.length += len(chunk)
         for hasher in self._hashers.values():
@@ -129,17 +129,17 @@ class StagedFile:
             raise storage_error(error, "writing a temporary file") from error
 
     def _note(self) -> None:
-        """Write down once what this is the beginning of."""
+        """Write the note of this part once."""
         if self._notes is not None:
             self._noted = self._notes.note(self.name, self._of, self._validator)
         self._validator = ""
 
     def record_validator(self, validator: str) -> None:
-        """Take note of what will tell that the rest of these bytes is still theirs."""
+        """Record the validator for the rest of these bytes."""
         self._validator = validator if self._notes is not None else ""
 
     def resume(self, validator: str) -> None:
-        """Go on from a part that an earlier run left in the file.
+        """Resume a part that an earlier run left in the file.
 
         Raises:
             OSError: It cannot be read.
@@ -151,10 +151,10 @@ class StagedFile:
         self.part = PartialBody(length=self.length, validator=validator)
 
     def fill(self, source: int) -> None:
-        """Take all bytes of an open file; where the file system can, without copying them.
+        """Write all bytes of an open file; if the file system can, without copying them.
 
         Raises:
-            StorageError: They cannot be kept.
+            StorageError: They cannot be written.
             OSError: They cannot be read.
         """
         file = self._open()
@@ -180,10 +180,10 @@ class StagedFile:
         self._noted = False
 
     def restart(self) -> None:
-        """Forget all bytes so far.
+        """Discard all bytes so far.
 
         Raises:
-            StorageError: They cannot be forgotten.
+            StorageError: They cannot be discarded.
         """
         self._forget()
         self.part, self._validator = None, ""
@@ -197,7 +197,7 @@ class StagedFile:
         self._hashers = new_hashers(self._algorithms)
 
     def seal(self) -> tuple[int, tuple[Digest, ...]]:
-        """End the writing; return the length in bytes and the digests asked for."""
+        """Finish writing; return the length in bytes and the requested digests."""
         self._open()
         return self._sealed()
 
@@ -228,11 +228,11 @@ class StagedFile:
         os.fsync(file)
 
     def signature(self) -> str:
-        """Return the stat signature that the file keeps when it is renamed."""
+        """Return the stat signature, which a rename does not change."""
         return signature_of(os.fstat(self._file))
 
     def close(self) -> None:
-        """Close the file, which is a copy now."""
+        """Close the file, which is now an installed copy."""
         self._forget()
         self._close()
 
@@ -242,14 +242,14 @@ class StagedFile:
             self._file = -1
 
     def suspend(self) -> None:
-        """End without being done; what is worth it stays for a later run."""
+        """Stop before the end; a large part is saved for a later run."""
         if self._noted:
             self._close()
         else:
             self.discard()
 
     def discard(self) -> None:
-        """Throw the bytes away; it is no error to do so twice."""
+        """Discard the file; may be called twice."""
         self.close()
         with suppress(OSError):
             os.unlink(self.name, dir_fd=self._folder)
@@ -263,7 +263,7 @@ def digest_of(
     Args:
         file: Descriptor.
         algorithms: Digests to compute.
-        expected: Bytes that it probably has: a small file is then read at once; -1: unknown.
+        expected: Probable length in bytes: a small file is then read at once; -1 if unknown.
     """
     chunk = os.pread(file, min(_BLOCK, expected + 1) if expected >= 0 else _BLOCK, 0)
     if len(chunk) == expected < _BLOCK and len(algorithms) == 1:  # there was room for one byte more
@@ -280,5 +280,5 @@ def digest_of(
 
 
 def is_regular(info: os.stat_result) -> bool:
-    """Whether it is an ordinary file: no folder, link, device, socket or pipe."""
+    """True for a regular file: no folder, link, device, socket or pipe."""
     return stat.S_ISREG(info.st_mode)

@@ -1,17 +1,13 @@
-"""A folder in which bytes wait that are on their way: to a place beside it, or to a store.
+"""A folder of staged bytes on their way to a path beside it, or to a store.
 
-Large copies that broke off: kept beside the mirror for the next run, with what they are of.
+Large copies that broke off are saved for the next run as parts: a temporary file with a note
+beside it. Any other file there was left by a killed run, and is removed. Parts are not synced:
+after a power cut one may hold wrong bytes. So a part is saved only for a copy whose whole a strong
+digest will prove.
 
-A part is a temporary file with a note beside it. Whatever else lies there is what a killed run
-left, and is removed. Nothing here is synced: after a power cut a part may hold wrong bytes. It is
-kept only for what a strong digest of the whole will prove.
-
-A nameless temporary file of the mirror whose failures are errors of ours.
-
-Make a group of staged files durable: one after the other, or several at a time on a slow disk.
-
-File systems with a journal write it once for all who wait for it. Where one ``fsync`` takes two
-milliseconds, four threads get through a group more than ten times as fast; where it takes two
+A group of staged files is made durable one after the other, or several at a time on a slow disk. A
+journaling file system commits once for all callers that wait. Where one ``fsync`` takes two
+milliseconds, four threads finish a group more than ten times as fast; where it takes two
 microseconds, as in memory, threads only cost.
 """
 
@@ -46,7 +42,7 @@ MAX_PARTS: Final = 64
 MAX_PART_BYTES: Final = 16 << 30
 
 PART_NOTE: Final = ".part"
-"""The end of the name of the note beside a part."""
+"""The suffix of the note beside a part."""
 
 _LONGEST_VALIDATOR: Final = 1024
 _LARGEST_NOTE: Final = 32 * 1024
@@ -56,13 +52,13 @@ _NOTE_FLAGS: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O
 
 @dataclass(frozen=True, slots=True)
 class SavedPart:
-    """A part that a run left.
+    """A saved part of a resource.
 
     Attributes:
         name: Its file in the folder of temporary files.
-        validator: What tells the server which body it is the beginning of.
+        validator: The validator of the body that it is a part of.
         length: Bytes.
-        written: When it was last written, seconds since 1970.
+        written: Time of the last write, seconds since 1970.
     """
 
     name: str
@@ -75,7 +71,7 @@ class Parts:
     """The parts in a folder of temporary files, at most 64 of them and 16 GiB.
 
     Args:
-        folder: Descriptor of the folder; it stays the caller's.
+        folder: Descriptor of the folder; the caller closes it.
     """
 
     def __init__(self, folder: int) -> None:
@@ -84,7 +80,7 @@ class Parts:
         self._noted: set[str] = set()
 
     def clear(self, oldest: float) -> None:
-        """Remove all temporary files but the parts that were written since ``oldest``."""
+        """Remove all temporary files except the parts written since ``oldest``."""
         found: list[tuple[str, SavedPart]] = []
         with os.scandir(self._folder) as entries:
             names = {entry.name for entry in entries}
@@ -100,7 +96,7 @@ class Parts:
         self._noted = good
 
     def _choose(self, found: list[tuple[str, SavedPart]]) -> dict[str, SavedPart]:
-        """Return the newest parts that there is room for, by what they are of."""
+        """Return the newest parts within the limits, by resource."""
         chosen: dict[str, SavedPart] = {}
         room = MAX_PART_BYTES
         for of, part in sorted(found, key=lambda pair: pair[1].written, reverse=True):
@@ -131,11 +127,11 @@ class Parts:
         return of, SavedPart(name, validator, info.st_size, info.st_mtime)
 
     def take(self, of: str) -> SavedPart | None:
-        """Return the part of something, which is the caller's from now on; ``None`` for none."""
+        """Hand the part of a resource over to the caller; ``None`` for none."""
         return self._saved.pop(of, None)
 
     def note(self, name: str, of: str, validator: str) -> bool:
-        """Write down what a temporary file is the beginning of; whether that was done."""
+        """Write the note of a part; return whether that succeeded."""
         if len(self._noted) >= MAX_PARTS or not is_validator(validator):
             return False
         text = json.dumps({"of": of, "validator": validator}).encode()
@@ -147,12 +143,12 @@ class Parts:
                 stream.write(text)
         except OSError:
             self.forget(name)
-            return False  # the copy goes on all the same
+            return False  # the copy continues without a note
         self._noted.add(name)
         return True
 
     def forget(self, name: str) -> None:
-        """Forget what a temporary file is the beginning of."""
+        """Delete the note of a part."""
         self._noted.discard(name)
         self._unlink(f"{name}{PART_NOTE}")
 
@@ -162,7 +158,7 @@ class Parts:
 
 
 def is_validator(text: str) -> bool:
-    """Whether a text can be sent as a validator."""
+    """True if a text can be sent as a validator."""
     return 0 < len(text) <= _LONGEST_VALIDATOR and text.isascii() and text.isprintable()
 
 
@@ -170,7 +166,7 @@ _BUFFER: Final = 64 * 1024
 
 
 class _ScratchFile(io.FileIO):
-    """A file whose failures are ``StorageError``, wherever the bytes are needed."""
+    """A file whose errors are ``StorageError``."""
 
     def readinto(self, buffer: Any) -> int | None:
         with _guard_scratch("reading"):
@@ -202,11 +198,11 @@ def _guard_scratch(doing: str) -> Iterator[None]:
 
 
 def open_scratch(name: str, folder: int) -> BinaryIO:
-    """Open a temporary file to write and read; it has no name any more when it is returned.
+    """Open an unlinked temporary file to write and read.
 
     Args:
-        name: A name of its own.
-        folder: Descriptor of the folder it is made in.
+        name: A unique name.
+        folder: Descriptor of its folder.
 
     Raises:
         StorageError: It cannot be made.
@@ -226,14 +222,14 @@ def open_scratch(name: str, folder: int) -> BinaryIO:
 
 
 SMALL: Final = 32 << 10
-"""Bytes that wait in memory on their way to a store; what is larger has a file."""
+"""The most bytes that are staged in memory; more get a file."""
 
 
 class Staging:
     """A folder of temporary files.
 
     Args:
-        folder: Its descriptor; it stays the caller's.
+        folder: Its descriptor; the caller closes it.
     """
 
     def __init__(self, folder: int) -> None:
@@ -243,24 +239,24 @@ class Staging:
         self._tag = secrets.token_hex(4)
 
     def clear(self, oldest: float) -> None:
-        """Remove what a run that was killed left half-written.
+        """Remove temporary files of killed runs.
 
         Args:
-            oldest: Large parts stay that were last written since, in seconds since 1970.
+            oldest: Large parts written since then stay; seconds since 1970.
         """
         self._parts.clear(oldest)
 
     def stage(self, algorithms: Sequence[str], of: str = "") -> StagedFile:
-        """Start a file; digests are computed while the bytes pass.
+        """Start a staged file; digests are computed while the bytes are written.
 
-        With ``of``, go on from the part of it that an earlier run left, if there is one.
+        With ``of``, resume the part of it that an earlier run left, if there is one.
         """
         return self._resume_part(algorithms, of) or StagedFile(
             self._folder, self._name(), algorithms, self._parts, of
         )
 
     def stage_apart(self, algorithms: Sequence[str], of: str = "") -> StagedFile:
-        """Start bytes that will be read, and put elsewhere; few of them need no file."""
+        """Start staged bytes for another location; few of them need no file."""
         return self._resume_part(algorithms, of) or _StagedBytes(
             self._folder, self._name(), algorithms, self._parts, of
         )
@@ -308,7 +304,7 @@ def open_staging(folder: Path) -> Iterator[Staging]:
 
 
 class _StagedBytes(StagedFile):
-    """A copy on its way that has a file only when it is not small."""
+    """A staged copy that has a file only if it is not small."""
 
     _small: bytes = b""
 
@@ -322,12 +318,12 @@ class _StagedBytes(StagedFile):
         super()._put(chunk)
 
     def restart(self) -> None:
-        """Forget all bytes so far."""
+        """Discard all bytes so far."""
         super().restart()
         self._small = b""
 
     def seal(self) -> tuple[int, tuple[Digest, ...]]:
-        """End the writing; return the length in bytes and the digests asked for."""
+        """Finish writing; return the length in bytes and the requested digests."""
         return self._sealed()
 
     def open_sealed(self) -> BinaryIO:
@@ -335,7 +331,7 @@ class _StagedBytes(StagedFile):
         return BytesIO(self._small) if self._file < 0 else super().open_sealed()
 
     def discard(self) -> None:
-        """Throw the bytes away; it is no error to do so twice."""
+        """Discard the bytes; may be called twice."""
         self._small = b""
         if self._file >= 0:
             super().discard()
@@ -350,10 +346,10 @@ SyncFailure = StorageError | None
 
 
 class FileSyncer:
-    """Makes staged files durable.
+    """A syncer that makes staged files durable.
 
     Args:
-        monotonic: Seconds that never go back; tells how slow the disk is.
+        monotonic: Monotonic seconds, to measure the speed of the disk.
     """
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
@@ -369,7 +365,7 @@ class FileSyncer:
     def sync(self, batch: Sequence[CopyInstallation]) -> list[SyncFailure]:
         """Make each file of a batch durable; return for each its error or ``None``.
 
-        When it returns, no file is being written to any more.
+        When it returns, no thread writes to a file any more.
         """
         started = self._monotonic()
         done = _sync_all(batch[:_PROBED])
@@ -398,7 +394,7 @@ def _sync(installation: CopyInstallation) -> SyncFailure:
         staged.discard()
         return error
     except OSError as error:
-        # After a failed fsync the kernel may call the lost pages clean: never try it again.
+        # After a failed fsync the kernel may mark the lost pages clean: never retry it.
         staged.discard()
         return storage_error(error, "making a copy durable")
     return None

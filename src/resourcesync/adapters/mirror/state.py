@@ -1,9 +1,8 @@
-"""The mirror's memory in one SQLite file (``DEST/.resourcesync/state.db``).
+"""The mirror's state in one SQLite file (``DEST/.resourcesync/state.db``).
 
-WAL and ``synchronous=FULL``: what a commit stored survives a power cut. One connection writes.
-Readers of the mirror's state by other programs should open the file read-only.
-
-A mirror's memory as it was at one moment: read for long, or copied to be kept elsewhere.
+WAL and ``synchronous=FULL``: a commit survives a power cut. One connection writes. Other programs
+should open the file read-only. ``StateSnapshot`` is the state at one moment, for long reads and
+for backups.
 """
 
 import sqlite3
@@ -42,7 +41,7 @@ from resourcesync.ports.mirror import (
     conflicting_paths,
 )
 
-# Its own constructor is Python code; these are made by the million.
+# Its own constructor is Python code; millions of these are made.
 _new_copy: Final[Callable[[tuple[Any, ...]], Copy]] = partial(tuple.__new__, Copy)
 _PAGE: Final = 2_000
 _MAX_RUNS: Final = 10_000
@@ -50,7 +49,7 @@ _MAX_DOCUMENTS: Final = 100_000
 _NOTHING: Final = StateTransaction()
 
 _PUT_COPY: Final = "INSERT OR REPLACE INTO copy VALUES (?,?,?,?,?,?,?,?,?,?,?)"
-# A blank, which is less than "!", parts one digest from the next; the constant names the index.
+# A blank, which is less than "!", separates the digests; the constant names the index.
 _FIND_COPY: Final = (
     "SELECT * FROM copy WHERE digests >= ? AND digests < ? AND length >= 16384 AND length = ?"
     " LIMIT 1"
@@ -72,8 +71,8 @@ class SqliteMirrorState(MirrorLogs):
     """A ``MirrorState`` in a SQLite file, or in memory for the path ``:memory:``.
 
     Args:
-        path: The file; it is made when it does not exist.
-        read_only: Open an existing file for reading only, without taking part in its writing.
+        path: The file; created if missing.
+        read_only: Open an existing file for reading only.
 
     Raises:
         StateError: The file is damaged, is not a mirror's state, or was written by a newer version.
@@ -136,14 +135,14 @@ class SqliteMirrorState(MirrorLogs):
         self.close()
 
     def close(self) -> None:
-        """Close the file; a clean close also folds the write-ahead log back in."""
+        """Close the file; a clean close also checkpoints the write-ahead log."""
         self._db.close()
 
     def check(self) -> None:
         """Read the whole file and check its structure.
 
         Raises:
-            StateError: It is damaged.
+            StateError: The file is damaged.
         """
         with self._guard():
             verdict = self._db.execute("PRAGMA quick_check(1)").fetchone()[0]
@@ -156,11 +155,11 @@ class SqliteMirrorState(MirrorLogs):
             yield
         except sqlite3.OperationalError as error:
             raise self._failed(error) from error
-        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # SQLite quotes what it read
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # SQLite quotes its input
             raise self._damaged(str(error)) from error
 
     def _failed(self, error: sqlite3.OperationalError) -> StorageError:
-        name = getattr(error, "sqlite_errorname", "")  # what Python itself raises has none
+        name = getattr(error, "sqlite_errorname", "")  # errors of Python itself have none
         if not name:
             return self._damaged(str(error))
         full = "full" in str(error) or name == "SQLITE_FULL"
@@ -181,13 +180,13 @@ class SqliteMirrorState(MirrorLogs):
     # --- reading ---
 
     def note(self, key: str) -> str | None:
-        """Return a remembered value, or ``None``."""
+        """Return a stored note, or ``None``."""
         with self._guard():
             row = self._db.execute("SELECT value FROM note WHERE key = ?", (key,)).fetchone()
         return None if row is None else row[0]
 
     def copies(self) -> Iterator[Copy]:
-        """Yield the copies in rising URI order; rows may be written behind the reader meanwhile."""
+        """Yield the copies in rising URI order; rows may be written meanwhile."""
         after = ""
         while True:
             with self._guard():
@@ -209,7 +208,7 @@ class SqliteMirrorState(MirrorLogs):
         return None if row is None else Copy._make(row)
 
     def copy_by_digest(self, digest: str, length: int) -> Copy | None:
-        """Return a large copy whose first digest is this one, or ``None``."""
+        """Return a large copy with this first digest, or ``None``."""
         with self._guard():
             row = self._db.execute(_FIND_COPY, (digest, f"{digest}!", length)).fetchone()
         return None if row is None else Copy._make(row)
@@ -222,7 +221,7 @@ class SqliteMirrorState(MirrorLogs):
     def path_conflicts(
         self, base: str, paths: Sequence[str], key: PathKey | None
     ) -> Iterator[tuple[str, str]]:
-        """Yield the URIs and paths of what some new paths would meet."""
+        """Yield the URIs and paths that conflict with new paths."""
         if key is None:
             with self._guard():
                 yield from find_path_conflicts(self._db, base, paths)
@@ -273,7 +272,7 @@ class SqliteMirrorState(MirrorLogs):
         return int(row[0])
 
     def pending_after(self, task: PendingTask, moment: int) -> tuple[int, int]:
-        """Return how many of a task's rows are due only after a moment, and when the first is."""
+        """Return the number of a task's rows due only after a moment, and when the first is."""
         with self._guard():
             row = self._db.execute(
                 "SELECT count(*), min(due) FROM pending WHERE task = ? AND due > ?", (task, moment)
@@ -281,13 +280,13 @@ class SqliteMirrorState(MirrorLogs):
         return int(row[0]), int(row[1] or 0)
 
     def pending_with_code(self, code: str) -> int:
-        """Count the rows that are not done for this reason, by its stable word."""
+        """Count the pending rows with this error code."""
         with self._guard():
             row = self._db.execute("SELECT count(*) FROM pending WHERE code = ?", (code,))
             return int(row.fetchone()[0])
 
     def document(self, uri: str, from_: int | None = None) -> ProcessedDocument | None:
-        """Return what is known of a document: of one ``from``, or the one read last."""
+        """Return the state of a processed document: of one ``from``, or the one read last."""
         columns = "uri, from_, until, entries, prefix, etag, last_modified"
         with self._guard():
             if from_ is None:
@@ -303,13 +302,13 @@ class SqliteMirrorState(MirrorLogs):
         return None if row is None else ProcessedDocument._make(row)
 
     def refused(self) -> Sequence[RefusedRow]:
-        """Return the refused entries that are remembered (a bounded number)."""
+        """Return the stored refused entries (a bounded number)."""
         with self._guard():
             rows = self._db.execute("SELECT uri, code, reason FROM refused ORDER BY uri").fetchall()
         return [RefusedRow._make(row) for row in rows]
 
     def trash(self, *, removed_before: int) -> Iterator[TrashRow]:
-        """Yield what went to the trash before a moment, by place; safe while rows are written."""
+        """Yield the rows of the trash before a moment, by place; safe while rows are written."""
         after = ""
         while True:
             with self._guard():
@@ -323,13 +322,13 @@ class SqliteMirrorState(MirrorLogs):
             after = rows[-1][0]
 
     def trash_at(self, place: str) -> TrashRow | None:
-        """Return what is known of one place of the trash, or ``None``."""
+        """Return the row of one place in the trash, or ``None``."""
         with self._guard():
             row = self._db.execute("SELECT * FROM trash WHERE place = ?", (place,)).fetchone()
         return None if row is None else TrashRow(*row)
 
     def trash_of(self, uri: str) -> TrashRow | None:
-        """Return where the last copy of a URI went that waits in the trash, or ``None``."""
+        """Return the row of the last copy of a URI in the trash, or ``None``."""
         with self._guard():
             row = self._db.execute(
                 "SELECT * FROM trash WHERE uri = ? ORDER BY removed DESC LIMIT 1", (uri,)
@@ -353,7 +352,7 @@ class SqliteMirrorState(MirrorLogs):
     # --- writing ---
 
     def add_proofs(self, uris: Sequence[str], moment: int) -> None:
-        """Remember that copies were proven."""
+        """Store that copies were proven."""
         with self._transaction() as db:
             state_logs.store_proofs(db, uris, moment)
 
@@ -370,7 +369,7 @@ class SqliteMirrorState(MirrorLogs):
                 raise
 
     def commit(self, step: StateTransaction) -> None:
-        """Store a step durably: all of it, or nothing. What changes nothing is not written."""
+        """Store a step durably: all of it, or nothing. Rows without a change are not written."""
         notes = [(key, name) for key, name in (step.notes or {}).items() if self.note(key) != name]
         if not notes and replace(step, notes=None, now=0) == _NOTHING:
             return
@@ -397,11 +396,11 @@ class SqliteMirrorState(MirrorLogs):
                 _put_documents(db, step.documents)
 
     def remember(self, key: str, value: str) -> None:
-        """Remember one value."""
+        """Store one note."""
         self.commit(StateTransaction(notes={key: value}))
 
     def replace_refused(self, refused: Sequence[RefusedRow], now: int) -> None:
-        """Replace what is remembered of refused entries."""
+        """Replace the stored refused entries."""
         with self._transaction() as db:
             db.execute("DELETE FROM refused")
             db.executemany(
@@ -409,7 +408,7 @@ class SqliteMirrorState(MirrorLogs):
             )
 
     def add_run(self, row: RunRow) -> None:
-        """Remember a run; only the newest 10,000 are kept: a week of one each minute."""
+        """Store a run; only the newest 10,000 stay: a week of one each minute."""
         with self._transaction() as db:
             db.execute(
                 "INSERT OR REPLACE INTO run VALUES (?,?,?,?,?,?)",
@@ -436,7 +435,7 @@ def _put_documents(db: sqlite3.Connection, documents: Sequence[ProcessedDocument
         "INSERT OR REPLACE INTO document VALUES (?,?,?,?,?,?,?,?)",
         [(*seen, tick + n) for n, seen in enumerate(documents, 1)],
     )
-    # A list that was reset or replaced is never asked for again: only the newest rows matter.
+    # A list that was reset or replaced is never read again: only the newest rows matter.
     db.execute("DELETE FROM document WHERE read <= ?", (tick + len(documents) - _MAX_DOCUMENTS,))
 
 
@@ -444,9 +443,9 @@ _OF_ITS_FOLDER: Final = ("marker",)
 
 
 class StateSnapshot(SqliteMirrorState):
-    """A ``MirrorState`` for reading, in one transaction from its opening to its closing.
+    """A read-only ``MirrorState``, in one transaction from its opening to its closing.
 
-    A pull may go on meanwhile and is not seen. Its write-ahead log grows until this is closed.
+    A pull may run meanwhile and is not visible. The write-ahead log grows until this is closed.
 
     Args:
         path: The file.
@@ -459,14 +458,14 @@ class StateSnapshot(SqliteMirrorState):
         super().__init__(path, read_only=True)
         with self._guard():
             self._db.execute("BEGIN")
-            self._db.execute("SELECT count(*) FROM note").fetchone()  # now it has its moment
+            self._db.execute("SELECT count(*) FROM note").fetchone()  # the snapshot begins here
 
 
 def copy_state(path: Path, to: Path) -> None:
-    """Copy a mirror's memory as it is at this moment, compact and whole; nothing is at ``to``.
+    """Copy a mirror's state as it is at this moment, compacted; ``to`` must not exist.
 
     Raises:
-        StorageError: It cannot be read, or not be written there.
+        StorageError: It cannot be read, or the copy cannot be written.
     """
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as db:
@@ -480,10 +479,10 @@ def copy_state(path: Path, to: Path) -> None:
 
 
 def detach_state(path: Path) -> None:
-    """Make a copied memory one that any folder can have; it is checked first.
+    """Detach a copied state from its folder; it is checked first.
 
     Raises:
-        StateError: It is damaged, is no mirror's memory, or is from a newer version.
+        StateError: It is damaged, is no mirror's state, or is from a newer version.
     """
     with SqliteMirrorState(path) as state:
         state.check()

@@ -1,16 +1,12 @@
-"""The entries of a mirror's memory: what they link to, for whoever publishes the copies again.
+"""Entries, links, proofs and changes in a mirror's state, for reading.
 
-A row stays, without links, when its entry has none any more: it has the number of the change that
-told so. It goes with the copy.
+The links of an entry are stored for programs that republish the copies. Its row stays, without
+links, when its entry has none any more: the row has the number of the change that removed them. It
+is deleted with the copy.
 
-The links of a mirror's memory: what is here only because listed entries link to it.
-
-A row with an empty ``via`` says that an entry linked to it once: when no other row is left, nobody
+A URI that is in the mirror only because listed entries link to it has one row for each of them. A
+row with an empty ``via`` says that an entry linked to it once; when no other row is left, no entry
 does any more.
-
-When each copy was last proven: by its installation, or by an audit since.
-
-The logs of a mirror's memory, to be read: changes, proofs, links and patches.
 """
 
 import json
@@ -74,7 +70,7 @@ def _put_entries(db: sqlite3.Connection, entries: Sequence[EntryRow], now: int) 
 
 
 def has_entries(db: sqlite3.Connection) -> bool:
-    """Whether there is a row."""
+    """True if there is a row."""
     return db.execute("SELECT 1 FROM entry LIMIT 1").fetchone() is not None
 
 
@@ -85,7 +81,7 @@ def read_entry_links(db: sqlite3.Connection, uri: str) -> str:
 
 
 def read_entry_change(db: sqlite3.Connection, uri: str) -> int:
-    """Return the number of the change that told of the links of an entry; 0 for none."""
+    """Return the number of the last change of an entry's links; 0 for none."""
     row = db.execute("SELECT changed FROM entry WHERE uri = ?", (uri,)).fetchone()
     return 0 if row is None else int(row[0])
 
@@ -117,12 +113,12 @@ def write_links(db: sqlite3.Connection, step: StateTransaction) -> None:
 
 
 def has_link(db: sqlite3.Connection, uri: str) -> bool:
-    """Whether there is a row for something."""
+    """True if there is a row for a URI."""
     return db.execute("SELECT 1 FROM link WHERE uri = ? LIMIT 1", (uri,)).fetchone() is not None
 
 
 def find_referrers(db: sqlite3.Connection, uri: str, limit: int) -> list[str]:
-    """Return the first entries that link to something."""
+    """Return the first entries that link to a URI."""
     rows = db.execute(
         "SELECT via FROM link WHERE uri = ? AND via > '' ORDER BY via LIMIT ?", (uri, limit)
     )
@@ -130,7 +126,7 @@ def find_referrers(db: sqlite3.Connection, uri: str, limit: int) -> list[str]:
 
 
 def read_orphans(db: sqlite3.Connection) -> Iterator[str]:
-    """Yield what nobody links to any more, page by page."""
+    """Yield the URIs without links to them, page by page."""
     after = ""
     while rows := db.execute(_ORPHANS, (after, _PAGE)).fetchall():
         yield from (row[0] for row in rows)
@@ -138,13 +134,13 @@ def read_orphans(db: sqlite3.Connection) -> Iterator[str]:
 
 
 def read_patch(db: sqlite3.Connection, uri: str) -> PatchRow | None:
-    """Return what became of the last patch of a copy."""
+    """Return the result of the last patch of a copy."""
     row = db.execute("SELECT * FROM patched WHERE uri = ?", (uri,)).fetchone()
     return None if row is None else PatchRow._make(row)
 
 
 def count_linked(db: sqlite3.Connection) -> int:
-    """Count the copies that are here by links."""
+    """Count the copies that exist by links."""
     text = "SELECT count(*) FROM copy WHERE uri IN (SELECT uri FROM link)"
     return int(db.execute(text).fetchone()[0])
 
@@ -158,13 +154,13 @@ LEFT JOIN proof USING (uri) WHERE length >= 0 ORDER BY moment, uri
 
 
 def read_oldest_proofs(db: sqlite3.Connection, copy: str = "copy") -> Iterator[tuple[str, int]]:
-    """Yield URIs and when each was proven, longest ago first.
+    """Yield URIs and the time of the last proof of each, longest ago first.
 
     Args:
-        db: The mirror's memory.
-        copy: The table that has a row for each copy: its ``uri``, ``length``, ``installed``.
+        db: The mirror's state.
+        copy: The table with a row for each copy: ``uri``, ``length``, ``installed``.
     """
-    # Sorted once, in a table of SQLite's own on disk: proofs are written while it is read.
+    # Sorted once, in a temporary table on disk: proofs are written while it is read.
     db.execute("PRAGMA temp_store = FILE")
     db.execute(f"DELETE FROM proof WHERE uri NOT IN (SELECT uri FROM {copy})")  # noqa: S608 - ours
     db.execute("DROP TABLE IF EXISTS temp.proving")
@@ -186,12 +182,12 @@ def read_oldest_proofs(db: sqlite3.Connection, copy: str = "copy") -> Iterator[t
 
 
 def store_proofs(db: sqlite3.Connection, uris: Sequence[str], moment: int) -> None:
-    """Remember that copies were proven."""
+    """Store that copies were proven."""
     db.executemany("INSERT OR REPLACE INTO proof VALUES (?, ?)", [(uri, moment) for uri in uris])
 
 
 class MirrorLogs(ABC):
-    """Reads the logs of a file that the heir of this class has opened."""
+    """Methods that read the logs of a file; a subclass opens it."""
 
     _db: sqlite3.Connection
     _has_changes: bool
@@ -201,7 +197,7 @@ class MirrorLogs(ABC):
 
     @abstractmethod
     def _guard(self) -> AbstractContextManager[None]:
-        """Turn what SQLite raises into our errors."""
+        """Translate errors of SQLite into errors of this package."""
 
     def changes(self, after: int) -> Iterator[LoggedChange]:
         """Yield the changes with a number greater than ``after``, in order."""
@@ -216,12 +212,12 @@ class MirrorLogs(ABC):
                 yield from change_log.changes_of(self._db, uri)
 
     def change_bounds(self) -> tuple[int, int]:
-        """Return the numbers of the last change that was forgotten and of the newest one."""
+        """Return the numbers of the last deleted change and of the newest one."""
         with self._guard():
             return change_log.change_bounds(self._db) if self._has_changes else (0, 0)
 
     def sequence_before(self, moment: int) -> int:
-        """Return the number after which all changes of ``moment`` and later stand."""
+        """Return the number of the last change before ``moment``."""
         with self._guard():
             return change_log.last_change_before(self._db, moment) if self._has_changes else 0
 
@@ -234,9 +230,9 @@ class MirrorLogs(ABC):
             return list(rows)
 
     def changes_by(self, since: int, width: int) -> dict[int, int]:
-        """Return how many changes came in each interval since a moment, by its number from 0.
+        """Return the number of changes in each interval since a moment, by its index from 0.
 
-        What came before the end of the first run, if that is remembered, does not count.
+        Changes before the end of the first run, if that is stored, do not count.
         """
         with self._guard():
             if not self._has_changes:
@@ -259,7 +255,7 @@ class MirrorLogs(ABC):
         return [_run(*row) for row in rows]
 
     def find_run(self, run: str) -> RunRow | None:
-        """Return a run by its id; ``None`` when it is not remembered."""
+        """Return a run by its id; ``None`` if it is not stored."""
         with self._guard():
             row = self._db.execute(
                 "SELECT run, started, ended, mode, outcome, counts FROM run WHERE run = ?", (run,)
@@ -267,10 +263,10 @@ class MirrorLogs(ABC):
         return None if row is None else _run(*row)
 
     def causes(self) -> list[tuple[str, int, str, str, int]]:
-        """Return why what is listed is not here: code, how many, a URI and a reason of them.
+        """Return the causes of missing copies: code, number, and a URI and a reason of them.
 
-        Last stands when the first of them is due. The code is empty for what was not tried yet.
-        Most first, at most 100.
+        The last field is the time when the first is due. The code is empty if they were not tried
+        yet. The most frequent come first, at most 100.
         """
         with self._guard():
             return self._db.execute(
@@ -289,14 +285,14 @@ class MirrorLogs(ABC):
         return [ProcessedDocument._make(row) for row in rows]
 
     def oldest_proofs(self) -> Iterator[tuple[str, int]]:
-        """Yield URIs and when each was proven, longest ago first; what was never: installed."""
+        """Yield URIs and when each was proven, or else installed, longest ago first."""
         with self._guard():
             yield from read_oldest_proofs(self._db)
 
     def trash_by_path(self) -> Iterator[TrashRow]:
-        """Yield all that is in the trash, by path, the newest of each path first.
+        """Yield all rows of the trash by path, the newest of each path first.
 
-        For a memory that is read at one moment: nothing may be written by it meanwhile.
+        Use it on a snapshot: nothing may be written by this connection meanwhile.
         """
         with self._guard():
             yield from starmap(
@@ -305,33 +301,33 @@ class MirrorLogs(ABC):
             )
 
     def is_linked(self, uri: str) -> bool:
-        """Whether something is here only because entries link to it, or did so."""
+        """True if a copy exists only because entries link to it, or did."""
         with self._guard():
             return self._has_links and has_link(self._db, uri)
 
     def referrers(self, uri: str, limit: int) -> list[str]:
-        """Return the first entries that link to something, in order."""
+        """Return the first entries that link to a URI, in order."""
         with self._guard():
             return find_referrers(self._db, uri, limit) if self._has_links else []
 
     def orphans(self) -> Iterator[str]:
-        """Yield, in order, what was linked to and is no more; safe while rows are written."""
+        """Yield the URIs not linked to any more, in order; safe while rows are written."""
         with self._guard():
             if self._has_links:
                 yield from read_orphans(self._db)
 
     def linked_count(self) -> int:
-        """Count the copies that are here only because entries link to them."""
+        """Count the copies that exist only because entries link to them."""
         with self._guard():
             return count_linked(self._db) if self._has_links else 0
 
     def content_before(self, uri: str) -> tuple[int, str] | None:
-        """Return length and digests of a copy whose file is changing now, before it changes."""
+        """Return the former length and digests of a copy whose file is changing now."""
         with self._guard():
             return change_log.content_before(self._db, uri)
 
     def has_entries(self) -> bool:
-        """Whether any entry has, or had, links that are remembered."""
+        """True if links of any entry are, or were, stored."""
         with self._guard():
             return self._has_entries and has_entries(self._db)
 
@@ -341,7 +337,7 @@ class MirrorLogs(ABC):
             return read_entry_links(self._db, uri) if self._has_entries else ""
 
     def entry_changed(self, uri: str) -> int:
-        """Return the number of the logged change that told that its links changed; 0 for none."""
+        """Return the number of the logged change of an entry's links; 0 for none."""
         with self._guard():
             return read_entry_change(self._db, uri) if self._has_entries else 0
 
@@ -361,7 +357,7 @@ class MirrorLogs(ABC):
         return [ProcessedDocument._make(row) for row in rows]
 
     def last_patch(self, uri: str) -> PatchRow | None:
-        """Return what became of the last patch of a copy; ``None`` when there was none."""
+        """Return the result of the last patch of a copy; ``None`` for none."""
         with self._guard():
             return read_patch(self._db, uri) if self._has_links else None
 

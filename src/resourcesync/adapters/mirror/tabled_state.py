@@ -1,9 +1,9 @@
-"""A mirror's memory whose copies are a table; here are those that changed since it was made.
+"""A mirror's state whose copies are a Parquet table, with the rows that changed since.
 
-The file ``state.db`` has all that does not grow with the Source. Of the copies it has those that
-this run changed: such a URI is in ``tabled`` if the table has it too, and then the table's word on
-it does not count. ``fold`` makes the next table of both; the list of its parts is a note, so that
-table and cursor are those of one moment.
+The file ``state.db`` has everything that does not grow with the Source. Of the copies it has those
+that this run changed: such a URI is in ``tabled`` if the table has it too, and its row in the table
+is void. ``fold`` merges both into the next table; the list of its parts is a note, so that table
+and cursor are always of the same moment.
 """
 
 import sqlite3
@@ -24,7 +24,7 @@ from resourcesync.ports.mirror import Copy, PathKey, Pending, PendingTask, State
 from resourcesync.ports.tables import DoneRow, TablePart, Tables
 
 TABLES_NOTE: Final = "tables"
-"""The note that has the parts of the table; a memory without it has no table."""
+"""The note with the parts of the table; a state without it has no table."""
 _PAGE: Final = 2_000
 _PART_ROWS: Final = 1_000_000
 _MOST_RECALLED: Final = 100_000
@@ -44,10 +44,10 @@ class TabledState(SqliteMirrorState):
     Args:
         path: The file.
         tables: Reads and writes tables.
-        folder: Where the parts of the table are.
+        folder: The folder of the table's parts.
         read_only: Open an existing file for reading only.
-        at_once: Read it as it is at this moment, whatever is written meanwhile: table and file
-            belong together. The parts of the table stay until the next but one is made.
+        at_once: Read a snapshot, in which table and file match. The parts of the table stay until
+            the next but one is made.
 
     Raises:
         StateError: The file is damaged, is not a mirror's state, or was written by a newer version.
@@ -65,7 +65,7 @@ class TabledState(SqliteMirrorState):
         super().__init__(path, read_only=read_only)
         if at_once:
             with self._guard():
-                self._db.execute("BEGIN")  # its moment is that of the first reading
+                self._db.execute("BEGIN")  # the snapshot begins at the first read
         self._tables = tables
         self._folder = folder
         self._recalled: dict[str, Copy | None] = {}
@@ -90,7 +90,7 @@ class TabledState(SqliteMirrorState):
     # --- reading ---
 
     def copies(self) -> Iterator[Copy]:
-        """Yield the copies in rising URI order; rows may be written behind the reader meanwhile."""
+        """Yield the copies in rising URI order; rows may be written meanwhile."""
         after = ""
         table = self._tables.read_copies(self.files) if self.parts else iter(())
         while group := list(islice(table, _PAGE)):
@@ -104,7 +104,7 @@ class TabledState(SqliteMirrorState):
             after = changed[-1].uri
 
     def _changed(self, after: str, last: str | None) -> list[Copy]:
-        """Return the copies of this file after one URI, up to another or so many as a page has."""
+        """Return the copies in this file after one URI, up to another or a full page."""
         upto, limit = ("AND uri <= ?", "") if last is not None else ("", f"LIMIT {_PAGE}")
         text = f"SELECT * FROM copy WHERE uri > ? {upto} ORDER BY uri {limit}"  # noqa: S608 - constants
         with self._guard():
@@ -135,16 +135,16 @@ class TabledState(SqliteMirrorState):
         return found is not None
 
     def recall(self, uris: Sequence[str]) -> None:
-        """Look up what the table has of some URIs, at once; they are asked for next.
+        """Prefetch some URIs from the table; they are requested next.
 
         Args:
-            uris: A few thousand at most.
+            uris: The URIs, a few thousand at most.
         """
         self._recalled = dict.fromkeys(uris)
         self._recalled.update((copy.uri, copy) for copy in self._find(uris))
 
     def _find(self, uris: Sequence[str]) -> list[Copy]:
-        """Return what the table has of some URIs; only the parts are opened that may have one."""
+        """Return the copies of some URIs in the table; only parts that may have one are opened."""
         wanted = sorted(uris)
         files = [
             str(self._folder / part.name)
@@ -162,7 +162,7 @@ class TabledState(SqliteMirrorState):
     def path_conflicts(
         self, base: str, paths: Sequence[str], key: PathKey | None
     ) -> Iterator[tuple[str, str]]:
-        """Yield the URIs and paths of what some new paths would meet; all copies are read."""
+        """Yield the URIs and paths that conflict with new paths; all copies are read."""
         del base
         return self._near(paths, key)
 
@@ -178,7 +178,7 @@ class TabledState(SqliteMirrorState):
         return here
 
     def oldest_proofs(self) -> Iterator[tuple[str, int]]:
-        """Yield URIs and when each was proven, longest ago first; what was never: installed."""
+        """Yield URIs and when each was proven, or else installed, longest ago first."""
         copies = self.copies()
         with self._guard():
             self._db.execute("PRAGMA temp_store = FILE")
@@ -201,7 +201,7 @@ class TabledState(SqliteMirrorState):
         super().commit(step)
 
     def _claim_all(self, uris: Sequence[str]) -> None:
-        """Have the say on some URIs from now on: what the table has of them is here, too."""
+        """Move some URIs to this file: their rows in the table are void from now on."""
         unknown = sorted({uri for uri in uris if uri not in self._recalled})
         if len(self._recalled) > _MOST_RECALLED:
             self._recalled = {uri: copy for uri in uris if (copy := self._recalled.get(uri))}
@@ -216,12 +216,12 @@ class TabledState(SqliteMirrorState):
 
     @staticmethod
     def _claim(db: sqlite3.Connection, uri: str) -> bool:
-        """Take the say on a copy of the table; what is here already is not the table's any more."""
+        """Claim a URI of the table; return false if this file has it already."""
         return db.execute(_CLAIM, (uri, uri)).rowcount == 1
 
     @property
     def changed_count(self) -> int:
-        """How many rows are here that the table does not have, or has otherwise."""
+        """Number of rows of this file that differ from the table."""
         with self._guard():
             copies, gone = self._db.execute(
                 "SELECT (SELECT count(*) FROM copy), (SELECT count(*) FROM tabled"
@@ -230,14 +230,14 @@ class TabledState(SqliteMirrorState):
         return int(copies) + int(gone)
 
     def fold(self, stem: str, keep: Callable[[TablePart, Path], None]) -> None:
-        """Make the next table: what is here takes the place of what the table has of it.
+        """Make the next table: the rows of this file replace those of the table.
 
         Args:
-            stem: What the names of new parts begin with; never used before.
-            keep: Makes a new part durable wherever else the table is to be.
+            stem: The prefix of the names of new parts; never used before.
+            keep: Stores a new part durably at further locations of the table.
 
         Raises:
-            StorageError: It cannot be written; the table is what it was.
+            StorageError: It cannot be written; the table is unchanged.
         """
         if not self.changed_count and self.note(TABLES_NOTE) is not None:
             return
@@ -283,10 +283,10 @@ class TabledState(SqliteMirrorState):
         self._recalled = {}
 
     def unfold(self) -> None:
-        """Take all copies back into the file: the mirror has no table any more.
+        """Move all copies back into the file: the mirror has no table any more.
 
         Raises:
-            StorageError: There is no room, or the table cannot be read; it is what it was.
+            StorageError: There is no space, or the table cannot be read; it is unchanged.
         """
         copies = self.copies()
         with self._transaction() as db:
@@ -298,10 +298,10 @@ class TabledState(SqliteMirrorState):
         self._recalled = {}
 
     def drop_old_parts(self, before: Collection[str] = ()) -> list[str]:
-        """Remove the files of parts that are no more of the table; return the names of its own.
+        """Remove the files of former parts; return the names of the current ones.
 
         Args:
-            before: The parts of the table before this one: who still reads it finds them.
+            before: The parts of the table before this one, which readers may still use.
         """
         kept = {part.name for part in self.parts}
         for file in list(self._folder.iterdir()) if self._folder.is_dir() else ():

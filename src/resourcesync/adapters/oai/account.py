@@ -1,6 +1,6 @@
-"""A repository behind OAI-PMH as an account: what it lists is harvested, kept and told.
+"""The ``Account`` port on an OAI-PMH repository: its records are harvested, stored and published.
 
-Asks for files by HEAD: how long they are, of which type, and whether everybody may have them.
+``FileMeasurements`` requests files by HEAD: length, media type, and whether access is public.
 """
 
 from collections.abc import Iterator
@@ -36,19 +36,19 @@ ORDER BY uri LIMIT 500
 
 
 class FileMeasurements:
-    """What is learnt of files by asking for them.
+    """Measurements of files by requests.
 
     Args:
-        memory: Where it is remembered.
-        fetcher: The network.
-        now: The present moment; no time told is later.
+        memory: The stored state.
+        fetcher: The HTTP fetcher.
+        now: The present time; no reported time is later.
     """
 
     def __init__(self, memory: RepositoryState, fetcher: Fetcher, now: datetime) -> None:
         self._memory, self._fetcher, self._now = memory, fetcher, now
 
     def retry_unavailable(self) -> None:
-        """Let what could not be had be asked for again: an embargo may have passed."""
+        """Schedule unavailable files for another request: an embargo may have ended."""
         with self._memory.writing() as connection:
             connection.execute(
                 "INSERT OR IGNORE INTO touched_file SELECT uri FROM file WHERE status <> 200"
@@ -56,9 +56,9 @@ class FileMeasurements:
             )
 
     def measure(self) -> None:
-        """Ask for each file that is to be told anew.
+        """Request each file that is to be published again.
 
-        A server that does not answer is no error: then nothing is known of the file.
+        A server that does not answer is no error: the file's data stay unknown.
         """
         rows: list[Row] = []
         for outcome in self._fetcher.fetch(self._requests()):
@@ -109,29 +109,29 @@ class FileMeasurements:
 
 
 class _HeadSink:
-    """Takes the body that the answer to HEAD does not have."""
+    """A sink for the response to HEAD, which has no body."""
 
     def write(self, chunk: bytes) -> None:
-        """Pass over it."""
+        """Discard the bytes."""
 
     def restart(self) -> None:
-        """There is nothing to forget."""
+        """Do nothing: no bytes are stored."""
 
 
 _FOLDER: Final = "oai"
 
 
 class OaiAccount:
-    """What a repository has, as metadata in some formats and as files.
+    """An account of a repository: metadata in some formats, and files.
 
-    Metadata is written as files below the published folder, so that the bytes that are served are
-    those that were hashed. Everything is remembered, so a run that was stopped goes on.
+    Metadata is written as files below the published folder, so the bytes served are those that
+    were hashed. All state is stored, so a stopped run is resumed.
 
     Args:
-        options: What the account is opened with.
-        choice: What is published.
-        memory: What is remembered.
-        fetcher: The network.
+        options: The options of the account.
+        choice: The options of the repository.
+        memory: The stored state.
+        fetcher: The HTTP fetcher.
     """
 
     can_list_resources = True
@@ -147,22 +147,22 @@ class OaiAccount:
         self._is_harvested = False
 
     def position(self) -> str:
-        """List everything; return where the log of changes stands after that.
+        """List everything; return the position of the change log after that.
 
         Raises:
             SourceError: The repository does not answer, refuses, or its lists have no end.
-            StorageError: The memory or a file cannot be written.
+            StorageError: The state or a file cannot be written.
         """
         self._harvest(is_full=True)
         self._is_harvested = True
         return self._format_position(self._memory.last)
 
     def resources(self) -> Iterator[Resource]:
-        """Yield everything; what `position` has just listed is not listed again.
+        """Yield all resources; a list that `position` just read is not read again.
 
         Raises:
             SourceError: The repository does not answer, refuses, or its lists have no end.
-            StorageError: The memory or a file cannot be written.
+            StorageError: The state or a file cannot be written.
         """
         is_full, self._is_harvested = not self._is_harvested, False
         telling = self._harvest(is_full=is_full)
@@ -171,12 +171,12 @@ class OaiAccount:
         self._recorded = last
 
     def changes(self, after: str, wait: float) -> Iterator[ChangeBatch]:  # noqa: ARG002 - nobody calls us
-        """Ask once for what changed, and yield it.
+        """Request the changes once, and yield them.
 
         Raises:
-            DiscontinuityError: The position is not of this memory.
+            DiscontinuityError: The position is of another state.
             SourceError: The repository does not answer, refuses, or its lists have no end.
-            StorageError: The memory or a file cannot be written.
+            StorageError: The state or a file cannot be written.
         """
         self._is_harvested = False
         telling = self._harvest(is_full=False, after=after)
@@ -187,7 +187,7 @@ class OaiAccount:
             self._recorded = batch[-1][0]
 
     def published(self) -> None:
-        """Remove the files of what is withdrawn: nothing that is published tells of them now.
+        """Remove the files of withdrawn metadata: no published document refers to them now.
 
         Raises:
             StorageError: A file cannot be removed.
@@ -195,7 +195,7 @@ class OaiAccount:
         self._places.remove(self._options.base_uri, self._recorded)
 
     def _harvest(self, *, is_full: bool, after: str = "") -> PublishedResources:
-        """Bring the memory, and the files, in step with the repository."""
+        """Synchronise the state and the files with the repository."""
         provider = open_provider(self._endpoint, self._choice, has_sets=not is_full)
         told = [provider.namespace, sorted(provider.published.items())]
         self._memory.reset(f"{self._choice.digest(self._options.base_uri)} {told}")
@@ -254,9 +254,9 @@ def open_account(options: AccountOptions) -> Iterator[OaiAccount]:
     """Open a repository, ``oai:`` and the base URL of its provider.
 
     Raises:
-        ConfigurationError: The address or a value cannot work.
+        ConfigurationError: The address or a value is invalid.
         LockedError: Another run harvests it.
-        StateError: What is remembered is damaged.
+        StateError: The stored state is damaged.
     """
     choice = parse_options(options.address, options.values)
     with (

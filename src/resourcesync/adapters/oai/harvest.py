@@ -1,4 +1,4 @@
-"""Lists records, all or those that changed, over any number of runs (OAI-PMH §3.4, §3.5)."""
+"""Harvests of all records, or the changed ones, over any number of runs (OAI-PMH §3.4, §3.5)."""
 
 import logging
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ _STATE: Final = "harvest"
 _SINCE: Final = "since"
 _ATTEMPT: Final = "attempt"
 MIN_ALLOWED_LOSS: Final = 10
-"""So many records may be listed no more at once, however few there are."""
+"""Number of records that may always vanish at once, however few there are."""
 _MOST_RESTARTS: Final = 3
 _MOST_TRIES: Final = 3
 _MOST_STALE: Final = 100
@@ -39,18 +39,18 @@ _MOST_WINDOWS: Final = 10_000
 
 
 class _HarvestProgress(msgspec.Struct):
-    """How far a harvest is; kept with each page.
+    """The progress of a harvest; stored with each page.
 
     Attributes:
-        is_full: Whether all is listed.
-        since: The ``from`` of what changed.
-        began: The provider's time when it began; the next harvest asks from there.
-        started: Our time then.
+        is_full: All records are listed.
+        since: The ``from`` of an incremental harvest.
+        began: The provider's time at the start; the next harvest begins from there.
+        started: The local time at the start.
         first: The first attempt of this harvest.
-        lists: How many lists are done.
-        attempt: The attempt at the list that is read.
-        token: Where that list goes on; empty for its beginning.
-        is_blind: Whether something was listed that cannot be told from what is not listed.
+        lists: Number of completed lists.
+        attempt: The attempt at the current list.
+        token: The resumption token of that list; empty for its beginning.
+        is_blind: A listed record could not be identified, so missing ones are unknown.
     """
 
     is_full: bool
@@ -66,13 +66,13 @@ class _HarvestProgress(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordList:
-    """One list that is asked for.
+    """A list to request.
 
     Attributes:
         prefix: The format.
         spec: The set; empty for all.
-        begin: ``from``, as it is sent; empty for none.
-        end: ``until``, as it is sent; empty for none.
+        begin: ``from``, as sent; empty for none.
+        end: ``until``, as sent; empty for none.
     """
 
     prefix: str
@@ -81,7 +81,7 @@ class RecordList:
     end: str = ""
 
     def arguments(self, token: str, *, by_days: bool) -> dict[str, str]:
-        """Return what is sent for its next page."""
+        """Return the request arguments of its next page."""
         if token:
             return {"verb": "ListRecords", "resumptionToken": token}
         told = {"set": self.spec, "from": self.begin, "until": self.end}
@@ -95,14 +95,14 @@ class RecordList:
 
 
 class Harvest:
-    """Lists what a provider has into the memory.
+    """A harvest of a provider's records into the state.
 
     Args:
-        provider: The provider, and the formats that are listed.
-        choice: What is published.
-        memory: Where it is remembered.
-        records: Takes the records.
-        clock: Time.
+        provider: The provider, and the formats to list.
+        choice: The options of the repository.
+        memory: The stored state.
+        records: Stores the records.
+        clock: The clock.
     """
 
     def __init__(
@@ -120,15 +120,15 @@ class Harvest:
         self._by_days = provider.identity.granularity.strip().upper() == DAY
 
     def run(self, *, is_full: bool, allow_empty: bool = False) -> None:
-        """List all, or what changed since the last harvest; go on with one that was stopped.
+        """List all records, or those changed since the last harvest; resume a stopped one.
 
         Args:
-            is_full: Whether all is listed.
-            allow_empty: Whether most of a format may be listed no more.
+            is_full: List all records.
+            allow_empty: Most records of a format may have vanished.
 
         Raises:
-            SourceError: The provider does not answer, refuses, or its lists have no end. What was
-                listed so far is kept, and nothing is taken for gone.
+            SourceError: The provider does not answer, refuses, or its lists have no end. Records
+                listed so far stay, and none counts as gone.
         """
         is_full = is_full or not self._memory.note(_SINCE)
         state = self._load_progress(is_full=is_full)
@@ -137,7 +137,7 @@ class Harvest:
             while state.lists < len(lists):
                 self._read_list(lists[state.lists], state)
         except BadResponseError:
-            self._save(None)  # to go on there would end as this did
+            self._save(None)  # resuming there would end the same way
             raise
         with self._memory.writing() as connection:
             if is_full and state.is_blind:
@@ -151,10 +151,10 @@ class Harvest:
             write_note(connection, _STATE, "")
 
     def _check_lost(self, first: int) -> None:
-        """Refuse that most of a format is listed no more: an index that is made anew looks so.
+        """Refuse that most records of a format vanish: an index that is rebuilt looks so.
 
         Raises:
-            BadResponseError: It is.
+            BadResponseError: Most records vanished.
         """
         for prefix in self._prefixes:
             query = "SELECT count(*) FROM record WHERE NOT is_gone AND prefix = ?"
@@ -174,7 +174,7 @@ class Harvest:
                 )
 
     def _load_progress(self, *, is_full: bool) -> _HarvestProgress:
-        """Return where a harvest of the kind was stopped, or a new one."""
+        """Return the progress of a stopped harvest of the kind, or of a new one."""
         now = self._clock.now()
         left = self._memory.note(_STATE)
         if left:
@@ -209,7 +209,7 @@ class Harvest:
             again = max(
                 moment for moment in (_before(since, self._choice.overlap), least) if moment
             )
-            if earliest is not None and earliest <= since:  # some refuse to look before it
+            if earliest is not None and earliest <= since:  # some refuse an earlier date
                 again = max(again, earliest)
             yield _stamp(again), ""
             return
@@ -228,7 +228,7 @@ class Harvest:
     # --- one list ---
 
     def _read_list(self, wanted: RecordList, state: _HarvestProgress) -> None:
-        """Read a list to its end; one whose token died is begun anew."""
+        """Read a list to its end; restart one whose token expired."""
         restarts = 0
         while True:
             try:
@@ -252,7 +252,7 @@ class Harvest:
         if error.fault.code == BAD_TOKEN:
             return bool(state.token)
         if error.fault.code == BAD_ARGUMENT and not state.token and not self._by_days:
-            self._by_days = True  # it says that it knows seconds, and does not
+            self._by_days = True  # it announces granularity of seconds, and refuses it
             return True
         return False
 
@@ -277,7 +277,7 @@ class Harvest:
     def _is_end(
         self, token: ListToken, taken: PageCounts, state: _HarvestProgress, met: set[str]
     ) -> bool:
-        """Whether a token that was met before is the last one."""
+        """True if a token that was seen before is the last one."""
         if token.value not in met or taken.fresh:
             return False
         query = "SELECT count(*) FROM record WHERE attempt = ?"
@@ -303,7 +303,7 @@ class Harvest:
     def _read_page(
         self, wanted: RecordList, state: _HarvestProgress
     ) -> tuple[PageCounts, ListToken | None]:
-        """Read one page; one that is cut short is asked for again."""
+        """Read one page; request a truncated one again."""
         arguments = wanted.arguments(state.token, by_days=self._by_days)
         for tries in range(1, _MOST_TRIES + 1):
             try:

@@ -1,6 +1,6 @@
-"""Where the metadata of an item lies below the published folder. Pure.
+"""The metadata files of a repository below the published folder.
 
-Writes metadata as files below the published folder, and removes what is withdrawn.
+Metadata that is withdrawn is removed.
 """
 
 import errno
@@ -32,14 +32,14 @@ def file_name(prefix: str, suffix: str) -> str:
 
 
 def path_of(identifier: str, name: str, namespace: str, names: Container[str]) -> str:
-    """Return the place of an item's metadata in one format, as ``resource/10673/5/oai_dc.xml``.
+    """Return the path of an item's metadata in one format, as ``resource/10673/5/oai_dc.xml``.
 
-    No two pairs of identifier and name have one place, and none lies below another's.
+    No two pairs of identifier and name share a path, and none is below another's.
 
     Args:
         identifier: The item's identifier.
         name: The name of the file, one of ``names``.
-        namespace: ``repositoryIdentifier`` of the provider, which is left out with ``oai:``.
+        namespace: ``repositoryIdentifier`` of the provider, which is dropped with ``oai:``.
         names: The names of the files of all formats.
     """
     begin = f"oai:{namespace}:"
@@ -47,18 +47,18 @@ def path_of(identifier: str, name: str, namespace: str, names: Container[str]) -
     parts = [_safe(part) for part in local.split("/")]
     if local in ("", identifier) or len(parts) > _MOST_PARTS:
         parts = [_BY_IDENTIFIER, _safe(identifier)]
-    # Marked, so that no identifier has a folder where another one has a file.
+    # Marked, so no identifier has a folder where another has a file.
     folder = "/".join(f"{part}~d" if part in names else part for part in parts)
     return f"{FOLDER}/{folder}/{name}"
 
 
 def uri_of(base_uri: str, path: str) -> str:
-    """Return the address of a place."""
+    """Return the URI of a path."""
     return base_uri + quote(path, safe="/~=+,@()-._")
 
 
 def _safe(part: str) -> str:
-    """Return a name that every file system takes and no other text leads to."""
+    """Return a unique name that every file system accepts."""
     if not part:
         return _EMPTY
     found = _UNSAFE.sub(_escaped, part)
@@ -83,10 +83,10 @@ _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 class MetadataFiles:
-    """The files of the metadata. What is remembered of each is in the memory.
+    """The metadata files; their state is in the repository's state.
 
     Args:
-        memory: What is remembered.
+        memory: The stored state.
         out: The published folder.
     """
 
@@ -94,10 +94,10 @@ class MetadataFiles:
         self._memory, self._out = memory, out
 
     def write(self) -> None:
-        """Write what is not written yet, each file as a whole, durably.
+        """Write the pending files, each as a whole, durably.
 
         Raises:
-            StorageError: A file cannot be written; it is tried again next time.
+            StorageError: A file cannot be written; it is retried next time.
         """
         query = "SELECT path, content, lastmod FROM document WHERE content IS NOT NULL LIMIT 200"
         while rows := self._memory.rows(query):
@@ -112,9 +112,9 @@ class MetadataFiles:
                 )
 
     def mark_missing(self) -> None:
-        """See that the files are there as they were written; what is not is written again.
+        """Check that the files are there as they were written; mark others to be rewritten.
 
-        It is kept from the next whole harvest.
+        Their content comes from the next full harvest.
         """
         query = """
             SELECT path, length FROM document
@@ -132,10 +132,10 @@ class MetadataFiles:
                     )
 
     def remove(self, base_uri: str, recorded: int) -> None:
-        """Remove the files of what is withdrawn, and was told to be up to number ``recorded``.
+        """Remove the files whose withdrawal was published up to number ``recorded``.
 
         Raises:
-            StorageError: A file cannot be removed; it is tried again next time.
+            StorageError: A file cannot be removed; it is retried next time.
         """
         rows = self._memory.rows("SELECT path FROM document WHERE NOT is_wanted ORDER BY path")
         for (path,) in rows:
@@ -162,7 +162,7 @@ class MetadataFiles:
                 place.parent.mkdir(parents=True, exist_ok=True)
                 folders.update(self._out / folder for folder in Path(path).parents)
                 held.append((_write_file(_temporary_path(place), content, lastmod), place))
-            # Several at a time: the disk then writes its journal once for all of them.
+            # Several at a time: the disk then commits its journal once for all of them.
             with ThreadPoolExecutor(_AT_ONCE) as pool:
                 list(pool.map(os.fsync, [descriptor for descriptor, _ in held]))
                 for _, place in held:
@@ -186,7 +186,7 @@ class MetadataFiles:
                 return
             try:
                 folder.rmdir()
-            except OSError:  # it has other files, or is gone
+            except OSError:  # the folder has other files, or is gone
                 return
 
 
@@ -196,15 +196,15 @@ def _temporary_path(place: Path) -> Path:
 
 
 def _write_file(place: Path, content: bytes, lastmod: str) -> int:
-    """Write a file with the time that is told of it, which web servers tell too.
+    """Write a file with its published time, which web servers send too.
 
     Returns:
-        The file, still open, since it is not on the disk yet.
+        The file, still open, since it is not synced yet.
     """
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
     descriptor = os.open(place, flags, _MODE)
     try:
-        os.fchmod(descriptor, _MODE)  # whatever the umask: the world is to read it
+        os.fchmod(descriptor, _MODE)  # whatever the umask: a web server must read it
         left = memoryview(content)
         while left:
             left = left[os.write(descriptor, left) :]

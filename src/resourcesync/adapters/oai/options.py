@@ -1,4 +1,4 @@
-"""What an operator chooses of a repository: ``--with KEY=VALUE``."""
+"""Options of a repository: ``--with KEY=VALUE``."""
 
 import hashlib
 import re
@@ -32,30 +32,30 @@ CLOSED: Final = (
     "embargo",
     "metadata.only",
 )
-"""What says in the metadata of an item that not everybody may have its files: the words of
-OpenAIRE, the concepts of COAR (metadata only, restricted, embargoed), and DSpace's own."""
+"""Texts in the metadata of an item that mark its files as not public: the terms of OpenAIRE, the
+concepts of COAR (metadata only, restricted, embargoed), and DSpace's own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OaiOptions:
-    """What is published of a repository, and how it is asked.
+    """Options of a repository: what is published, and how it is harvested.
 
     Attributes:
         endpoint: The base URL of the provider.
-        prefixes: Formats that are published; none: all that the provider lists.
-        sets: ``setSpec`` of the sets to publish; none: everything.
+        prefixes: Formats to publish; empty for all that the provider lists.
+        sets: ``setSpec`` of the sets to publish; empty for everything.
         begin: Only records of this datestamp or later; empty for all.
-        files: Patterns of the addresses of files; none: those that metadata lists as files.
-        rewrite: What is replaced in the addresses of files, and by what; two texts, or none.
-        files_from: Formats that are read to find files, and not published.
-        bundles: Kinds of listed files, such as ``ORIGINAL``; none: all.
-        restricted: Patterns of texts on rights that keep the files of an item back.
-        measure: Whether files are asked for by HEAD, for length, type and leave to read.
+        files: Patterns of the addresses of files; empty for those that metadata lists as files.
+        rewrite: A text in the addresses of files, and its replacement; or empty.
+        files_from: Formats read to find files, and not published.
+        bundles: Kinds of listed files, such as ``ORIGINAL``; empty for all.
+        restricted: Patterns of rights texts that exclude the files of an item.
+        measure: Request files by HEAD, for length, media type and access.
         names: ``files`` ends the names of metadata with ``.xml``, ``dspace`` does not.
         collections: The address of a set, with ``{set}`` or ``{handle}`` in it.
-        overlap: Seconds before the last harvest from which changes are asked for again.
-        window: Days of one list of a whole harvest; 0 asks for all in one list.
-        changefreq: The hint that the lists tell of everything; empty for none.
+        overlap: Seconds before the last harvest for which changes are requested again.
+        window: Days of one list of a full harvest; 0 for a single list.
+        changefreq: The ``changefreq`` of all resources; empty for none.
     """
 
     endpoint: str
@@ -75,19 +75,19 @@ class OaiOptions:
     changefreq: str = ""
 
     def digest(self, base_uri: str) -> str:
-        """Return what differs when what would be published differs."""
+        """Return a text that differs if the published resources would differ."""
         told = [
             getattr(self, field.name) for field in fields(self) if field.name not in _NOT_DIGESTED
         ]
         return hashlib.sha256(msgspec.json.encode([base_uri, told])).hexdigest()
 
     def select_files(self, findings: ItemMetadata) -> tuple[MetadataFile, ...]:
-        """Return the files that are published, if everybody may have them."""
+        """Return the files to publish, if they are public."""
         found = (self._rewritten(file) for file in findings.files if self._is_selected(file))
         return tuple({file.uri: file for file in found}.values())
 
     def is_restricted(self, findings: ItemMetadata) -> bool:
-        """Whether the metadata says that not everybody may have the files."""
+        """True if the metadata marks the files as not public."""
         return any(_matches(self.restricted, text) for text in findings.rights)
 
     def collection(self, spec: str) -> str:
@@ -118,18 +118,18 @@ _NOT_DIGESTED: Final = frozenset({"overlap", "window"})
 
 
 def parse_options(address: str, values: Mapping[str, str]) -> OaiOptions:
-    """Return what an operator chose.
+    """Return the options of an operator.
 
     Args:
         address: ``oai:`` and the base URL.
-        values: What ``--with`` gave.
+        values: The values of ``--with``.
 
     Raises:
-        ConfigurationError: A key is not known, or a value cannot work.
+        ConfigurationError: A key is unknown, or a value is invalid.
     """
     endpoint = address.partition(":")[2]
     if not _ADDRESS.fullmatch(endpoint):
-        shown = re.sub(r"//[^/]*@", "//…@", address)  # a secret has no place in messages
+        shown = re.sub(r"//[^/]*@", "//…@", address)  # no secrets in messages
         raise ConfigurationError(
             f"{shown[:200]} names no provider of OAI-PMH",
             hint="write oai: and the base URL, such as oai:https://repo.example/oai/request",

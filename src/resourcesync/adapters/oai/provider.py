@@ -1,4 +1,4 @@
-"""Asks an OAI-PMH provider, and turns its answers into records or errors."""
+"""An OAI-PMH provider: requests, and their replies as records or errors."""
 
 import logging
 import tempfile
@@ -31,12 +31,12 @@ from resourcesync.ports import Clock, Fetcher, FetchFailure, FetchRequest, Purpo
 _log = logging.getLogger(__name__)
 
 MOST_WAIT: Final = 3_600.0
-"""Seconds: the longest time that a provider is believed to be busy (``Retry-After``)."""
+"""Seconds: the longest ``Retry-After`` that is obeyed."""
 _MOST_WAITS: Final = 5
 _IN_MEMORY: Final = 1 << 20
 _MOST_PAGES: Final = 10_000
 EMPTY_ANSWERS: Final = frozenset({"noRecordsMatch", "noSetHierarchy", "noMetadataFormats"})
-"""Errors of OAI-PMH that say that there is nothing, which is no error."""
+"""Errors of OAI-PMH that mean an empty result."""
 BAD_TOKEN: Final = "badResumptionToken"  # noqa: S105 - a word of OAI-PMH
 BAD_ARGUMENT: Final = "badArgument"
 RETAINED: Final = ("kept", "what was published before")
@@ -46,7 +46,7 @@ _AGAIN: Final = "run the same command again: it goes on from there"
 
 
 def sent_evidence(uri: str) -> tuple[str, str]:
-    """Return what was asked, as evidence."""
+    """Return the request, as evidence."""
     return "sent", f"GET {uri}"[:500]
 
 
@@ -72,7 +72,7 @@ class ProviderError(BadResponseError):
 
 
 class _AnswerSink:
-    """Takes a body into memory, or into a nameless file when it is long."""
+    """A sink into memory, or into an unlinked file for a long body."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self.stream = stream
@@ -93,21 +93,21 @@ class _AnswerSink:
 
 
 class ProviderReply:
-    """What a provider answered."""
+    """The reply of a provider."""
 
     def __init__(self, answer: OaiResponse, uri: str) -> None:
         self._answer, self._uri = answer, uri
 
     def records(self, *, goes_on: bool = False) -> Iterator[OaiRecord]:
-        """Yield the records; what else is wrong is raised after the last one.
+        """Yield the records; other errors are raised after the last one.
 
         Args:
-            goes_on: Whether a list goes on here: then "nothing" means that its token died.
+            goes_on: The list was resumed: then an empty result means that its token expired.
 
         Raises:
-            ProviderError: The provider refuses, other than by `NOTHING`.
-            SourceUnavailableError: The answer was cut short.
-            BadResponseError: It cannot be used.
+            ProviderError: The provider refuses, other than by `EMPTY_ANSWERS`.
+            SourceUnavailableError: The reply was truncated.
+            BadResponseError: The reply is invalid.
         """
         answer = self._answer
         try:
@@ -147,11 +147,11 @@ class ProviderReply:
 
     @property
     def token(self) -> ListToken | None:
-        """Where the list goes on, after the last record; ``None`` at its end."""
+        """The resumption token, after the last record; ``None`` at the end of the list."""
         return self._answer.token
 
     def read(self) -> OaiResponse:
-        """Return the answer of a verb without records, read to its end.
+        """Return the reply to a verb without records, read to its end.
 
         Raises:
             SourceError: As `records` does.
@@ -162,12 +162,12 @@ class ProviderReply:
 
 
 class Endpoint:
-    """One provider, by its base URL.
+    """A provider, by its base URL.
 
     Args:
         address: The base URL; it may have a query of its own.
-        fetcher: The network.
-        clock: Time, for providers that ask to come again later.
+        fetcher: The HTTP fetcher.
+        clock: The clock, for providers that ask to retry later.
     """
 
     def __init__(self, address: str, fetcher: Fetcher, clock: Clock) -> None:
@@ -175,16 +175,16 @@ class Endpoint:
         self._fetcher, self._clock = fetcher, clock
 
     def identify(self) -> ProviderIdentity:
-        """Return what the provider says of itself.
+        """Return the provider's self-description.
 
         Raises:
-            SourceError: It does not answer, or this is no provider.
+            SourceError: It does not answer, or is no provider.
         """
         with self.answer({"verb": "Identify"}) as answer:
             return answer.read().identity
 
     def formats(self) -> tuple[MetadataFormat, ...]:
-        """Return the forms of metadata that it gives.
+        """Return its metadata formats.
 
         Raises:
             SourceError: It does not answer, or refuses.
@@ -193,7 +193,7 @@ class Endpoint:
             return answer.read().formats
 
     def sets(self) -> Iterator[str]:
-        """Yield ``setSpec`` of each set; none, when it has no sets.
+        """Yield ``setSpec`` of each set; nothing if it has no sets.
 
         Raises:
             SourceError: It does not answer, or refuses.
@@ -210,10 +210,10 @@ class Endpoint:
 
     @contextmanager
     def answer(self, arguments: Mapping[str, str]) -> Iterator["ProviderReply"]:
-        """Ask; what comes is read in the block.
+        """Send a request; the reply is read in the block.
 
         Raises:
-            SourceError: It does not answer, or what it says cannot be used.
+            SourceError: It does not answer, or the reply is invalid.
         """
         uri = self._uri(arguments)
         with tempfile.SpooledTemporaryFile(_IN_MEMORY) as stream:
@@ -244,13 +244,13 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provider:
-    """A provider that was asked what it is.
+    """An identified provider.
 
     Attributes:
-        endpoint: Where it is asked.
-        identity: What it says of itself.
-        published: The namespaces (or schemas) of the formats that are published, by prefix.
-        prefixes: All formats that are listed: these, and those that files are found in.
+        endpoint: Its endpoint.
+        identity: Its self-description.
+        published: The namespaces (or schemas) of the published formats, by prefix.
+        prefixes: All formats to list: these, and those that files are found in.
     """
 
     endpoint: Endpoint
@@ -260,17 +260,17 @@ class Provider:
 
     @property
     def namespace(self) -> str:
-        """What its identifiers have behind ``oai:``: what it says, or its host."""
+        """The namespace in its identifiers after ``oai:``: the announced one, or its host."""
         return self.identity.namespace or urlsplit(self.endpoint.address).hostname or ""
 
 
 def open_provider(endpoint: Endpoint, choice: OaiOptions, *, has_sets: bool) -> Provider:
-    """Ask a provider what it is, and whether it has what is to be published.
+    """Identify a provider, and check that it has the formats and sets to publish.
 
     Args:
-        endpoint: Where it is asked.
-        choice: What is to be published.
-        has_sets: Whether the sets are known to be there: there may be thousands of them.
+        endpoint: Its endpoint.
+        choice: The options of the repository.
+        has_sets: The sets are known to exist: there may be thousands of them.
 
     Raises:
         ConfigurationError: It has no such format, or no such set.
@@ -326,7 +326,7 @@ def _check_sets(endpoint: Endpoint, wanted: tuple[str, ...]) -> None:
 
 
 def _requested_wait(error: SourceError | StorageError) -> float | None:
-    """Return the seconds that a provider asks to wait, if it does and they can be waited."""
+    """Return the seconds that a provider asks to wait; ``None`` for none, or too many."""
     if not isinstance(error, SourceUnavailableError) or error.retry_after is None:
         return None
     return error.retry_after if error.retry_after <= MOST_WAIT else None

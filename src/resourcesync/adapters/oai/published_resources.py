@@ -1,4 +1,4 @@
-"""Makes resources of what is remembered: metadata and files, linked both ways (§14.5, §14.7)."""
+"""Resources made of the stored records: metadata and files, linked both ways (§14.5, §14.7)."""
 
 import json
 import sqlite3
@@ -18,9 +18,9 @@ from resourcesync.model.vocabulary import Relation
 
 XML: Final = "application/xml"
 REFUSED: Final = frozenset({401, 403, 404, 410})
-"""Answers that say that not everybody can have a file."""
+"""Statuses of a file that is not public."""
 _MOST_LINKS: Final = 1_000
-"""Links of one kind; the queries have the same number."""
+"""The most links of one kind; the queries have the same number."""
 _METADATA: Final = """
 SELECT record.prefix, record.sets, record.path, document.length,
     ltrim(document.sha256, '?'), document.lastmod
@@ -51,13 +51,13 @@ ORDER BY record.path LIMIT 1000
 
 
 class PublishedResources:
-    """What is told of a repository.
+    """The published resources of a repository.
 
     Args:
-        memory: What is remembered of it.
-        choice: What is published.
+        memory: The stored state.
+        choice: The options of the repository.
         base_uri: The address of the Source.
-        published: The namespaces of the formats that are published, by prefix.
+        published: The namespaces of the published formats, by prefix.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class PublishedResources:
         self._base_uri, self._published = base_uri, published
 
     def touch_files(self) -> None:
-        """Touch the files of all items that were touched."""
+        """Touch the files of all touched items."""
         with self._memory.writing() as connection:
             connection.execute(
                 "INSERT OR IGNORE INTO touched_file SELECT mention.uri"
@@ -80,7 +80,7 @@ class PublishedResources:
             )
 
     def update(self) -> None:
-        """Tell anew of all that was touched; a run that was killed in it is gone on with."""
+        """Publish all touched items and files again; a killed run is resumed."""
         for batch in self._touched("SELECT uri FROM touched_file LIMIT 500"):
             with self._memory.writing() as connection:
                 for uri in batch:
@@ -142,14 +142,14 @@ class PublishedResources:
         resource = self._file(connection, uri, known)
         value = b"" if resource is None else ndjson.write(resource)
         _store_resource(connection, uri, value)
-        if bool(value) != bool(known):  # metadata describes what can be had
+        if bool(value) != bool(known):  # metadata links to available files
             connection.execute(
                 "INSERT OR IGNORE INTO touched_item SELECT identifier FROM mention WHERE uri = ?",
                 (uri,),
             )
 
     def _file(self, connection: sqlite3.Connection, uri: str, known: bytes) -> Resource | None:
-        """Return what is told of a file; ``None`` when it is gone, or not for everybody."""
+        """Return the resource of a file; ``None`` if it is gone, or not public."""
         rows = connection.execute(_MENTIONS, (uri,)).fetchall()
         if not rows or any(row[3] for row in rows):
             return None
@@ -192,10 +192,10 @@ class PublishedResources:
         ]
         return list(dict.fromkeys(links))
 
-    # --- what was told ---
+    # --- published ---
 
     def resources(self) -> Iterator[Resource]:
-        """Yield all that is there, each once."""
+        """Yield all resources, each once."""
         last = ""
         query = "SELECT uri, value FROM told WHERE uri > ? AND value <> x'' ORDER BY uri LIMIT 500"
         while rows := self._memory.rows(query, last):
@@ -204,7 +204,7 @@ class PublishedResources:
             last = rows[-1][0]
 
     def changes(self, after: int) -> Iterator[list[tuple[int, str, Resource | None]]]:
-        """Yield what changed since, some at a time: number, address, and how it is now."""
+        """Yield the changes since, in batches: number, address, and current state."""
         query = "SELECT seq, uri, value FROM told WHERE seq > ? ORDER BY seq LIMIT 500"
         while rows := self._memory.rows(query, after):
             yield [
@@ -214,7 +214,7 @@ class PublishedResources:
 
 
 def _store_resource(connection: sqlite3.Connection, uri: str, value: bytes) -> None:
-    """Note what is told of an address now, if that is something else than before."""
+    """Store the published state of an address, if it differs from before."""
     known = connection.execute("SELECT value FROM told WHERE uri = ?", (uri,)).fetchone()
     if known is None and not value:
         return
@@ -232,7 +232,7 @@ def _decode_resource(value: bytes) -> Resource:
 
 
 def _with_old_date(resource: Resource, known: bytes) -> Resource:
-    """Keep the time of a file whose digests did not change: only its metadata is newer."""
+    """Retain the time of a file whose digests did not change: only its metadata is newer."""
     before = _decode_resource(known) if known and resource.digests else None
     if before is None or before.digests != resource.digests or before.lastmod is None:
         return resource

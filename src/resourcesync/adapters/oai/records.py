@@ -1,4 +1,4 @@
-"""Takes what a provider lists into the memory: what became of each record, and of its files."""
+"""Listed records on their way into the state: each record's fate, and its files."""
 
 import hashlib
 import json
@@ -34,12 +34,12 @@ _WITHDRAW: Final = "UPDATE record SET is_gone = 1 WHERE identifier = ? AND prefi
 
 
 class PageCounts(NamedTuple):
-    """What a page brought.
+    """Counts of one page.
 
     Attributes:
-        records: How many.
-        fresh: Those that were not listed before in the same list.
-        unnamed: Those of which not even the identifier can be read.
+        records: Number of records.
+        fresh: Records not listed before in the same list.
+        unnamed: Records whose identifier cannot be read.
     """
 
     records: int = 0
@@ -51,11 +51,11 @@ class RecordStore:
     """The records of a repository.
 
     Args:
-        memory: Where they are remembered.
-        choice: What is published.
-        published: The formats that are published, with the names of their namespaces.
+        memory: The stored state.
+        choice: The options of the repository.
+        published: The published formats, with their namespaces.
         namespace: ``repositoryIdentifier`` of the provider.
-        now: The present moment; no time told is later.
+        now: The present time; no reported time is later.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class RecordStore:
         records: Iterable[OaiRecord],
         attempt: int,
     ) -> PageCounts:
-        """Take the records of one page, inside of a transaction."""
+        """Store the records of one page, inside a transaction."""
         count = fresh = unnamed = 0
         for record in records:
             count += 1
@@ -94,7 +94,7 @@ class RecordStore:
         return PageCounts(records=count, fresh=fresh, unnamed=unnamed)
 
     def withdraw_missing(self, connection: sqlite3.Connection, attempt: int) -> int:
-        """Take what no list since ``attempt`` had as withdrawn; return how many that are."""
+        """Withdraw the records that no list since ``attempt`` had; return their number."""
         lost = connection.execute(_LOST, (attempt,)).fetchall()
         for identifier, prefix, path in lost:
             self._withdraw(connection, identifier, prefix, path)
@@ -113,7 +113,7 @@ class RecordStore:
         assert header is not None, "looked at before"
         key = (header.identifier, prefix)
         if known is not None and known[5] == attempt and header.datestamp < known[0]:
-            return  # listed twice, and this is how it was
+            return  # listed twice, and this is the older state
         if record.problem and not header.is_deleted:
             _log.warning("%s in %s is left out: %s", *key, record.problem)
             connection.execute(_MARK_LISTED, (attempt, *key))
@@ -218,14 +218,14 @@ class RecordStore:
     def _store_document(
         self, connection: sqlite3.Connection, path: str, header: RecordHeader, content: bytes
     ) -> bool:
-        """Keep the bytes until they are written; return whether they are other ones than before."""
+        """Store the bytes until they are written; return whether they differ from before."""
         digest = hashlib.sha256(content).hexdigest()
         known = connection.execute(
             "SELECT sha256, is_wanted, lastmod FROM document WHERE path = ?", (path,)
         ).fetchone()
         if known is not None and known[:2] == (digest, 1):
             return False
-        is_lost = known is not None and known[0] == f"?{digest}"  # see Places.look_after
+        is_lost = known is not None and known[0] == f"?{digest}"  # see MetadataFiles.mark_missing
         lastmod = known[2] if is_lost else self._lastmod(header, known)
         connection.execute(
             "INSERT OR REPLACE INTO document VALUES (?, ?, ?, ?, ?, 1)",
@@ -234,9 +234,9 @@ class RecordStore:
         return True
 
     def _lastmod(self, header: RecordHeader, known: Row | None) -> str:
-        """Return the time of other bytes: later than that of the bytes before, if there are any.
+        """Return the time of changed bytes: later than that of the bytes before, if any.
 
-        A datestamp may be no more than a day, on which a record can change twice.
+        A datestamp may be only a day, on which a record can change twice.
         """
         found = parse_datestamp(header.datestamp)
         before = parse_datestamp(known[2]) if known is not None else None

@@ -1,15 +1,15 @@
-"""What is remembered of a repository between runs: one SQLite file, which can be made anew.
+"""The state of a repository between runs: one SQLite file, which can be rebuilt.
 
 Tables:
 
-- ``record``: one row for each item and format that was ever met; withdrawn ones too.
-- ``mention``: the files that the metadata of a record tells of.
-- ``document``: the metadata that is published, or is to be removed; ``content`` as long as the file
-  of it is not written. ``?`` before ``sha256``: the file is not there as it was written.
-- ``file``: what was learnt of a file by asking for it.
-- ``touched_item``, ``touched_file``: what has to be told anew.
-- ``told``: what was told of each address, in order of ``seq``; empty where it is gone.
-- ``note``: how far the harvest is, and the like.
+- ``record``: one row for each item and format ever seen; withdrawn ones too.
+- ``mention``: the files that the metadata of a record names.
+- ``document``: the metadata that is published, or is to be removed; ``content`` until its file is
+  written. ``?`` before ``sha256``: the file is not there as it was written.
+- ``file``: what the server reported of a file.
+- ``touched_item``, ``touched_file``: items and files to publish again.
+- ``told``: what was published of each address, in order of ``seq``; empty where it is gone.
+- ``note``: the progress of the harvest, and the like.
 """
 
 import os
@@ -67,13 +67,13 @@ Row = tuple[Any, ...]
 
 
 class RepositoryState:
-    """The memory, open for one run. Whoever comes meanwhile is refused.
+    """The state, locked by one run.
 
     Args:
-        folder: Where it is; made when it is not there.
+        folder: Its folder; created if missing.
 
     Raises:
-        LockedError: Another run has it.
+        LockedError: Another run has the lock.
         StateError: It is damaged, or from a newer version.
         StorageError: It cannot be opened.
     """
@@ -97,7 +97,7 @@ class RepositoryState:
         self.connection = connection
 
     def close(self) -> None:
-        """Give it back."""
+        """Close the file and release the lock."""
         self.connection.close()
 
     def __enter__(self) -> Self:
@@ -113,7 +113,7 @@ class RepositoryState:
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """Open a transaction: all that is done in the block, or nothing.
+        """Open a transaction: all writes in the block, or none.
 
         Raises:
             DiskFullError: No space is left.
@@ -129,7 +129,7 @@ class RepositoryState:
                     self.connection.execute("ROLLBACK")
 
     def rows(self, query: str, *values: object) -> list[Row]:
-        """Return what a query finds.
+        """Return the rows of a query.
 
         Raises:
             StateError: The file is damaged.
@@ -148,16 +148,16 @@ class RepositoryState:
 
     @property
     def epoch(self) -> str:
-        """What is another one whenever the memory began anew."""
+        """A text that differs whenever the state was rebuilt."""
         return self.note("epoch")
 
     @property
     def last(self) -> int:
-        """The number of what was told last; 0 when nothing was."""
+        """The number of the last published change; 0 for none."""
         return int(self.rows("SELECT ifnull(max(seq), 0) FROM told")[0][0])
 
     def reset(self, digest: str) -> None:
-        """Forget all but which files are ours, if other things are to be told than before."""
+        """Reset all but the list of our files, if the options changed what is published."""
         if self.note("digest") == digest:
             return
         with self.writing() as connection:
@@ -212,5 +212,5 @@ class RepositoryState:
 
 
 def write_note(connection: sqlite3.Connection, key: str, value: str) -> None:
-    """Keep a note."""
+    """Store a note."""
     connection.execute("INSERT OR REPLACE INTO note VALUES (?, ?)", (key, value))

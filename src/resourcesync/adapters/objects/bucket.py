@@ -1,9 +1,7 @@
-"""A bucket, or what is below a prefix of one: objects by keys, over obstore.
+"""A bucket, or the part below a prefix: objects by keys, over obstore.
 
-Endpoint, region and secrets are obstore's own: it reads the usual variables of AWS. Errors of it
-become errors of ours, with the server's own code and without the rest of what it said.
-
-The bytes of an object as a stream.
+Endpoint, region and secrets are obstore's own: it reads the usual variables of AWS. Its errors
+become errors of this package, with the server's code and without the rest of the message.
 """
 
 import re
@@ -22,12 +20,12 @@ if TYPE_CHECKING:
 
 
 class ObjectReader(RawIOBase):
-    """Reads what a server sends of an object; fewer bytes than it told of are an error.
+    """A reader of an object's bytes; fewer than announced are an error.
 
     Args:
-        chunks: What comes.
+        chunks: The received bytes.
         length: The bytes of the object.
-        asking: Makes errors of ours of whatever reading raises.
+        asking: Translates errors of reading.
     """
 
     def __init__(
@@ -43,11 +41,11 @@ class ObjectReader(RawIOBase):
         self._rest = memoryview(b"")
 
     def readable(self) -> bool:
-        """Whether it can be read: yes."""
+        """Return true: it can be read."""
         return True
 
     def close(self) -> None:
-        """Let the line go, also before the end."""
+        """Close the connection, also before the end."""
         self._chunks = iter(())
         super().close()
 
@@ -55,7 +53,7 @@ class ObjectReader(RawIOBase):
         """Read the next bytes into a buffer.
 
         Raises:
-            StorageError: The line broke.
+            StorageError: The connection broke.
         """
         if not self._rest:
             with self._guard():
@@ -75,7 +73,7 @@ class ObjectReader(RawIOBase):
 
 
 ABSENT: Final = ""
-"""In place of a version: nothing is there."""
+"""In place of a version: there is no object."""
 _ADDRESS: Final = re.compile(r"s3://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:/(.*))?")
 _PART: Final = 8 << 20
 _MOST_PARTS: Final = 9_000
@@ -91,13 +89,13 @@ _ERROR_CODE: Final = re.compile(r"<Code>([A-Za-z0-9.]{1,100})</Code>")
 
 
 class BucketObject(NamedTuple):
-    """An object.
+    """An object in a bucket.
 
     Attributes:
         key: Its key below the prefix.
         version: Its ``ETag``.
         length: Bytes.
-        modified: When it was written, by the server's clock, UTC; S3 tells whole seconds.
+        modified: Time of writing by the server's clock, UTC; whole seconds in S3.
     """
 
     key: str
@@ -107,11 +105,11 @@ class BucketObject(NamedTuple):
 
 
 class ObjectStream(NamedTuple):
-    """An object that is read.
+    """An open object.
 
     Attributes:
-        found: What is at the key.
-        attributes: The header fields that it is served with.
+        found: The object.
+        attributes: Its stored header fields.
         stream: Its bytes; the caller closes it.
     """
 
@@ -121,20 +119,20 @@ class ObjectStream(NamedTuple):
 
 
 class Bucket:
-    """What is below a prefix of a bucket. Its methods may be called from several threads.
+    """The objects below a prefix of a bucket. Its methods may be called from several threads.
 
     Args:
         address: ``s3://BUCKET/PREFIX``.
-        patience: Seconds for which a request that fails is sent again. Nothing else ends that: a
-            server that is started anew may be away for most of a minute.
-        pauses: The first and the longest pause before it is sent again, in seconds.
+        patience: Seconds for which a failed request is retried. There is no other limit: a server
+            that restarts may be down for most of a minute.
+        pauses: The first and the longest pause before a retry, in seconds.
 
     Raises:
-        ConfigurationError: obstore is not installed, or cannot work with its settings.
+        ConfigurationError: obstore is not installed, or its settings are invalid.
     """
 
     largest_copy: int = 5 << 30
-    """The most bytes that a server copies by itself."""
+    """The most bytes that a server copies in one request."""
 
     def __init__(
         self, address: str, *, patience: float, pauses: tuple[float, float] = _PAUSES
@@ -145,14 +143,14 @@ class Bucket:
         self._store = self._open_s3()
         self._if_absent = self._open_s3(copy_if_not_exists="header:If-None-Match:*")
 
-    def _open_s3(self, **settings: str) -> Any:  # obstore is imported when it is needed
+    def _open_s3(self, **settings: str) -> Any:  # obstore is imported on demand
         first, longest = (timedelta(seconds=pause) for pause in self._pauses)
         try:
             return self._obstore.store.S3Store(
                 self.name,
                 prefix=self.prefix or None,
                 checksum_algorithm="SHA256",
-                # Only who names an endpoint of http:// has one; a total limit would be one on size.
+                # Only an endpoint of http:// needs it; a total timeout would limit the size.
                 client_options={
                     "allow_http": True,
                     "connect_timeout": timedelta(seconds=10),
@@ -172,33 +170,33 @@ class Bucket:
                 hint="see the variables AWS_ENDPOINT_URL, AWS_REGION and the others of AWS",
             ) from error
 
-    # --- looking and reading ---
+    # --- reading ---
 
     def head(self, key: str) -> BucketObject | None:
-        """Return what is at a key; ``None`` when nothing is."""
+        """Return the object at a key; ``None`` for none."""
         with self._guarded(f"looking at {key}"), suppress(FileNotFoundError):
             return _bucket_object(self._obstore.head(self._store, key))
         return None
 
     def attributes(self, key: str) -> tuple[BucketObject, Mapping[str, str]] | None:
-        """Return what is at a key, and the header fields that it was put with."""
+        """Return the object at a key, and its stored header fields."""
         with self._guarded(f"looking at {key}"), suppress(FileNotFoundError):
             got = self._obstore.get(self._store, key, options={"head": True})
             return _bucket_object(got.meta), got.attributes
         return None
 
     def open(self, key: str, version: str | None = None) -> BinaryIO | None:
-        """Open an object, one version to its end; ``None`` when there is none, or another one.
+        """Open an object, one version to its end; ``None`` if there is none, or another one.
 
         Args:
-            key: Where.
-            version: The version that is wanted; ``None`` for whatever is there.
+            key: The key.
+            version: The expected version; ``None`` for any.
         """
         got = self.get(key, version)
         return None if got is None else got.stream
 
     def get(self, key: str, version: str | None = None) -> ObjectStream | None:
-        """Open an object as ``open`` does; return also what is told of it."""
+        """Open an object as ``open`` does; return also its metadata."""
         options = {} if version is None else {"if_match": version}
         with self._guarded(f"reading {key}"):
             try:
@@ -211,7 +209,7 @@ class Bucket:
         return ObjectStream(_bucket_object(got.meta), got.attributes, stream)
 
     def read(self, key: str, most: int) -> tuple[BucketObject, bytes] | None:
-        """Return a small object, whole; ``None`` when there is none.
+        """Return a small object and its bytes; ``None`` for none.
 
         Raises:
             StorageError: It is longer than ``most``, or cannot be read.
@@ -225,10 +223,10 @@ class Bucket:
         return None
 
     def list(self, prefix: str) -> Iterator[BucketObject]:
-        """Yield the objects whose keys begin so, page by page, in the server's order.
+        """Yield the objects whose keys have a prefix, page by page, in the server's order.
 
         Raises:
-            StorageError: The listing broke off; what was yielded is not all.
+            StorageError: The listing broke off; the objects yielded are not all.
         """
         # A prefix of obstore's ends with a whole segment.
         segments, _, _ = prefix.rpartition("/")
@@ -252,13 +250,13 @@ class Bucket:
         over: str | None = None,
         attributes: Mapping[str, str] | None = None,
     ) -> str | None:
-        """Put a small object in place; return its version, ``None`` when another was there.
+        """Put a small object; return its version, ``None`` if another version was there.
 
         Args:
-            key: Where.
+            key: The key.
             body: The bytes, in one request.
-            over: The version that is there, or ``ABSENT``; ``None`` for whatever is there.
-            attributes: Header fields that it is served with, such as ``Content-Type``.
+            over: The version to replace, or ``ABSENT``; ``None`` for any.
+            attributes: Header fields to store, such as ``Content-Type``.
         """
         modes = {None: "overwrite", ABSENT: "create"}
         mode = modes.get(over) or {"e_tag": over}
@@ -277,7 +275,7 @@ class Bucket:
                 return None
             except FileNotFoundError as error:
                 if over and _code_of(error) != "NoSuchBucket":
-                    return None  # S3 says so where the version that was to be replaced is gone
+                    return None  # the answer of S3 if the version to replace is gone
                 raise
         return self._version(key, put)
 
@@ -288,9 +286,9 @@ class Bucket:
         length: int,
         attributes: Mapping[str, str] | None = None,
     ) -> str:
-        """Put a large object in place in parts, over whatever is there; return its version.
+        """Put a large object in parts, over any version; return its version.
 
-        A reader sees it when all parts are there. What ``blocks`` raises leaves nothing.
+        Readers see it when all parts are there. An error from ``blocks`` leaves nothing.
         """
         with self._guarded(f"putting {key}"):
             put = self._obstore.put(
@@ -313,13 +311,13 @@ class Bucket:
         return found.version
 
     def copy(self, key: str, to: str, length: int, *, over: str | None) -> bool:
-        """Copy an object within the bucket; ``False`` when the source or the target is not so.
+        """Copy an object within the bucket; false if the source or the target is not as expected.
 
         Args:
-            key: What.
-            to: Where to.
+            key: The source.
+            to: The target.
             length: Its bytes.
-            over: As for ``put``. What is copied is whatever is at ``key``: the caller looks.
+            over: As for ``put``. Any version at ``key`` is copied: the caller checks it.
         """
         if length > self.largest_copy:
             return self._copy_through(key, to, length, over)
@@ -337,7 +335,7 @@ class Bucket:
         return True
 
     def _copy_through(self, key: str, to: str, length: int, over: str | None) -> bool:
-        """Copy by way of this machine, in parts; here the server does not hold the condition."""
+        """Copy through this machine, in parts; the server does not enforce the condition then."""
         there = self.head(to)
         if over is not None and over != (ABSENT if there is None else there.version):
             return False
@@ -355,10 +353,10 @@ class Bucket:
             self._obstore.delete(self._store, key)
 
     def check(self) -> None:
-        """See that the bucket is there and may be read.
+        """Check that the bucket exists and may be read.
 
         Raises:
-            StorageError: It is not.
+            StorageError: It does not, or may not.
         """
         with self._guarded("looking at the bucket"):
             next(self._obstore.list(self._store, chunk_size=1), None)
@@ -377,10 +375,10 @@ class Bucket:
 
 
 def split_address(address: str) -> tuple[str, str]:
-    """Return the bucket and the prefix that an address names.
+    """Return the bucket and the prefix of an address.
 
     Raises:
-        ConfigurationError: It is none.
+        ConfigurationError: The address is invalid.
     """
     match = _ADDRESS.fullmatch(address)
     prefix = (match[2] or "").strip("/") if match else ""
@@ -395,13 +393,13 @@ def split_address(address: str) -> tuple[str, str]:
 
 
 def _read_in_thread(read: Callable[[], bytes]) -> Iterator[bytes]:
-    """Read blocks in a thread of their own: obstore asks for them where it must not be asked."""
+    """Read blocks in a separate thread: obstore calls from one that it must not be called in."""
     with ThreadPoolExecutor(1, "reading") as pool:
         while block := pool.submit(read).result():
             yield block
 
 
-def _obstore() -> Any:  # a module that may not be installed
+def _obstore() -> Any:  # an optional module
     try:
         import obstore  # noqa: PLC0415 - an extra, and seldom needed
         import obstore.store  # noqa: PLC0415
@@ -422,13 +420,13 @@ def _code_of(error: BaseException) -> str:
 
 
 def _first_line(error: BaseException) -> str:
-    """Return what an error says first, without the address that was asked and for how long."""
+    """Return the first line of an error, without the address and the duration."""
     line = str(error).partition("\n")[0]
     return line.rpartition(" - ")[2][:300]
 
 
 def _translate_error(error: Exception, place: str, doing: str) -> StorageError:
-    """Return an error of ours; of the server's words only its code and its status are told."""
+    """Translate an error; of the server's message only code and status are included."""
     code, status = _code_of(error), _STATUS.search(str(error))
     got = " ".join(filter(None, (status and status[1], code))) or _first_line(error)
     evidence = (("got", got), ("while", doing), ("kept", "all complete objects"))
@@ -455,7 +453,7 @@ def _translate_error(error: Exception, place: str, doing: str) -> StorageError:
 
 
 def _tries(error: Exception) -> tuple[tuple[str, str], ...]:
-    """Return how often a request was sent, and for how long; nothing where it was sent once."""
+    """Return the number of tries and their duration as evidence; nothing for one try."""
     match = _RETRIED.search(str(error))
     if match is None or match[3] == "0":
         return ()

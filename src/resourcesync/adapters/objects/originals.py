@@ -1,4 +1,4 @@
-"""The objects of a bucket as the originals of a Source: the ``Originals`` port."""
+"""The ``Originals`` port on the objects of a bucket."""
 
 import hashlib
 import re
@@ -38,15 +38,14 @@ WITHOUT ROWID
 class BucketOriginals:
     """The objects below a prefix, each published at the base URI plus its percent-encoded key.
 
-    An object is read when its ``ETag``, its length or its date is another one than before, and
-    never else.
+    An object is read if its ``ETag``, its length or its date changed, and only then.
 
     Args:
-        bucket: Where they are.
-        options: How they are published. The value ``etag`` may be ``md5``: the operator says that
-            the ETag of what was put in one part is its MD5, as it is unless a key of KMS or of the
-            customer's encrypts it. Then, with that digest alone, nothing is read.
-        pool: Reads what is expected.
+        bucket: The bucket.
+        options: Options of publishing. The value ``etag`` may be ``md5``: the operator states that
+            the ETag of an object put in one part is its MD5, as it is unless a key of KMS or of the
+            customer encrypts it. Then, with that digest alone, nothing is read.
+        pool: Threads that prefetch.
     """
 
     def __init__(self, bucket: Bucket, options: OriginalsOptions, pool: ThreadPoolExecutor) -> None:
@@ -65,19 +64,19 @@ class BucketOriginals:
         self._trusts_etag = "etag" in options.values and options.algorithms == ("md5",)
 
     def omissions(self) -> Sequence[Omission]:
-        """Return what the last scan left out; the first 10,000."""
+        """Return what the last scan omitted; the first 10,000."""
         return tuple(self._omissions)
 
     def scan(self) -> Iterator[Original]:
         """Yield every object in rising URI order, once all are listed; nothing is read.
 
-        They are sorted on a disk of this machine: keys rise in another order than URIs do.
+        They are sorted on a local disk: keys have another order than URIs.
 
         Raises:
             StorageError: They cannot be listed.
         """
         self._omissions = []
-        with closing(sqlite3.connect("", isolation_level=None)) as db:  # a file without a name
+        with closing(sqlite3.connect("", isolation_level=None)) as db:  # an unlinked file
             db.execute(_TABLE)
             db.execute("BEGIN")
             some: list[tuple[str, str, int, int]] = []
@@ -110,7 +109,7 @@ class BucketOriginals:
             self._omissions.append(Omission(name=key, reason=reason))
 
     def prefetch(self, originals: Sequence[Original]) -> None:
-        """Begin to read these, several at a time: they are measured next."""
+        """Prefetch these, several at a time: they are measured next."""
         self._begun = {
             original: self._pool.submit(self._measure, original) for original in originals
         }
@@ -119,7 +118,7 @@ class BucketOriginals:
         """Read an object once; return the resource with its digests, and its fingerprint.
 
         Raises:
-            OriginalChangedError: It is another one now, or gone.
+            OriginalChangedError: It changed, or is gone.
             StorageError: It cannot be read.
         """
         begun = self._begun.pop(original, None)
@@ -161,7 +160,7 @@ class BucketOriginals:
         return length, tuple(Digest(name, hasher.hexdigest()) for name, hasher in named)
 
     def open(self, uri: str) -> BinaryIO | None:
-        """Open an object for reading; ``None`` when the URI stands for none.
+        """Open an object for reading; ``None`` if the URI has none.
 
         Raises:
             StorageError: It is there, but cannot be read.
@@ -173,18 +172,18 @@ class BucketOriginals:
         return self._base + quote(key, safe=_UNESCAPED)
 
     def _key(self, uri: str) -> str | None:
-        """Return the key that a URI stands for; ``None`` for one that is written otherwise."""
+        """Return the key of a URI; ``None`` if the URI is not in normal form."""
         key = unquote(uri.removeprefix(self._base)) if uri.startswith(self._base) else ""
         return key if key and self._uri(key) == uri else None
 
 
 def _fingerprint(version: str, length: int, modified: datetime) -> str:
-    """Return what changes with the bytes; empty where the server tells no version."""
+    """Return a text that changes with the bytes; empty if the server gives no version."""
     return f"{version} {length} {to_microseconds(modified)}" if version else ""
 
 
 def _type_of(key: str | None, told: str) -> str:
-    """Return the media type that the server tells, or else that of the key's ending."""
+    """Return the media type from the server, or else by the key's extension."""
     kind = told.partition(";")[0].strip().lower()
     if kind in _GENERIC_TYPES:
         kind = _types.guess_type(key or "", strict=True)[0] or ""
@@ -196,7 +195,7 @@ def open_originals(options: OriginalsOptions) -> Iterator[BucketOriginals]:
     """Open the originals at ``s3://BUCKET/PREFIX``.
 
     Raises:
-        ConfigurationError: obstore is not installed, or the address is none.
+        ConfigurationError: obstore is not installed, or the address is invalid.
     """
     bucket = Bucket(options.address, patience=store.PATIENCE)
     pool = ThreadPoolExecutor(_AT_ONCE, "originals")

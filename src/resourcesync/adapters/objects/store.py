@@ -1,10 +1,9 @@
-"""A bucket as a store of copies: the ``Store`` port, over conditional writes.
+"""The ``Store`` port on a bucket, by conditional writes, with a lease.
 
-A lease on what is below a prefix: an object that is written again and again while it is held.
-
-Nobody's clock is asked what time it is. How old a lease is, the server says: by the dates of the
-lease and of an object that is put for the comparison. How long we have it, a stopwatch says. And
-every step from one holder to the next is a conditional write: of two, one wins.
+A lease is an object that its holder rewrites again and again. No local clock is trusted: the server
+gives the age of a lease, by the dates of the lease and of an object put for comparison; a
+monotonic clock measures how long this process has it. Each step from one holder to the next is a
+conditional write: of two, one wins.
 """
 
 import hashlib
@@ -22,9 +21,9 @@ from resourcesync.errors import LockedError, ResourceSyncError, StorageError
 from resourcesync.ports.stores import ObjectContent, StoredObject
 
 LEASE_SECONDS: Final = 60.0
-"""How long a lease lives that is not written again."""
+"""Seconds after which a lease expires that is not renewed."""
 LEASE_KEY: Final = ".resourcesync/lease"
-"""Where it is."""
+"""The key of the lease."""
 _CLOCK_PROBE: Final = ".resourcesync/tmp/now-"
 _MOST_BYTES: Final = 4_096
 _LONGEST: Final = 3_600.0
@@ -33,12 +32,12 @@ _RENEWALS: Final = 4
 
 
 def _stopwatch() -> float:
-    """Return seconds that never go back, those that the machine slept counted where it knows."""
+    """Return monotonic seconds, including suspend if the system counts it."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
 class _LeaseRecord(NamedTuple):
-    """What a lease says of its holder; ``seconds`` is 0 when nobody holds it."""
+    """The content of a lease; ``seconds`` is 0 if it is free."""
 
     who: str
     holder: str
@@ -49,15 +48,15 @@ class Lease:
     """A lease, from entering the block to leaving it.
 
     Args:
-        bucket: Where; its patience is less than the lease lives.
-        who: Says who holds it, for whom it keeps out.
-        holder: Names a holder of whom the caller knows that no other run lives; what such a one
-            left is taken over at once. Empty for none.
-        seconds: How long it lives by itself.
-        stopwatch: Seconds that never go back.
+        bucket: The bucket; its patience is less than the lease's lifetime.
+        who: The holder, for messages to others.
+        holder: The name of a holder that the caller has locked otherwise; a lease that a dead run
+            of it left is taken over at once. Empty for none.
+        seconds: Its lifetime without renewal.
+        stopwatch: Monotonic seconds.
 
     Raises:
-        LockedError: Somebody holds it.
+        LockedError: Another process has it.
         StorageError: The bucket fails.
     """
 
@@ -97,11 +96,11 @@ class Lease:
         self._ended.set()
         self._renewing.join()
         if not self._lost:
-            with suppress(ResourceSyncError):  # it ends by itself too
+            with suppress(ResourceSyncError):  # it also expires
                 self._write(self._version, seconds=0)
 
     def check(self) -> None:
-        """See that we still hold it.
+        """Check that this process still has the lease.
 
         Raises:
             LockedError: It was lost: nothing more may be written.
@@ -130,7 +129,7 @@ class Lease:
         return version
 
     def _left(self, found: BucketObject, held: _LeaseRecord) -> float:
-        """Return the seconds that a lease has still to live, by the server's own dates."""
+        """Return the remaining seconds of a lease, by the server's own dates."""
         if not held.seconds:
             return 0.0
         key = f"{_CLOCK_PROBE}{secrets.token_hex(8)}"
@@ -149,14 +148,14 @@ class Lease:
         )
 
     def _write(self, over: str, *, seconds: float | None = None) -> str | None:
-        """Write the lease; what is written is never the same twice, nor its version."""
+        """Write the lease; its content and version are always new."""
         lives = self._seconds if seconds is None else seconds
         text = {"who": self._who, "holder": self._holder, "seconds": lives}
         body = json.dumps({**text, "write": secrets.token_hex(8)}).encode()
         version = self._bucket.put(LEASE_KEY, body, over=over)
         if version is not None:
             return version
-        # A write may have come to pass although its answer was lost, and was sent again.
+        # A write may have succeeded although its answer was lost, and was retried.
         there = self._bucket.read(LEASE_KEY, _MOST_BYTES)
         return there[0].version if there is not None and there[1] == body else None
 
@@ -167,7 +166,7 @@ class Lease:
             try:
                 version = self._write(self._version)
             except ResourceSyncError:
-                pause = min(pause, 1.0)  # until it is lost it may still be had
+                pause = min(pause, 1.0)  # until it expires it may still be renewed
                 continue
             if version is None:
                 self._lost = True
@@ -177,7 +176,7 @@ class Lease:
 
 
 def _decode_lease(body: bytes) -> _LeaseRecord:
-    """Return what a lease says; one that cannot be read is nobody's once it is old."""
+    """Decode a lease; an invalid one is free once it is old."""
     with suppress(ValueError, KeyError, TypeError):
         told = json.loads(body)
         seconds = min(max(float(told["seconds"]), 0.0), _LONGEST)
@@ -186,31 +185,31 @@ def _decode_lease(body: bytes) -> _LeaseRecord:
 
 
 TEMPORARY: Final = ".resourcesync/tmp/"
-"""Below it is what is on its way; whoever holds the store removes what others left there."""
+"""The prefix of staged objects; the holder of the store removes those that others left."""
 _OWN: Final = (TEMPORARY, LEASE_KEY)
 PATIENCE: float = 60.0
-"""Seconds for which a request that fails is sent again."""
+"""Seconds for which a failed request is retried."""
 _IN_FLIGHT: Final = 16
 _BLOCK: Final = 1 << 20
 _MARK: Final = "write"
 
 
 class BucketStore:
-    """Bytes by keys below a prefix of a bucket.
+    """A store of bytes by keys below a prefix of a bucket.
 
-    A body of some size goes there in one request that says what it replaces. A larger one goes in
-    parts to a place of its own, and is copied from there by the server, under the same condition.
+    A small body is put in one conditional request. A larger one is put in parts under a temporary
+    key, and copied from there by the server, under the same condition.
 
     Args:
         bucket: The bucket.
-        leasing: The same, with less patience.
-        seconds: How long a hold lives that nobody renews.
+        leasing: The same bucket, with less patience.
+        seconds: The lifetime of a lease without renewal.
     """
 
     max_in_flight: int = _IN_FLIGHT
-    """How many calls it takes at a time, from several threads."""
+    """Number of concurrent calls, from several threads."""
     largest_whole: int = 8 << 20
-    """The most bytes of a body that is put in one request."""
+    """The most bytes that are put in one request."""
 
     def __init__(self, bucket: Bucket, leasing: Bucket, seconds: float) -> None:
         self._bucket = bucket
@@ -219,11 +218,11 @@ class BucketStore:
         self._lease: Lease | None = None
 
     def put(self, key: str, content: ObjectContent, replaces: str | None) -> str | None:
-        """Store bytes, if what is at the key is still what they are to replace.
+        """Store bytes, if the key still has the version to replace.
 
         Raises:
-            StorageError: The bucket failed, or the bytes are not those that the digests are of.
-            LockedError: The hold was lost.
+            StorageError: The bucket failed, or the bytes do not match the digests.
+            LockedError: The lease was lost.
         """
         self._check_hold()
         over = replaces or ABSENT
@@ -235,7 +234,7 @@ class BucketStore:
             return self._put_large(key, content, over, attributes)
         body = b"".join(_VerifiedBlocks(key, content))
         version = self._bucket.put(key, body, over=over, attributes=attributes)
-        # Where an answer was lost, the same is sent again, and finds what it put.
+        # If an answer was lost, the retry finds the object that it put.
         return self._marked(key, token) if version is None else version
 
     def _put_large(
@@ -244,7 +243,7 @@ class BucketStore:
         token = attributes[_MARK]
         there = self._bucket.head(key)
         if over != (ABSENT if there is None else there.version):
-            return None  # so much is not sent in vain
+            return None  # do not upload a large body in vain
         if content.length > self._bucket.largest_copy:
             self._bucket.put_parts(key, _VerifiedBlocks(key, content), content.length, attributes)
             return self._marked(key, token)
@@ -258,28 +257,27 @@ class BucketStore:
         return self._marked(key, token)
 
     def _marked(self, key: str, token: str) -> str | None:
-        """Return the version that is there if it is the one of this put; others have no token."""
+        """Return the version at a key if this put wrote it, as its token shows."""
         found = self._bucket.attributes(key)
         return found[0].version if found and found[1].get(_MARK) == token else None
 
     def stat(self, key: str) -> StoredObject | None:
-        """Return what is at a key now; ``None`` when nothing is."""
+        """Return the object at a key now; ``None`` for none."""
         found = self._bucket.head(key)
         return None if found is None else StoredObject(found.version, found.length)
 
     def open(self, key: str) -> BinaryIO | None:
-        """Open the bytes at a key, those of one version to their end; ``None`` when none are."""
+        """Open the bytes at a key, of one version to the end; ``None`` for none."""
         return self._bucket.open(key)
 
     def move(self, key: str, to: str, version: str) -> bool:
-        """Move a version to a key where nothing is; ``False`` when it is not at ``key`` any more.
+        """Move a version to a free key; false if it is not at ``key`` any more.
 
-        S3 has no such step: it is copied, looked at again, and removed. Who writes to ``key``
-        between the last look and the removal loses what was written, unless the bucket keeps
-        versions.
+        S3 cannot rename: the object is copied, checked again, and removed. A write to ``key``
+        between the check and the removal is lost, unless the bucket has versioning.
 
         Raises:
-            StorageError: Something is at ``to``.
+            StorageError: ``to`` is occupied.
         """
         self._check_hold()
         there = self._bucket.head(key)
@@ -298,12 +296,12 @@ class BucketStore:
         return True
 
     def remove(self, key: str) -> None:
-        """Remove what is at a key for good; it is no error when nothing is."""
+        """Delete the object at a key; it is no error if there is none."""
         self._check_hold()
         self._bucket.remove(key)
 
     def keys(self, prefix: str) -> Iterator[str]:
-        """Yield all keys that begin so, but for those of what is on its way and of the hold."""
+        """Yield all keys with a prefix, except those of staged objects and of the lease."""
         return (
             bucket_object.key
             for bucket_object in self._bucket.list(prefix)
@@ -311,17 +309,17 @@ class BucketStore:
         )
 
     def lock(self, who: str) -> AbstractContextManager[None]:
-        """Keep every other holder out while the block runs; see ``Lease``."""
+        """Lock the store while the block runs; see ``Lease``."""
         return self.lock_as(who, "")
 
     @contextmanager
     def lock_as(self, who: str, holder: str) -> Iterator[None]:
-        """Do the same; take over at once what a dead run of the same holder left.
+        """Lock the store; take over at once a lease that a dead run of the same holder left.
 
         Raises:
-            LockedError: Somebody else holds it.
+            LockedError: Another process has it.
         """
-        self._bucket.head(LEASE_KEY)  # a lease cannot wait for a server that is away
+        self._bucket.head(LEASE_KEY)  # a lease cannot wait for a server that is down
         lease = Lease(self._leasing, who, holder=holder, seconds=self._seconds)
         with lease:
             self._lease = lease
@@ -338,7 +336,7 @@ class BucketStore:
 
 
 class _VerifiedBlocks:
-    """The blocks of a body; whoever reads to the end knows that they are what was promised."""
+    """The blocks of a body, verified against the digests at the end."""
 
     def __init__(self, key: str, content: ObjectContent) -> None:
         self._key = key
@@ -369,7 +367,7 @@ def open_store(address: str) -> BucketStore:
     """Open the store at ``s3://BUCKET/PREFIX``; nothing is written yet.
 
     Raises:
-        ConfigurationError: obstore is not installed, or the address is none.
+        ConfigurationError: obstore is not installed, or the address is invalid.
     """
     leasing = Bucket(address, patience=min(PATIENCE, LEASE_SECONDS / 4))
     return BucketStore(Bucket(address, patience=PATIENCE), leasing, LEASE_SECONDS)

@@ -1,4 +1,4 @@
-"""Tables and queries of PostgreSQL, followed as what another system tells (ADR 0060)."""
+"""Tables and queries of PostgreSQL as accounts (ADR 0060)."""
 
 from resourcesync.adapters.postgres.account import open_account
 

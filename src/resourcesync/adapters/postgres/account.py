@@ -1,4 +1,4 @@
-"""A table or query of PostgreSQL as an account: all its rows, or what changed in its log."""
+"""The ``Account`` port on a table or query of PostgreSQL: all rows, or the changes in its log."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -22,10 +22,10 @@ _BREATH: Final = 1.0
 
 @contextmanager
 def open_account(options: AccountOptions) -> Iterator[ResourceAccount]:
-    """Open a table or query; the server is first asked when something is to be known.
+    """Open a table or query; the connection opens on first use.
 
     Raises:
-        ConfigurationError: A value cannot work, or psycopg is not installed.
+        ConfigurationError: A value is invalid, or psycopg is not installed.
     """
     layout = layouts.parse_layout(options.values, options.base_uri)
     password = options.values.get("password", "")
@@ -37,12 +37,12 @@ def open_account(options: AccountOptions) -> Iterator[ResourceAccount]:
 
 
 class PostgresAccount:
-    """What a table or query tells. See ``Account``.
+    """An account of a table or query. See ``Account``.
 
     Args:
         session: The connection.
-        layout: What is read, and what it means.
-        clock: Time.
+        layout: The mapping to resources.
+        clock: The clock.
     """
 
     def __init__(self, session: PostgresSession, layout: TableLayout, clock: Clock) -> None:
@@ -54,27 +54,27 @@ class PostgresAccount:
 
     @property
     def can_list_resources(self) -> bool:
-        """Always: a table can be read."""
+        """Always true: a table can be read."""
         return True
 
     def position(self) -> str:
-        """Return where the log stands; empty when there is none, or nothing writes it."""
+        """Return the position of the log; empty if there is none, or nothing writes it."""
         if not self._layout.log:
             return ""
         with self._session.snapshot() as reading:
-            self._rows(reading)  # a column that is not there is told as that
+            self._rows(reading)  # reports a missing column as such
             found = change_log.start_position(reading, self._layout)
         return "" if found is None else found.text
 
     def resources(self) -> Iterator[Resource]:
-        """Yield what all rows say, as they are at one moment."""
+        """Yield the resources of all rows, in one snapshot."""
         with self._session.snapshot() as reading:
             rows = self._rows(reading)
             for some in reading.copy_rows(statements.all_rows(self._layout, rows.expressions)):
                 yield from rows.resources(some)
 
     def changes(self, after: str, wait: float) -> Iterator[ChangeBatch]:
-        """Yield what the rows are now whose keys were logged after a position."""
+        """Yield the current state of rows whose keys were logged after a position."""
         told = position = PostgresPosition.parse(after)
         warnings: Sequence[tuple[str, str]] = ()
         until = self._clock.monotonic() + wait
@@ -97,7 +97,7 @@ class PostgresAccount:
             yield ChangeBatch(position.text, (), warnings=warnings)
 
     def _warn_once(self, reading: ReadTransaction) -> Sequence[tuple[str, str]]:
-        """Return what is to be known of the log; once, however often it is asked."""
+        """Return the warnings of the log; only the first time."""
         if self._is_warned:
             return ()
         self._is_warned = True
@@ -118,7 +118,7 @@ class PostgresAccount:
         self, reading: ReadTransaction, position: PostgresPosition
     ) -> tuple[PostgresPosition, list[Change]]:
         """Return the changes of the next page, and the position after them."""
-        rows = self._rows(reading)  # a column that is not there is told as that
+        rows = self._rows(reading)  # reports a missing column as such
         now = change_log.readable_snapshot(reading, self._layout, position)
         to = position.to or now
         if to == position.after:
@@ -138,7 +138,7 @@ class PostgresAccount:
         return replace(position, to=to, row=row), changes
 
     def _page_changes(self, rows: RowDecoder, page: Sequence[Row]) -> Iterator[Change]:
-        """Yield what became of the keys: as it is now, or gone."""
+        """Yield the change of each key: its row now, or deleted."""
         keys = len(self._layout.key)
         places = [self._layout.key.index(field) + 1 for field in self._layout.uri.fields]
         columns = [[row[at] for row in page] for at in places]

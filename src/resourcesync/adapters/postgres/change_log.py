@@ -1,6 +1,6 @@
-"""Where the reading of a log stands, as text that is kept between runs.
+"""The position in a PostgreSQL change log, as text that is stored between runs.
 
-Whether a log of changes can be gone on with, and up to where it can be read now.
+Probes show whether a log can be resumed, and up to where it can be read now.
 """
 
 import re
@@ -25,14 +25,14 @@ NO_ROW: Final[LogRow] = (0, 0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PostgresPosition:
-    """What has been read of a log: all that ``after`` shows, and some of what ``to`` shows.
+    """A position in a log: all rows visible in ``after`` are read, and some of those in ``to``.
 
     Attributes:
-        log: Which log of which server it is; another one has other positions.
-        after: A snapshot; all that it shows is read.
-        to: The snapshot whose rows are being read; empty between two of them.
-        row: The last row that was read: with ``to``, the rows up to it are read. It must still be
-            there, or be known as pruned.
+        log: The identity of log and server; another log has other positions.
+        after: A snapshot; all its rows are read.
+        to: The snapshot that is being read; empty between two of them.
+        row: The last row read: with ``to``, the rows up to it are read. It must still exist, or be
+            known as pruned.
     """
 
     log: str
@@ -42,10 +42,10 @@ class PostgresPosition:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Return the position that a text says.
+        """Return the position in a text.
 
         Raises:
-            DiscontinuityError: It says none.
+            DiscontinuityError: The text is no position.
         """
         try:
             fields: Any = msgspec.json.decode(text)
@@ -64,7 +64,7 @@ class PostgresPosition:
 
     @property
     def text(self) -> str:
-        """The position as it is kept."""
+        """The position as text."""
         fields: dict[str, object] = {"log": self.log, "after": self.after, "row": self.row}
         if self.to:
             fields["to"] = self.to
@@ -72,7 +72,7 @@ class PostgresPosition:
 
     @property
     def begin(self) -> LogRow:
-        """The row after which the unread ones are looked for."""
+        """The row after which unread rows are searched."""
         return self.row if self.to else (snapshot_xmin(self.after), 0)
 
 
@@ -100,14 +100,14 @@ def _number(value: int) -> int:
 
 
 class _LogState(NamedTuple):
-    """What a log says of itself.
+    """The state of a log.
 
     Attributes:
-        log: Which log it is: of which server, on which timeline, of which tables, begun when.
-        snapshot: What can be read now.
-        is_standby: Whether the server only follows another one.
+        log: The identity of the log: server, timeline, tables, and start.
+        snapshot: The current snapshot.
+        is_standby: The server is a standby.
         pruned_to: The last transaction whose rows may have been pruned.
-        has_row: Whether a row that was asked for is there.
+        has_row: The requested row exists.
     """
 
     log: str
@@ -118,7 +118,7 @@ class _LogState(NamedTuple):
 
 
 def start_position(reading: ReadTransaction, layout: TableLayout) -> PostgresPosition | None:
-    """Return where a log stands now; ``None`` when there is none, or nothing writes it."""
+    """Return the current position; ``None`` if there is no log, or nothing writes it."""
     found = _read_log_state(reading, layout, NO_ROW)
     if found is None:
         return None
@@ -130,11 +130,11 @@ def start_position(reading: ReadTransaction, layout: TableLayout) -> PostgresPos
 def readable_snapshot(
     reading: ReadTransaction, layout: TableLayout, position: PostgresPosition
 ) -> str:
-    """Return the snapshot that shows what can be read now, all of it since a position.
+    """Return the snapshot that can be read now, complete since a position.
 
     Raises:
-        DiscontinuityError: Some may be missing.
-        SourceUnavailableError: The standby has not come so far yet.
+        DiscontinuityError: Rows may be missing.
+        SourceUnavailableError: The standby has not replayed to the position yet.
     """
     now = _read_log_state(reading, layout, position.row)
     if now is None:
@@ -155,7 +155,7 @@ def readable_snapshot(
 
 
 def log_warnings(reading: ReadTransaction, layout: TableLayout) -> Sequence[tuple[str, str]]:
-    """Return what is to be known of triggers that miss what replication writes."""
+    """Return warnings of triggers that miss the writes of replication."""
     answer = reading.fetch_one(statements.weak_triggers(layout))
     if answer is None or not answer[0]:
         return ()
@@ -176,7 +176,7 @@ def _read_log_state(reading: ReadTransaction, layout: TableLayout, row: LogRow) 
     incarnation, pruned_to, has_row, compared = state
     _check_compared(reading, layout, compared)
     names = ".".join(str(table) for table in sorted(set(tables)))
-    if is_standby:  # it does not know who else is writing: only what is older than all of them
+    if is_standby:  # its running writers are unknown: only rows older than all of them
         snapshot = f"{snapshot_xmin(snapshot)}:{snapshot_xmin(snapshot)}:"
     return _LogState(
         log=f"{system}-{timeline}-{names}-{incarnation}",
@@ -188,7 +188,7 @@ def _read_log_state(reading: ReadTransaction, layout: TableLayout, row: LogRow) 
 
 
 def _check_compared(reading: ReadTransaction, layout: TableLayout, compared: list[str]) -> None:
-    """Refuse to publish what the log does not know of: it would never be seen to change."""
+    """Refuse to publish columns that the log ignores: their changes would go unnoticed."""
     unnoticed = [name for name in layout.compared if name not in compared]
     if not compared or not (unnoticed or not layout.compared):
         return

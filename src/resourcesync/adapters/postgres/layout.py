@@ -1,6 +1,6 @@
-"""What of a table or query is published, and as what: the values of ``--with``.
+"""The mapping of a table or query to resources: the values of ``--with``.
 
-Texts with columns in braces: how a URI is made from the values of a row.
+A ``Template`` is a text with columns in braces: it makes a URI from the values of a row.
 """
 
 import re
@@ -24,13 +24,12 @@ Column = Sequence[str | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Template:
-    """A text made from columns.
+    """A text with placeholders for columns.
 
     Attributes:
-        literals: What stands before, between and after the values: one more than there are fields.
+        literals: The texts before, between and after the values: one more than there are fields.
         fields: The columns, in the order of the text.
-        reserved: For each field, which characters its values keep; ``None`` takes values as they
-            are.
+        reserved: For each field, the characters that stay unescaped; ``None`` for no escaping.
     """
 
     literals: tuple[str, ...]
@@ -39,20 +38,20 @@ class Template:
 
     @classmethod
     def column(cls, name: str) -> Self:
-        """Return the template that is one column, taken as it is."""
+        """Return the template of one column without escaping."""
         return cls(literals=("", ""), fields=(name,), reserved=(None,))
 
     @classmethod
     def constant(cls, text: str) -> Self:
-        """Return the template that is the same for all rows."""
+        """Return the template of a constant text."""
         return cls(literals=(text,))
 
     @classmethod
     def parse(cls, text: str) -> Self:
         """Return the template of a text with ``{column}`` and ``{+column}`` (RFC 6570, level 2).
 
-        Values are percent-encoded (RFC 3986); ``{+column}`` keeps reserved characters and what is
-        percent-encoded already, as a path needs it.
+        Values are percent-encoded (RFC 3986); ``{+column}`` leaves reserved characters and existing
+        percent-encoding as they are, as a path needs it.
 
         Raises:
             ConfigurationError: A brace has no partner.
@@ -79,7 +78,7 @@ class Template:
         """Yield the text of each row; empty where a value is NULL.
 
         Args:
-            count: How many rows there are.
+            count: Number of rows.
             columns: The columns, in the order of ``fields``.
         """
         if not self.fields:
@@ -113,9 +112,9 @@ def _encoded(value: str | None, safe: str) -> str | None:
 
 
 COLUMNS: Final = ("lastmod", "length", "hash", "links")
-"""What a column says of a resource, besides digests and texts."""
+"""Fields of a resource that a column provides, besides digests and texts."""
 TEXTS: Final = ("type", "encoding", "changefreq")
-"""What a column says, or a text that holds for all rows."""
+"""Fields that a column or a constant text provides."""
 _LINK: Final = "link."
 _OPTIONS: Final = ("layout", "table", "query", "log", "joins", "columns", "notify", "reader")
 _CONNECTION: Final = ("password", "timeout")
@@ -137,29 +136,29 @@ _MAX_TIMEOUT: Final = 86_400
 _HOUR: Final = 3_600
 
 TableName = tuple[str, ...]
-"""The name of a table: with its schema, or alone."""
+"""The name of a table, with or without its schema."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableLayout:
-    """What is read, and what its columns mean.
+    """The mapping of a table or query to resources.
 
     Attributes:
-        table: The table; with ``query``, the one whose changes tell what to ask anew. May be
-            empty with a query.
-        query: What is read instead of the table.
-        uri: The URI of a row; its columns are the key by which changes are told.
-        columns: Columns by what they say: ``COLUMNS``.
-        texts: By what they say, ``TEXTS``: a column, or a text for all rows.
+        table: The table; with ``query``, the one whose changes are followed. May be empty with a
+            query.
+        query: The query to read instead of the table.
+        uri: The URI of a row; its columns are the key of logged changes.
+        columns: Columns by field: ``COLUMNS``.
+        texts: By field, ``TEXTS``: a column, or a text for all rows.
         digests: Columns by the algorithm of the bare digest in them.
         links: Relation types, and the target of each.
-        log: The table that the changes are written to; empty when there can be none.
+        log: The table of the change log; empty if there can be none.
         joins: Other tables whose rows are part of the query, with the columns that are the key.
         compared: The columns of ``table`` whose update is a change; empty for all of them.
-        is_catalogue: Whether the table is one of our own making.
-        notifies: Whether a change wakes those who wait for it.
-        reader: The role that is to read; empty when it is not named.
-        timeout: Seconds after which one statement is given up.
+        is_catalogue: The table is a catalogue of this package.
+        notifies: A change sends a notification.
+        reader: The role that reads; empty if not named.
+        timeout: Seconds after which one statement is cancelled.
     """
 
     table: TableName = ()
@@ -189,14 +188,14 @@ class TableLayout:
 
 
 def parse_layout(values: Mapping[str, str], base_uri: str) -> TableLayout:
-    """Return what the values of ``--with`` say.
+    """Return the layout of the values of ``--with``.
 
     Args:
         values: The values.
-        base_uri: What a URI without a scheme is appended to.
+        base_uri: The base of URIs without a scheme.
 
     Raises:
-        ConfigurationError: One is unknown, missing, or cannot work.
+        ConfigurationError: One is unknown, missing, or invalid.
     """
     given = {**_defaults(values), **values}
     table, query = _read_from(given)
@@ -234,10 +233,10 @@ def parse_layout(values: Mapping[str, str], base_uri: str) -> TableLayout:
 
 
 def check_column(column: str, there: Iterable[str]) -> None:
-    """Refuse a column that is not there.
+    """Refuse a missing column.
 
     Raises:
-        ConfigurationError: It is not.
+        ConfigurationError: The column does not exist.
     """
     if column not in there:
         raise ConfigurationError(
@@ -314,7 +313,7 @@ def _uri(text: str, base_uri: str) -> Template:
 
 
 def _text(text: str, mark: str) -> Template:
-    """Return a template: of a text with braces, a text that no column is called, or a column."""
+    """Return the template of a text with braces, of a constant, or of a column."""
     if "{" in text or "}" in text:
         return Template.parse(text)
     return Template.constant(text) if mark in text else Template.column(text)

@@ -1,4 +1,4 @@
-"""The SQL by which a table keeps a log of what changes, for its owner to run."""
+"""The SQL by which a table logs its changes, for its owner to run."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -28,10 +28,10 @@ CREATE TABLE {table} (
 
 
 def migration(layout: TableLayout) -> str:
-    """Return the SQL that makes the log, and the triggers that write it.
+    """Return the SQL that creates the log, and the triggers that write it.
 
     Raises:
-        ConfigurationError: It is not said which table is to have one.
+        ConfigurationError: The table to log is missing.
     """
     if not layout.table:
         raise ConfigurationError(
@@ -106,8 +106,8 @@ def _triggers(
 def _changed(key: tuple[str, ...], compared: tuple[str, ...]) -> str:
     """Return the rows of an update that differ, before and after it.
 
-    They are compared as text: some types have no equality, some call different texts equal, and
-    what a trigger cannot do would fail the statement of somebody else.
+    They are compared as text: some types have no equality operator, some compare different texts
+    as equal, and an error in a trigger would fail the statement of another program.
     """
 
     def said(rows: str) -> str:
@@ -138,11 +138,11 @@ def _trigger(layout: TableLayout, table: TableName, event: str, rows: str, body:
     """Return a function and its trigger.
 
     Args:
-        layout: What is followed.
-        table: The table whose trigger it is.
+        layout: The mapping.
+        table: The table of the trigger.
         event: ``inserted``, ``updated``, ``deleted`` or ``truncated``.
-        rows: The tables by which the function knows the rows.
-        body: What it does.
+        rows: The transition tables of the function.
+        body: The body of the function.
     """
     name, function = statements.triggers_of(layout)[event], _function(layout, table, event)
     wake = ""

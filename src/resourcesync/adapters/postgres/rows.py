@@ -1,4 +1,4 @@
-"""Rows as resources: what each column says is checked, and left out where it says nothing."""
+"""Rows as resources: each column is checked, and left out if it is null."""
 
 import logging
 import re
@@ -19,7 +19,7 @@ _log = logging.getLogger(__name__)
 
 _BYTEA: Final = 17
 _MAX_TEXT: Final = 2_049
-"""Characters that are read of a text: one more than a URI may have."""
+"""Characters that are read of a text: one more than the limit for a URI."""
 _MAX_LINKS: Final = 65_536
 _MAX_LENGTH: Final = (1 << 63) - 1
 _FORMS: Final = {name: re.compile(f"[0-9a-f]{{{size}}}") for name, size in ALGORITHMS.items()}
@@ -30,17 +30,17 @@ _Value = TypeVar("_Value")
 
 
 class RowDecoder:
-    """What is asked of each row, and the resources that the answers make.
+    """The selected expressions of each row, and their conversion to resources.
 
     Args:
-        layout: What the columns mean.
-        types: The columns that there are, and the numbers of their types.
+        layout: The mapping.
+        types: The existing columns, and the OIDs of their types.
 
     Attributes:
-        expressions: What is selected of a row that is published.
+        expressions: The SQL expressions of a published row.
 
     Raises:
-        ConfigurationError: A column is not there.
+        ConfigurationError: A column is missing.
     """
 
     def __init__(self, layout: TableLayout, types: Mapping[str, int]) -> None:
@@ -81,7 +81,7 @@ class RowDecoder:
         """Return the URIs of some rows, from the columns that they are made of."""
         return self._layout.uri.expand(count, columns)
 
-    # --- what is asked ---
+    # --- expressions ---
 
     def _add_expression(self, column: str, expression: str) -> int:
         check_column(column, self._types)
@@ -96,12 +96,12 @@ class RowDecoder:
         return self._add_expression(column, f"left({{}}::text, {_MAX_TEXT})")
 
     def _digest(self, column: str) -> int:
-        """Ask for a bare digest in hex: of bytes, of a uuid, of a text."""
+        """Add the expression of a bare digest in hex, from bytes, a uuid, or a text."""
         is_bytes = self._types.get(column) == _BYTEA
         hexed = "encode({}, 'hex')" if is_bytes else "replace({}::text, '-', '')"
         return self._add_expression(column, f"left({hexed}, {_MAX_TEXT})")
 
-    # --- what is answered ---
+    # --- values ---
 
     def _expanded(self, template: Template, count: int, columns: Sequence[Column]) -> Iterator[str]:
         return template.expand(count, [columns[at] for at in self._texts_at[template]])
@@ -160,14 +160,14 @@ class RowDecoder:
             yield (*compress(links, (link.href for link in links)), *(more or ()))
 
     def _warn_once(self, what: str, value: str) -> None:
-        """Say once for each kind of value that some are left out."""
+        """Warn once for each kind of value that some are left out."""
         if what not in self._warned:
             self._warned.add(what)
             _log.warning("PostgreSQL: %r is no %s and is left out; more may be", value[:100], what)
 
 
 def moment_of(text: str) -> datetime | None:
-    """Return a moment; there is none for infinity and for years that only PostgreSQL knows."""
+    """Return a time; ``None`` for infinity and for years outside of Python's range."""
     try:
         return datetime.fromisoformat(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""A connection to PostgreSQL that is opened when it is needed, and its errors as ours."""
+"""A PostgreSQL connection that opens on demand, and its errors as errors of this package."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -48,16 +48,16 @@ _WRONG: Final = ("22", "25", "26", "34", "3D", "3F", "42", "0A")
 
 
 class PostgresSession:
-    """One connection, which is opened again after a failure.
+    """A connection that is reopened after a failure.
 
     Args:
-        address: Where the server is, as libpq reads it; without a secret.
-        password: The secret, where libpq is not to find it itself.
-        timeout: Seconds after which one statement is given up.
-        clock: Time.
+        address: The connection string of libpq, without a secret.
+        password: The password, unless libpq finds it itself.
+        timeout: Seconds after which one statement is cancelled.
+        clock: The clock.
 
     Raises:
-        ConfigurationError: The address is none, has a secret, or psycopg is not installed.
+        ConfigurationError: The address is invalid, has a secret, or psycopg is not installed.
     """
 
     def __init__(self, address: str, password: str, timeout: int, clock: Clock) -> None:
@@ -79,11 +79,11 @@ class PostgresSession:
 
     @contextmanager
     def snapshot(self) -> Iterator["ReadTransaction"]:
-        """Begin a transaction that sees the database as it is now, and writes nothing.
+        """Begin a read-only transaction on a snapshot of the database.
 
         Raises:
             SourceError: The server does not answer, refuses, or broke off.
-            ConfigurationError: What is asked is not there.
+            ConfigurationError: A table or column is missing.
         """
         with self._guarded():
             connection = self._connected()
@@ -93,7 +93,7 @@ class PostgresSession:
             connection.execute(b"COMMIT")
 
     def listen(self, channel: str) -> None:
-        """Be woken by what is told on a channel; a standby cannot, and then polling must do."""
+        """Listen for notifications on a channel; on a standby, which cannot, polling remains."""
         with self._guarded():
             connection = self._connected()
             if self._channel == channel:
@@ -105,9 +105,9 @@ class PostgresSession:
             self._channel = channel
 
     def wait(self, seconds: float) -> bool:
-        """Wait for a message on the channel, or so long; return whether one came.
+        """Wait for a notification, at most so many seconds; return whether one arrived.
 
-        It returns early, now and then, so that the caller can look whether it is to stop.
+        It may return early, so that the caller can check whether to stop.
         """
         some = min(seconds, _BREATH)
         if not self._channel:
@@ -127,7 +127,7 @@ class PostgresSession:
 
     @contextmanager
     def _guarded(self) -> Iterator[None]:
-        """Turn what psycopg raises into our errors; what failed is not used again."""
+        """Translate errors of psycopg; a failed connection is not reused."""
         try:
             yield
         except self._driver.Error as error:
@@ -146,32 +146,32 @@ class PostgresSession:
 
 
 class ReadTransaction:
-    """A transaction that reads."""
+    """A read-only transaction."""
 
     def __init__(self, connection: "psycopg.Connection[Any]", clock: Clock) -> None:
         self._connection = connection
         self._clock = clock
 
     def fetch_one(self, statement: str) -> tuple[Any, ...] | None:
-        """Return the first row of an answer, or ``None``."""
+        """Return the first row of a result, or ``None``."""
         return self._connection.execute(statement.encode()).fetchone()
 
     def column_types(self, statement: str) -> dict[str, int]:
-        """Return the columns of an answer, and the numbers of their types."""
+        """Return the columns of a result, and the OIDs of their types."""
         found = self._connection.execute(statement.encode()).description or ()
         return {column.name: column.type_code for column in found}
 
     def copy_rows(self, statement: str) -> Iterator[Sequence["Row"]]:
-        """Yield the rows of ``COPY … TO STDOUT``, some at a time, as texts."""
+        """Yield the rows of ``COPY … TO STDOUT`` in batches, as texts."""
         with self._connection.cursor() as cursor, cursor.copy(statement.encode()) as copy:
             rows = copy.rows()
             while some := list(islice(rows, _AT_ONCE)):
-                self._clock.monotonic()  # it may end the run
+                self._clock.monotonic()  # it may raise to end the run
                 yield some
 
 
 def _settings(timeout: int) -> str:
-    """Return a statement that sets what counts for one transaction; a pooler may sit between."""
+    """Return a statement with settings for one transaction, since a pooler may be between."""
     chosen = {
         "statement_timeout": f"{timeout}s",
         "lock_timeout": f"{min(timeout, _LOCKED)}s",
@@ -187,7 +187,7 @@ def _parameters(driver: Any, address: str) -> dict[str, Any]:
         found: dict[str, Any] = driver.conninfo.conninfo_to_dict(address)
     except driver.Error:
         raise ConfigurationError(
-            "this is no address of a PostgreSQL database",  # it may have a secret
+            "this is no address of a PostgreSQL database",  # the text may contain a secret
             hint="write postgresql://USER@HOST/DATABASE",
         ) from None
     if any(found.get(name) for name in _SECRETS):
@@ -198,7 +198,7 @@ def _parameters(driver: Any, address: str) -> dict[str, Any]:
     return {**_USUAL, **found, "client_encoding": "UTF8"}
 
 
-def _driver() -> Any:  # a module that may not be installed
+def _driver() -> Any:  # an optional module
     try:
         import psycopg  # noqa: PLC0415 - an extra, and seldom needed
     except ImportError as error:
@@ -209,7 +209,7 @@ def _driver() -> Any:  # a module that may not be installed
 
 
 def translate_error(error: "psycopg.Error", address: str) -> ResourceSyncError:
-    """Return our error for what the driver raised."""
+    """Translate an error of the driver."""
     said = error.diag.message_primary or str(error).strip() or type(error).__name__
     message = f"{address}: {said.splitlines()[0]:.300}"
     state = error.sqlstate or ""
@@ -225,5 +225,5 @@ def translate_error(error: "psycopg.Error", address: str) -> ResourceSyncError:
 
 
 def _refuses(said: str) -> bool:
-    """Whether a server let nobody in; libpq has no code for that, only words."""
+    """True if a server refused the login; libpq has no code for that, only a message."""
     return any(word in said for word in _REFUSED)

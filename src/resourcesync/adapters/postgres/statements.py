@@ -1,4 +1,4 @@
-"""The SQL that is asked, from names and values that are quoted here."""
+"""SQL statements, with names and values quoted."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -6,57 +6,57 @@ from typing import Final
 from resourcesync.adapters.postgres.layout import TableLayout, TableName
 
 PAGE: Final = 10_000
-"""Rows of the log that are told at once."""
+"""Rows of the log in one page."""
 ROW: Final = "it"
-"""What a row that is published is called in a statement."""
+"""The alias of a published row in a statement."""
 
 
 def quoted(name: str) -> str:
-    """Return a name as SQL has it."""
+    """Return a quoted identifier."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def named(name: TableName) -> str:
-    """Return the name of a table as SQL has it."""
+    """Return the quoted name of a table."""
     return ".".join(map(quoted, name))
 
 
 def listed(names: Iterable[str]) -> str:
-    """Return names of columns as SQL has them."""
+    """Return a list of quoted column names."""
     return ", ".join(map(quoted, names))
 
 
 def text(value: str) -> str:
-    """Return a text as SQL has it, whatever the server takes a backslash for."""
+    """Return a text literal, safe with any setting for backslashes."""
     plain = value.replace("'", "''")
     return f"'{plain}'" if "\\" not in plain else "E'" + plain.replace("\\", "\\\\") + "'"
 
 
 def own(layout: TableLayout, suffix: str) -> str:
-    """Return the name of what belongs to the log, such as its state."""
+    """Return the name of an object of the log, such as its state."""
     *schema, name = layout.log
     return named((*schema, f"{name}_{suffix}"))
 
 
 def source(layout: TableLayout) -> str:
-    """Return what stands after FROM."""
+    """Return the FROM clause."""
     if layout.query:
         return f"(\n{layout.query}\n) AS {ROW}"
     return f"{named(layout.table)} AS {ROW}"
 
 
 def described(layout: TableLayout) -> str:
-    """Return a statement that yields no row, but the names and types of the columns."""
+    """Return a statement without rows, for the names and types of the columns."""
     return f"SELECT * FROM {source(layout)} LIMIT 0"  # noqa: S608 - names are quoted
 
 
 def watched(layout: TableLayout) -> str:
-    """Return a statement that yields no row, but the columns of the table that has the log."""
+    """Return a statement without rows, for the columns of the logged table."""
     return f"SELECT * FROM {named(layout.table)} LIMIT 0"  # noqa: S608 - names are quoted
 
 
 def all_rows(layout: TableLayout, expressions: Iterable[str]) -> str:
-    """Return the statement that tells all resources."""
+    """Return the statement for all resources."""
     there = " AND ".join(f"{ROW}.{quoted(name)} IS NOT NULL" for name in layout.key)
     return (
         f"COPY (SELECT {', '.join(expressions)} FROM {source(layout)} WHERE {there})"  # noqa: S608 - the same
@@ -65,7 +65,7 @@ def all_rows(layout: TableLayout, expressions: Iterable[str]) -> str:
 
 
 def server_state(layout: TableLayout) -> str:
-    """Return the statement that tells where the server and the log stand."""
+    """Return the statement for the state of the server and the log."""
     tables = ", ".join(f"to_regclass({text(named(item))})" for item in layout.watched) or "NULL"
     triggers = ", ".join(text(name) for name in triggers_of(layout).values())
     return f"""
@@ -84,9 +84,9 @@ SELECT pg_current_snapshot()::text, pg_is_in_recovery(),
 
 
 def weak_triggers(layout: TableLayout) -> str:
-    """Return the statement that tells which triggers of the log miss what replication writes.
+    """Return the statement for the triggers of the log that miss the writes of replication.
 
-    They are made to write always. Who disables and enables them, as pg_dump does, leaves them so.
+    They are created with ENABLE ALWAYS. Disabling and enabling them, as pg_dump does, loses that.
     """
     tables = ", ".join(f"to_regclass({text(named(item))})" for item in layout.watched) or "NULL"
     triggers = ", ".join(text(name) for name in triggers_of(layout).values())
@@ -99,13 +99,13 @@ WHERE tgrelid IN ({tables}) AND tgname IN ({triggers}) AND tgenabled = 'O'
 
 
 def triggers_of(layout: TableLayout) -> dict[str, str]:
-    """Return the names of the triggers by what they are for."""
+    """Return the names of the triggers by event."""
     log = layout.log[-1]
     return {name: f"{log}_{name}" for name in ("inserted", "updated", "deleted", "truncated")}
 
 
 def state(layout: TableLayout, row: tuple[int, int]) -> str:
-    """Return the statement that tells what the log is and notices, and whether it has a row."""
+    """Return the statement for the identity and scope of the log, and whether it has a row."""
     transaction, number = row
     return f"""
 SELECT incarnation::text, pruned_to::text, EXISTS (
@@ -116,7 +116,7 @@ SELECT incarnation::text, pruned_to::text, EXISTS (
 
 
 def newest(layout: TableLayout) -> str:
-    """Return the statement that tells the newest row of the log."""
+    """Return the statement for the newest row of the log."""
     return f"""
 SELECT log_transaction::text, log_number FROM {named(layout.log)}
 ORDER BY log_number DESC LIMIT 1
@@ -124,7 +124,7 @@ ORDER BY log_number DESC LIMIT 1
 
 
 def xid(transaction: int) -> str:
-    """Return the number of a transaction as SQL has it."""
+    """Return the SQL literal of a transaction id."""
     return f"'{transaction}'::xid8"
 
 
@@ -134,7 +134,7 @@ def unread(old: str, new: str, row: tuple[int, int]) -> str:
     Args:
         old: The older snapshot, as text.
         new: The newer one.
-        row: The transaction and number of a row; those up to it are told already.
+        row: The transaction and number of a row; those up to it are already reported.
     """
     transaction, number = row
     return (
@@ -146,7 +146,7 @@ def unread(old: str, new: str, row: tuple[int, int]) -> str:
 
 
 def page_end(layout: TableLayout, unread_rows: str) -> str:
-    """Return the statement that tells the last row of the next page, and how many there are."""
+    """Return the statement for the last row of the next page, and the number of its rows."""
     return f"""
 SELECT page.log_transaction::text, page.log_number, count(*) OVER () FROM (
     SELECT log_transaction, log_number FROM {named(layout.log)} WHERE {unread_rows}
@@ -158,15 +158,15 @@ SELECT page.log_transaction::text, page.log_number, count(*) OVER () FROM (
 def page(
     layout: TableLayout, expressions: tuple[str, ...], unread_rows: str, end: tuple[int, int]
 ) -> str:
-    """Return the statement that tells the rows of a page as they are now, oldest change first.
+    """Return the statement for the current rows of a page, oldest change first.
 
-    The columns: when the key changed last, the key, whether there is such a row, the expressions.
+    The columns: time of the key's last change, the key, whether the row exists, the expressions.
     """
     transaction, number = end
     keys = [f"{quoted(name)}::text" for name in layout.key]
     same = " AND ".join(f"{ROW}.{name} = told.{name}" for name in map(quoted, layout.key))
-    same += "".join(f" AND {ROW}.{key} = told.{key}" for key in keys)  # an equal one is another URI
-    # Without OFFSET the planner would work out all of a query that groups, and then join.
+    same += "".join(f" AND {ROW}.{key} = told.{key}" for key in keys)  # equal may be another URI
+    # Without OFFSET the planner would compute all of a query that groups, and then join.
     by_key = " OFFSET 0" if layout.query else ""
     found = ", ".join(f"{name} AS found_{at}" for at, name in enumerate(expressions))
     columns = ", ".join(f"found.found_{at}" for at in range(len(expressions)))

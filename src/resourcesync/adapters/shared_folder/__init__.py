@@ -1,4 +1,4 @@
-"""A folder that many processes, also of several machines, put copies into (``file:///FOLDER``)."""
+"""A folder that many processes, also on several machines, put copies into (``file:///FOLDER``)."""
 
 from resourcesync.adapters.shared_folder.store import FolderStore, open_store
 

@@ -1,7 +1,7 @@
-"""Places below a root, reached name by name, without following a link.
+"""Paths below a root, walked one name at a time without following a link.
 
-Each folder is opened anew for each call, and by its name: a client of NFS asks its server then
-what the folder holds now, and sees what other machines did.
+Each folder is opened by its name for each call: an NFS client then asks its server for the current
+contents, and sees what other machines did.
 """
 
 import errno
@@ -18,25 +18,25 @@ from resourcesync.durable_folders import sync_folder, sync_name
 from resourcesync.errors import ConfigurationError
 
 OWN_FOLDER: Final = ".resourcesync/shared"
-"""What is no copy: locks, and what is on its way."""
+"""The folder of locks and staged files, which are no copies."""
 FOLDER_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 READ_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NO_NAMES: Final = frozenset({"", ".", ".."})
 _LONGEST: Final = 1_000
 _NO_FILE: Final = frozenset({errno.ENOENT, errno.ELOOP, errno.ENXIO})
-# What a client of NFS makes of a file that is removed while somebody here still reads it.
+# The name that an NFS client gives to a removed file that a local process still reads.
 _LEFT_BY_NFS: Final = re.compile(r"(?:.*/)?\.nfs[0-9a-f]{24}")
 _MOST_NOTED: Final = 10_000
 
 
 def is_key(text: str) -> bool:
-    """Whether something is put at such a key: by names, in NFC, and not where our own things are.
+    """True for a valid key: names in NFC, outside of the store's own folder.
 
-    The empty key is none; a name that a client of NFS takes for itself is none either.
+    The empty key is invalid, and so is a name that an NFS client reserves.
     """
     try:
         length = len(text.encode())
-    except UnicodeEncodeError:  # a name that is no text
+    except UnicodeEncodeError:  # an invalid name
         return False
     return (
         length <= _LONGEST
@@ -52,7 +52,7 @@ class FolderLocations:
     """The folders below a root.
 
     Args:
-        root: The root; it is made when something is put, in a folder that is there.
+        root: The root; created by the first write, in an existing folder.
     """
 
     def __init__(self, root: Path) -> None:
@@ -61,16 +61,16 @@ class FolderLocations:
 
     @contextmanager
     def parent(self, key: str, *, create: bool) -> Iterator[tuple[int, str]]:
-        """Open the folder that a key is in while the block runs; with the last name of the key.
+        """Open the folder of a key while the block runs; also return the last name of the key.
 
         Args:
-            key: A key, or the path of something of our own.
-            create: Make what is not there, and see that the names of all folders are durable.
+            key: A key, or a path in the store's own folder.
+            create: Create missing folders, and make the names of all folders durable.
 
         Raises:
-            FileNotFoundError: There is no such folder, or it went away meanwhile.
+            FileNotFoundError: There is no such folder, or it was removed meanwhile.
             OSError: Something that is no folder is in the way, or the file system failed.
-            ConfigurationError: The folder that the root is to be made in is not there.
+            ConfigurationError: The parent of the root does not exist.
         """
         *above, leaf = key.split("/")
         with self._opened_root(create=create) as root:
@@ -129,7 +129,7 @@ class FolderLocations:
         return inner
 
     def _make_durable(self, folder: int, inner: int) -> None:
-        """Sync the name of a folder once, also of one that another process made a moment ago."""
+        """Sync the name of a folder once, also of one that another process just created."""
         info = os.fstat(inner)
         known = (info.st_dev, info.st_ino)
         if known in self._durable:
@@ -140,7 +140,7 @@ class FolderLocations:
         self._durable.add(known)
 
     def drop_empty(self, key: str) -> None:
-        """Remove the folders above a key that hold nothing any more."""
+        """Remove the empty folders above a key."""
         folder = key.rpartition("/")[0]
         with suppress(OSError):
             while folder:
@@ -149,7 +149,7 @@ class FolderLocations:
                 folder = folder.rpartition("/")[0]
 
     def keys(self, prefix: str) -> Iterator[str]:
-        """Yield the keys of all ordinary files whose keys begin so, in no order.
+        """Yield the keys of all ordinary files with a prefix, in no order.
 
         Raises:
             OSError: A folder cannot be read.
@@ -163,7 +163,7 @@ class FolderLocations:
             try:
                 yield from self._listed(above, prefix, waiting)
             except (FileNotFoundError, NotADirectoryError):
-                continue  # it holds nothing any more, and was removed
+                continue  # it was empty, and was removed
 
     def _listed(self, above: str, prefix: str, waiting: list[str]) -> Iterator[str]:
         with self.parent(above, create=False) as (folder, _), os.scandir(folder) as entries:
@@ -186,9 +186,9 @@ def _is_found(entry: "os.DirEntry[str]", key: str, prefix: str) -> bool:
 
 
 def open_regular(folder: int, name: str) -> int | None:
-    """Open an ordinary file to read; ``None`` when there is none of that name.
+    """Open an ordinary file to read; ``None`` if there is none.
 
-    Opened, not only looked at: a client of NFS asks its server then which file it is.
+    The file is opened, not only inspected: an NFS client then asks its server for the current one.
 
     Raises:
         OSError: The file system failed.

@@ -1,9 +1,8 @@
-"""A folder as a store of copies: the ``Store`` port, by links, renamings and short locks.
+"""The ``Store`` port on a folder, by links, renames and short locks.
 
-Locks among the processes of one machine or of several: byte ranges of a file (``fcntl``).
-
-They belong to the open file, so threads keep each other out as well, and the kernel frees them
-when a process ends in whatever way. Over NFS the server keeps them, for its own processes too.
+The locks are byte ranges of a file (``fcntl``), among processes of one or several machines. They
+belong to the open file, so threads exclude each other as well, and the kernel releases them when a
+process ends in whatever way. Over NFS the server holds them, for its own processes too.
 """
 
 import errno
@@ -45,7 +44,7 @@ _open: set[int] = set()
 
 
 def _close_in_child() -> None:
-    """Close what a forked process got of its parent's locks; they would live as long as it."""
+    """Close the lock files that a forked process inherited; else it would hold the locks."""
     for file in _open:
         with suppress(OSError):
             os.close(file)
@@ -59,8 +58,8 @@ class KeyLocks:
     """The locks of a store.
 
     Args:
-        places: The store's folders.
-        patience: Seconds to wait for somebody who moves or replaces the same key.
+        places: The folders of the store.
+        patience: Seconds to wait for a process that moves or replaces the same key.
     """
 
     def __init__(self, places: FolderLocations, patience: float) -> None:
@@ -69,14 +68,14 @@ class KeyLocks:
 
     @contextmanager
     def lock_keys(self, *keys: str) -> Iterator[None]:
-        """Keep all others from replacing, moving or removing what is at some keys.
+        """Lock some keys against replacing, moving and removing.
 
         Raises:
-            StorageError: Somebody does so for too long.
+            StorageError: Another process holds a lock for too long.
             ConfigurationError: The file system has no locks.
         """
         with ExitStack() as held:
-            # Always in the same order: so no two wait for each other.
+            # Always in the same order, against deadlock.
             for start in sorted({_start(key) for key in keys}):
                 file = held.enter_context(self._lock_file(_KEYS))
                 self._wait_for(file, start)
@@ -98,10 +97,10 @@ class KeyLocks:
 
     @contextmanager
     def lock_store(self, who: str) -> Iterator[None]:
-        """Keep every other holder out while the block runs.
+        """Lock the store while the block runs.
 
         Raises:
-            LockedError: Somebody holds it.
+            LockedError: Another process has the lock.
             ConfigurationError: The file system has no locks.
         """
         with self._lock_file(_HOLD) as file:
@@ -114,7 +113,7 @@ class KeyLocks:
                 )
             os.ftruncate(file, 0)
             os.pwrite(file, who.encode("utf-8", "replace")[:_MAX_HOLDER], 0)
-            os.fsync(file)  # so that other machines can read it
+            os.fsync(file)  # for readers on other machines
             try:
                 yield
             finally:
@@ -128,13 +127,13 @@ class KeyLocks:
         try:
             yield file
         finally:
-            if file in _open:  # in a forked process it is closed already, and may be another's
+            if file in _open:  # a forked process closed it already, and may have reused the number
                 _open.discard(file)
                 os.close(file)
 
 
 def _start(key: str) -> int:
-    """Return the byte that stands for a key; two keys with one byte wait without need."""
+    """Return the byte of a key's lock; two keys with one byte wait without need."""
     return int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "big") >> 2
 
 
@@ -164,7 +163,7 @@ def _set_lock(file: int, what: int, start: int) -> None:
 
 
 PATIENCE: Final = 60.0
-"""Seconds to wait for somebody who replaces or moves the same key at the same moment."""
+"""Seconds to wait for a process that replaces or moves the same key."""
 _TEMPORARY: Final = f"{OWN_FOLDER}/on-its-way"
 _OLD: Final = 24 * 3_600 * 10**9
 _IN_FLIGHT: Final = 16
@@ -181,32 +180,32 @@ _Result = TypeVar("_Result")
 
 
 class FolderStore:
-    """Bytes by keys below a folder, each an ordinary file that anybody may read.
+    """A store of bytes by keys below a folder, each an ordinary file that anybody may read.
 
-    A version is the length and the date of a file: of the date, the part of a second is drawn by
-    lot for each ``put``.
+    A version is the length and the date of a file; the date's fraction of a second is random for
+    each ``put``.
 
     Args:
-        root: The folder; it is made when something is put, in a folder that is there.
-        patience: Seconds to wait for somebody who replaces the same key.
+        root: The folder; created by the first write, in an existing folder.
+        patience: Seconds to wait for a process that replaces the same key.
     """
 
     max_in_flight: int = _IN_FLIGHT
-    """How many calls it takes at a time, from several threads."""
+    """Number of concurrent calls, from several threads."""
 
     def __init__(self, root: Path, patience: float = PATIENCE) -> None:
         self.root = root
         self._places = FolderLocations(root)
         self._locks = KeyLocks(self._places, patience)
 
-    # --- what is there ---
+    # --- reading ---
 
     def stat(self, key: str) -> StoredObject | None:
-        """Return what is at a key now; ``None`` when no ordinary file is."""
+        """Return the object at a key now; ``None`` if there is no ordinary file."""
         return self._at(key, _stored)
 
     def open(self, key: str) -> BinaryIO | None:
-        """Open the bytes at a key, those of one version to their end; ``None`` when none are."""
+        """Open the bytes at a key, of one version to the end; ``None`` for none."""
         return self._at(key, lambda file: os.fdopen(os.dup(file), "rb"))
 
     def _at(self, key: str, do: Callable[[int], _Result]) -> _Result | None:
@@ -223,25 +222,25 @@ class FolderStore:
             raise
 
     def keys(self, prefix: str) -> Iterator[str]:
-        """Yield all keys that begin so: those of ordinary files, but for our own."""
+        """Yield all keys with a prefix: those of ordinary files, except the store's own."""
         return self._places.keys(prefix)
 
-    # --- what is put ---
+    # --- writing ---
 
     def put(self, key: str, content: ObjectContent, replaces: str | None) -> str | None:
-        """Store bytes, if what is at the key is still what they are to replace.
+        """Store bytes, if the key still has the version to replace.
 
         Raises:
             StorageError: Something that is no ordinary file is there, the file system failed, or
-                the bytes are not those that the digests are of.
-            ConfigurationError: The folder that the root is to be made in is not there, or the file
-                system has no locks.
+                the bytes do not match the digests.
+            ConfigurationError: The parent of the root does not exist, or the file system has no
+                locks.
         """
         with _guard_store(f"putting {key}"):
             _check(key)
             there = self.stat(key)
             if replaces != (None if there is None else there.version):
-                return None  # so much is not written in vain
+                return None  # do not write a large file in vain
             with self._staged(key, content) as (folder, name, version):
                 if replaces is None:
                     put = self._link(folder, name, version, key)
@@ -251,7 +250,7 @@ class FolderStore:
 
     @contextmanager
     def _staged(self, key: str, content: ObjectContent) -> Iterator[tuple[int, str, str]]:
-        """Write bytes durably to a place of their own, which is there while the block runs."""
+        """Write bytes durably to a temporary file, which exists while the block runs."""
         name = secrets.token_hex(16)
         with self._places.parent(f"{_TEMPORARY}/{name}", create=True) as (folder, _):
             file = os.open(name, _NEW_FILE, 0o666, dir_fd=folder)
@@ -269,7 +268,7 @@ class FolderStore:
                     os.unlink(name, dir_fd=folder)
 
     def _link(self, source: int, name: str, version: str, key: str) -> bool:
-        """Give a file a second name where nothing is; ``False`` when an ordinary file is there."""
+        """Link a file to a free name; false if an ordinary file has it."""
         for _ in range(_TRIES):
             with suppress(FileNotFoundError), self._places.parent(key, create=True) as (folder, to):
                 try:
@@ -279,7 +278,7 @@ class FolderStore:
                     if there is None:
                         _clear(folder, to, key)
                         continue
-                    if there.version != version:  # else an answer was lost, and we were asked twice
+                    if there.version != version:  # else a lost answer: repeated call
                         return False
                 sync_folder(folder)
                 return True
@@ -287,7 +286,7 @@ class FolderStore:
 
     @contextmanager
     def _open_parent(self, key: str) -> Iterator[tuple[int | None, str]]:
-        """Open the folder that a key is in; none when it went with the last that was in it."""
+        """Open the folder of a key; ``None`` if it was removed with its last file."""
         with ExitStack() as opened:
             try:
                 found = opened.enter_context(self._places.parent(key, create=False))
@@ -310,13 +309,13 @@ class FolderStore:
             sync_folder(folder)
             return True
 
-    # --- what is moved and removed ---
+    # --- moving and removing ---
 
     def move(self, key: str, to: str, version: str) -> bool:
-        """Move a version to a key where nothing is; ``False`` when it is not at ``key`` any more.
+        """Move a version to a free key; false if it is not at ``key`` any more.
 
         Raises:
-            StorageError: Something is at ``to``, or the file system failed.
+            StorageError: ``to`` is occupied, or the file system failed.
         """
         with _guard_store(f"moving {key}"):
             _check(key)
@@ -338,7 +337,7 @@ class FolderStore:
             return True
 
     def remove(self, key: str) -> None:
-        """Remove what is at a key for good; it is no error when nothing is."""
+        """Delete the file at a key; it is no error if there is none."""
         with _guard_store(f"removing {key}"):
             if self.stat(key) is None:
                 return
@@ -348,16 +347,16 @@ class FolderStore:
                     sync_folder(folder)
             self._places.drop_empty(key)
 
-    # --- who holds it ---
+    # --- locking ---
 
     @contextmanager
     def lock(self, who: str) -> Iterator[None]:
-        """Keep every other holder out while the block runs; its end, or its death, ends it.
+        """Lock the store while the block runs; the end of the process releases it too.
 
-        What others left half-written more than a day ago is removed.
+        Temporary files older than a day are removed.
 
         Raises:
-            LockedError: Somebody holds it.
+            LockedError: Another process has the lock.
             ConfigurationError: The folder is that of a mirror, or the file system has no locks.
         """
         found = [name for name in _MIRRORS if (self.root / name).exists()]
@@ -372,7 +371,7 @@ class FolderStore:
             yield
 
     def _clear_temporary(self) -> None:
-        """Remove what is old by the dates that the file system itself gives; no clock is asked."""
+        """Remove old temporary files by the dates of the file system itself, without a clock."""
         asked = secrets.token_hex(16)
         with self._places.parent(f"{_TEMPORARY}/{asked}", create=True) as (folder, _):
             os.close(os.open(asked, _NEW_FILE, 0o666, dir_fd=folder))
@@ -380,7 +379,7 @@ class FolderStore:
             os.unlink(asked, dir_fd=folder)
             with os.scandir(folder) as entries:
                 for entry in entries:
-                    with suppress(OSError):  # what cannot be removed stays
+                    with suppress(OSError):  # one that cannot be removed stays
                         if entry.stat(follow_symlinks=False).st_ctime_ns < oldest:
                             os.unlink(entry.name, dir_fd=folder)
 
@@ -432,7 +431,7 @@ def _write(file: int, key: str, content: ObjectContent) -> None:
 
 
 def _set_date(file: int, lastmod: datetime | None) -> None:
-    """Give a file a date that no other version at its key has; its seconds are the Source's."""
+    """Set a date that no other version at the key has; its seconds are the Source's."""
     lot = secrets.randbelow(_SECOND)
     if lastmod is None:
         second = os.fstat(file).st_mtime_ns // _SECOND
@@ -440,13 +439,13 @@ def _set_date(file: int, lastmod: datetime | None) -> None:
         second = max(0, min(to_microseconds(lastmod) // 1_000_000, _LAST_SECOND - 1))
     moment = second * _SECOND + lot
     os.utime(file, ns=(moment, moment))
-    if os.fstat(file).st_mtime_ns != moment:  # it keeps no parts of a second: all is drawn by lot
+    if os.fstat(file).st_mtime_ns != moment:  # no fractions of a second: make all random
         moment = secrets.randbelow(_LAST_SECOND) * _SECOND + lot
         os.utime(file, ns=(moment, moment))
 
 
 def _clear(folder: int, name: str, key: str) -> None:
-    """Remove an empty folder where a copy belongs.
+    """Remove an empty folder at the path of a copy.
 
     Raises:
         StorageError: It is no empty folder.
@@ -470,7 +469,7 @@ def _in_the_way(key: str) -> StorageError:
 
 @contextmanager
 def _guard_store(doing: str) -> Iterator[None]:
-    """Make our error of a failure of the file system."""
+    """Translate failures of the file system."""
     try:
         yield
     except OSError as error:
@@ -495,7 +494,7 @@ def open_store(address: str) -> FolderStore:
     """Open the store at ``file:///FOLDER``, percent-encoded; nothing is written yet.
 
     Raises:
-        ConfigurationError: The address is none.
+        ConfigurationError: The address is invalid.
     """
     parts = urlsplit(address)
     try:

@@ -1,4 +1,4 @@
-"""Plain sitemaps as an account: what a site tells search engines of itself (ADR 0063)."""
+"""Plain sitemaps as an account: what a site publishes for search engines (ADR 0063)."""
 
 from resourcesync.adapters.sitemap.account import open_account
 

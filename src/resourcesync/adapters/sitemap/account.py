@@ -1,4 +1,4 @@
-"""The account of a site: all that its sitemaps list, read whole before anything of it is told."""
+"""The ``Account`` port on a site: its sitemaps are read completely before anything is published."""
 
 import logging
 import tempfile
@@ -52,11 +52,11 @@ _log = logging.getLogger(__name__)
 def open_account(options: AccountOptions) -> Iterator["SitemapAccount"]:
     """Open the account of ``sitemap:URL``: a sitemap, its index, or the address of a site.
 
-    ``--with measure=head`` asks for the length and type of each resource, ``measure=get`` for a
-    digest too.
+    ``--with measure=head`` requests the length and type of each resource, ``measure=get`` also
+    computes a digest.
 
     Raises:
-        ConfigurationError: The address is none, or a value cannot work.
+        ConfigurationError: The address or a value is invalid.
     """
     address = options.address.removeprefix(SCHEME)
     if origin_of(address) is None:
@@ -74,12 +74,12 @@ def open_account(options: AccountOptions) -> Iterator["SitemapAccount"]:
 
 
 class SitemapAccount:
-    """What a site tells search engines of itself (``Account``). It tells no changes.
+    """An account of the sitemaps of a site (``Account``). It has no change log.
 
     Args:
-        options: What it is opened with.
+        options: The options of the account.
         address: The address of a sitemap, or of a site.
-        how: How resources are measured; empty for not.
+        how: The method of measuring resources; empty for none.
     """
 
     can_list_resources = True
@@ -90,7 +90,7 @@ class SitemapAccount:
         self._how = how
 
     def position(self) -> str:
-        """Return nothing: sitemaps are no log."""
+        """Return nothing: sitemaps have no change log."""
         return ""
 
     def changes(self, after: str, wait: float) -> Iterator[ChangeBatch]:
@@ -99,12 +99,12 @@ class SitemapAccount:
         return iter(())
 
     def resources(self) -> Iterator[Resource]:
-        """Yield what all sitemaps of the site list, each URI once; nothing before all is read.
+        """Yield the entries of all sitemaps of the site, each URI once; none before all are read.
 
         Raises:
-            SourceError: A sitemap cannot be had, or the site gives nothing that is to be measured.
-            DocumentError: One cannot be used: it was cut, or is a page.
-            StorageError: No room is left for temporary files.
+            SourceError: A sitemap cannot be fetched, or no resource can be measured.
+            DocumentError: A sitemap is invalid: truncated, or an HTML page.
+            StorageError: No space is left for temporary files.
         """
         with self._options.fetcher(self._address) as fetcher, Listing() as listing:
             _SitemapReader(fetcher, listing, self._address).read()
@@ -138,7 +138,7 @@ def _resource(row: SitemapEntry) -> Resource:
 
 
 class _SitemapReader:
-    """Reads sitemaps and their indexes, each once."""
+    """A reader of sitemaps and their indexes, each once."""
 
     def __init__(self, fetcher: Fetcher, listing: Listing, address: str) -> None:
         self._address = address
@@ -161,7 +161,7 @@ class _SitemapReader:
     def _roots(self, address: str) -> list[str]:
         """Return the sitemaps to read: the address itself, or all those of the site.
 
-        Each that ``robots.txt`` names counts: that one of them is missing is an error.
+        It is an error if one that ``robots.txt`` names is missing.
         """
         if urlsplit(address).path.lower().endswith(_ENDINGS):
             return [address]
@@ -211,7 +211,7 @@ class _SitemapReader:
             raise _too_many(self._address, _MAX_DOCUMENTS)
 
     def _read_document(self, fetched: FetchedDocument, *, may_be_index: bool) -> list[str]:
-        """Take what a document lists; return the parts of an index."""
+        """Add the entries of a document; return the parts of an index."""
         refused: list[RefusedEntry] = []
         document = fetched.open(refused.append)
         header = document.header
@@ -238,7 +238,7 @@ class _SitemapReader:
         return []
 
     def _add_refused(self, document: Document, refused: list[RefusedEntry]) -> None:
-        """Take the names of entries that say nothing else: what they name is not gone."""
+        """Add the URIs of invalid entries: their resources are not gone."""
         place = document.uri
         self._listing.add(
             _listed(

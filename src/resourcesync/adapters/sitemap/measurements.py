@@ -1,10 +1,8 @@
-"""What sitemaps list, each URI once, in order, in memory that does not grow with their number.
+"""The entries of sitemaps, and stored measurements of their resources.
 
-What was measured of resources, remembered between runs, so that only what changed is asked.
-
-Ask a site for what its sitemap does not tell: lengths, types and digests.
-
-What the sitemap dates as before is not asked again; what has no date is asked with a condition.
+Each URI is listed once, in order, in memory that does not grow with their number. A site is asked
+for what its sitemap lacks: lengths, types and digests. An entry with an unchanged date is not
+requested again; one without a date is requested with a condition.
 """
 
 import hashlib
@@ -37,7 +35,7 @@ CREATE TABLE listed (
     media_type TEXT NOT NULL, changefreq TEXT NOT NULL
 ) WITHOUT ROWID
 """
-# A URI that several sitemaps list was changed when the latest of them says so.
+# For a URI in several sitemaps, the latest lastmod counts.
 _ADD: Final = """
 INSERT INTO listed VALUES (?,?,?,?,?,?) ON CONFLICT (uri) DO UPDATE SET
     lastmod = max(coalesce(lastmod, excluded.lastmod), coalesce(excluded.lastmod, lastmod))
@@ -45,14 +43,14 @@ INSERT INTO listed VALUES (?,?,?,?,?,?) ON CONFLICT (uri) DO UPDATE SET
 
 
 class SitemapEntry(NamedTuple):
-    """What is told of one resource.
+    """A listed resource.
 
     Attributes:
         uri: Its URI.
         lastmod: Microseconds since 1970, or ``None``.
-        length: Bytes, where that is known.
+        length: Bytes, if known.
         hash: A ``hash`` attribute; empty for none.
-        media_type: Its type; empty where it is not known.
+        media_type: Its type; empty if unknown.
         changefreq: As written.
     """
 
@@ -65,7 +63,7 @@ class SitemapEntry(NamedTuple):
 
 
 class Listing:
-    """Takes what is listed, in any order; gives each URI once. It is a temporary file."""
+    """A temporary file that sorts entries and removes repeated URIs."""
 
     def __init__(self) -> None:
         with _guarded():
@@ -84,10 +82,10 @@ class Listing:
         self._db.close()
 
     def add(self, entries: Iterable[SitemapEntry]) -> None:
-        """Take entries.
+        """Add entries.
 
         Raises:
-            StorageError: There is no room for them.
+            StorageError: No space is left.
         """
         with _guarded():
             self._db.execute("BEGIN")
@@ -95,7 +93,7 @@ class Listing:
             self._db.execute("COMMIT")
 
     def pages(self) -> Iterator[list[SitemapEntry]]:
-        """Yield all entries in URI order, some at a time.
+        """Yield all entries in URI order, in batches.
 
         Raises:
             StorageError: They cannot be read.
@@ -136,17 +134,17 @@ COMMIT;
 
 
 class MeasuredResource(NamedTuple):
-    """What a server said of one resource.
+    """The measurement of one resource.
 
     Attributes:
         uri: Its URI.
-        lastmod: What the sitemap said then, microseconds, if that time was over when the server
+        lastmod: The ``lastmod`` in the sitemap then, microseconds, if it was past when the server
             answered; else ``None``.
         etag: For conditional requests.
         last_modified: For conditional requests.
-        length: Bytes, or ``None`` where the server does not say.
-        hash: A ``hash`` attribute; empty where the bytes were not read.
-        media_type: Its type; empty where the server does not say.
+        length: Bytes, or ``None`` if unknown.
+        hash: A ``hash`` attribute; empty if the bytes were not read.
+        media_type: Its type; empty if unknown.
         how: ``head`` or ``get``.
     """
 
@@ -161,10 +159,10 @@ class MeasuredResource(NamedTuple):
 
 
 class MeasurementStore:
-    """A file of what was measured.
+    """A file of measurements.
 
     Args:
-        folder: Where; made when it is not there.
+        folder: Its folder; created if missing.
 
     Raises:
         StateError: The file is damaged, or was written by a newer version.
@@ -206,7 +204,7 @@ class MeasurementStore:
         self._db.close()
 
     def find(self, uris: Sequence[str]) -> dict[str, MeasuredResource]:
-        """Return what is known of some resources."""
+        """Return the measurements of some resources."""
         found = {}
         with self._guarded():
             for uri in uris:
@@ -216,11 +214,11 @@ class MeasurementStore:
         return found
 
     def store(self, rows: Sequence[MeasuredResource], between: tuple[str, str | None]) -> None:
-        """Remember what is known of all resources in a range of URIs; forget all others there.
+        """Store the measurements of all resources in a range of URIs; delete all others there.
 
         Args:
-            rows: What is known.
-            between: After which URI the range begins, and its last one; ``None``: to the end.
+            rows: The measurements.
+            between: The URI before the range, and the last one of it; ``None``: to the end.
         """
         after, last = between
         with self._guarded():
@@ -257,7 +255,7 @@ _MOST_FAILED: Final = 20
 
 
 class _DigestSink:
-    """Takes a body, and keeps nothing of it but its length and its digest."""
+    """A sink that stores only the length and the digest of a body."""
 
     def __init__(self) -> None:
         self.restart()
@@ -276,17 +274,17 @@ class _DigestSink:
 
 
 class Measurer:
-    """Measures what is listed, page by page.
+    """A measurer of listed resources, page by page.
 
     Args:
-        fetcher: Asks the site.
-        memory: What was measured before.
+        fetcher: The HTTP fetcher.
+        memory: The former measurements.
         how: One of `HOW`.
-        home: An address of the site; what lies elsewhere is told as it is listed.
-        began: When this reading of the site began, microseconds: no answer is older.
+        home: An address of the site; resources elsewhere are not measured.
+        began: Start of this reading of the site, microseconds: no response is older.
 
     Attributes:
-        gone: How many resources are listed and not there; they are left out.
+        gone: Number of listed resources that do not exist; they are left out.
     """
 
     def __init__(
@@ -304,11 +302,11 @@ class Measurer:
         self.gone = 0
 
     def page(self, rows: list[SitemapEntry]) -> Iterator[SitemapEntry]:
-        """Yield what there is of a page, with what could be measured.
+        """Yield the existing resources of a page, with their measurements.
 
         Raises:
-            SourceError: The site gives nothing at all.
-            StorageError: What was measured cannot be remembered.
+            SourceError: All requests to the site fail.
+            StorageError: The measurements cannot be stored.
         """
         known = self._memory.find([row.uri for row in rows])
         asked = [row for row in rows if self._needs_request(row, known.get(row.uri))]
@@ -329,11 +327,11 @@ class Measurer:
                 yield row
 
     def _storable(self, measured: MeasuredResource) -> MeasuredResource:
-        """Return what is remembered: no time that a later change may share."""
+        """Return the measurement to store, without a time that a later change may share."""
         return measured._replace(last_modified="") if measured.uri in self._unsettled else measured
 
     def finish(self) -> None:
-        """Forget what comes after the last page."""
+        """Delete the measurements after the last page."""
         self._memory.store([], (self._last, None))
 
     def _needs_request(self, row: SitemapEntry, known: MeasuredResource | None) -> bool:
@@ -350,7 +348,7 @@ class Measurer:
     def _request_all(
         self, rows: list[SitemapEntry], known: Mapping[str, MeasuredResource]
     ) -> dict[str, MeasuredResource | None]:
-        """Return what is known of each now; ``None`` for what is not there."""
+        """Return the current measurement of each; ``None`` for those that do not exist."""
         listed = {row.uri: row for row in rows}
         found: dict[str, MeasuredResource | None] = {}
         for outcome in self._fetcher.fetch(self._request(row, known) for row in rows):
@@ -406,14 +404,14 @@ class Measurer:
         )
 
     def _proving(self, row: SitemapEntry, answer: FetchResponse) -> int | None:
-        """Return the date to remember: not one that was not over when the site answered."""
+        """Return the date to store; ``None`` if it was not past when the site answered."""
         served = served_at(answer.headers)
         as_of = self._began if served is None else to_microseconds(served)
         is_over = row.lastmod is not None and as_of >= end_of_lastmod(row.lastmod)
         return row.lastmod if is_over else None
 
     def _fail(self, outcome: FetchFailure) -> None:
-        """Count a failure; a site that gives nothing at all is down."""
+        """Count a failure; a site at which all requests fail is down."""
         self._failed += 1
         if isinstance(outcome.error, StorageError):
             raise outcome.error
@@ -433,7 +431,7 @@ def _with(row: SitemapEntry, measured: MeasuredResource) -> SitemapEntry:
     if lastmod is None and measured.last_modified:
         try:
             lastmod = to_microseconds(parsedate_to_datetime(measured.last_modified))
-        except (ValueError, TypeError, OverflowError):  # no date, or one of nobody's time
+        except (ValueError, TypeError, OverflowError):  # no date, or out of range
             lastmod = None
     return row._replace(
         lastmod=lastmod,

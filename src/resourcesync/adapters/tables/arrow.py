@@ -1,4 +1,4 @@
-"""PyArrow, which is an extra: what imports it asks here, and gets a sentence when it is missing."""
+"""The optional import of PyArrow, with a clear error if it is missing."""
 
 from typing import Any
 
@@ -19,11 +19,11 @@ except ImportError as error:
     raise _missing() from error
 
 
-def import_duckdb() -> Any:  # a module that may not be installed, and that workers do not need
+def import_duckdb() -> Any:  # an optional module, which workers do not need
     """Return DuckDB.
 
     Raises:
-        ConfigurationError: It is not installed.
+        ConfigurationError: DuckDB is not installed.
     """
     try:
         import duckdb as module  # noqa: PLC0415 - the coordinator's alone

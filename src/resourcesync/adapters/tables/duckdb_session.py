@@ -1,7 +1,7 @@
-"""One piece of work for DuckDB: a database of its own in memory, which spills to a folder.
+"""A DuckDB session: an in-memory database of its own, which spills to a folder.
 
-Nothing stays: the folder is removed at the end. DuckDB reads Parquet, sorts and joins; what it
-finds comes back as batches of columns, and is written by ``parquet``.
+The folder is removed at the end. DuckDB reads Parquet, sorts and joins; the results come back as
+batches of columns, and are written by ``parquet``.
 """
 
 import os
@@ -26,26 +26,26 @@ class DuckDbSession:
 
     Args:
         database: DuckDB's connection.
-        files: All files that are read, to name the one that is damaged.
-        scratch: Where it spills to.
+        files: All files to read, to name a damaged one.
+        scratch: The folder to spill to.
     """
 
     def __init__(self, database: Any, files: Sequence[str], scratch: str) -> None:
         self._database, self._files, self._scratch = database, files, scratch
 
     def run(self, statement: str) -> None:
-        """Run a statement that gives nothing."""
+        """Run a statement without a result."""
         with self._guarded():
             self._database.execute(statement)
 
     def value(self, query: str) -> Any:
-        """Return the one value of a query."""
+        """Return the single value of a query."""
         with self._guarded():
             [(value,)] = self._database.execute(query).fetchall()
             return value
 
     def batches(self, query: str) -> Iterator[Any]:
-        """Yield the rows of a query as they come, as batches of columns."""
+        """Yield the rows of a query as batches of columns."""
         with self._guarded():
             reader = self._database.sql(query).to_arrow_reader(GROUP)
         while True:
@@ -61,11 +61,11 @@ class DuckDbSession:
 
 @contextmanager
 def guard_duckdb(files: Sequence[str], scratch: str) -> Iterator[None]:
-    """Turn DuckDB's errors into ours.
+    """Translate DuckDB's errors into errors of this package.
 
     Raises:
         StateError: One of the files is damaged; it is named.
-        DiskFullError: There is no room to spill to.
+        DiskFullError: There is no space to spill to.
         StorageError: Anything else.
     """
     try:
@@ -84,7 +84,7 @@ def guard_duckdb(files: Sequence[str], scratch: str) -> Iterator[None]:
 def open_session(
     folder: Path, files: Sequence[str], memory: int | None, threads: int | None
 ) -> Iterator[DuckDbSession]:
-    """Open a session that spills to a new folder in a folder.
+    """Open a session that spills to a new folder in ``folder``.
 
     Raises:
         ConfigurationError: DuckDB is not installed.
@@ -128,7 +128,7 @@ def scan_query(files: Sequence[str], schema: Any) -> str:
 
 
 def literal(text: str) -> str:
-    """Return a text as SQL has it."""
+    """Return a text as an SQL literal."""
     return "'" + text.replace("'", "''") + "'"
 
 

@@ -1,12 +1,10 @@
-"""Parquet files: written whole or not at all, and read with what is damaged named.
+"""Parquet files: written whole or not at all; a damaged file is named when read.
 
 Only PyArrow is needed, as on the workers. Pages carry checksums, and these are verified.
 
-The columns of each kind of file, and how rows become columns and rows again.
-
-Times are timestamps in UTC, so that other programs show them as such; here they are microseconds.
-The copy and the task of a row are columns of their own, named ``copy_…`` and ``pending_…``: all of
-one are null when there is none.
+Times are timestamps in UTC, so that other programs show them as such; in Python they are
+microseconds. The copy and the task of a row are columns of their own, named ``copy_…`` and
+``pending_…``: all columns of one are null when there is none.
 """
 
 import errno
@@ -64,8 +62,8 @@ class FileKind(NamedTuple):
 
     Attributes:
         schema: Its columns.
-        flat: Makes the values of one row from what it stands for.
-        made: Makes the thing from the values of a row.
+        flat: Converts an object to the values of one row.
+        made: Converts the values of a row to an object.
     """
 
     schema: Any
@@ -109,8 +107,8 @@ def batch_of(kind: FileKind, rows: Iterable[Any]) -> Any:
     """Return rows as one batch of columns.
 
     Raises:
-        UnicodeError: A text has half a character, which no Parquet file can hold.
-        OverflowError: A number is none of 64 bits.
+        UnicodeError: A text has a lone surrogate, which Parquet cannot store.
+        OverflowError: A number exceeds 64 bits.
     """
     columns = list(zip(*map(kind.to_row, rows), strict=True))
     return pa.RecordBatch.from_arrays(
@@ -150,7 +148,7 @@ def _values(column: Any) -> list[Any]:
 
 
 GROUP: Final = 1 << 16
-"""Rows of a row group: what is in memory at a time, and what a reader can pass over."""
+"""Rows of a row group: the unit in memory, and the unit that a reader can skip."""
 
 _NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _FEW: Final = frozenset({"fixity", "copy_fixity", "change", "pending_task", "pending_code"})
@@ -160,7 +158,7 @@ class TableFileWriter:
     """A file that appears under its name when it is complete, synced; a context manager.
 
     Args:
-        file: Where it is to be.
+        file: The final path.
         schema: Its columns.
     """
 
@@ -205,7 +203,7 @@ class TableFileWriter:
                 self._flush()
 
     def close(self) -> None:
-        """Complete the file: it is there now, on the disk."""
+        """Complete the file, synced to disk."""
         try:
             with guard_writing(self.file):
                 self._finish()
@@ -213,10 +211,10 @@ class TableFileWriter:
             self.abandon()
 
     def abandon(self) -> None:
-        """Leave nothing behind, unless the file is complete."""
+        """Remove the temporary file, unless the file is complete."""
         with suppress(OSError, pa.ArrowException):
             self._parquet.close()
-        self._parquet.is_open = False  # where closing failed, it would be tried again
+        self._parquet.is_open = False  # after a failed close, it would be retried
         with suppress(OSError):
             self._stream.close()
         with suppress(OSError):
@@ -247,10 +245,10 @@ def _sync_folder(folder: Path) -> None:
 
 @contextmanager
 def guard_writing(file: Path) -> Iterator[None]:
-    """Turn what goes wrong with writing a file into our errors.
+    """Translate errors of writing a file.
 
     Raises:
-        DiskFullError: No room is left.
+        DiskFullError: No space is left.
         StorageError: Anything else.
     """
     try:
@@ -260,7 +258,7 @@ def guard_writing(file: Path) -> Iterator[None]:
         raise (DiskFullError if is_full else StorageError)(
             f"{file.name} could not be written: {error.strerror or error}",
             evidence=(("file", str(file)), ("kept", "all files that were complete")),
-            hint=f"{'make room' if is_full else 'look at the disk'}, then run the same command",
+            hint=f"{'free some space' if is_full else 'check the disk'}, then run again",
         ) from error
     except (pa.ArrowException, ValueError, OverflowError) as error:
         raise StorageError(
@@ -271,7 +269,7 @@ def guard_writing(file: Path) -> Iterator[None]:
 
 @contextmanager
 def guard_reading(file: str | Path) -> Iterator[None]:
-    """Turn what goes wrong with reading a file into our errors.
+    """Translate errors of reading a file.
 
     Raises:
         StateError: The file is gone, cut, or damaged.
@@ -282,7 +280,7 @@ def guard_reading(file: str | Path) -> Iterator[None]:
     except FileNotFoundError as error:
         raise _damaged(file, "it is not there") from error
     except OSError as error:
-        if error.errno is None:  # what PyArrow says of pages that it cannot take apart
+        if error.errno is None:  # raised by PyArrow for pages that it cannot decode
             raise _damaged(file, str(error)) from error
         raise StorageError(
             f"{Path(file).name} cannot be read: {error.strerror}",
@@ -302,7 +300,7 @@ def _damaged(file: str | Path, why: str) -> StateError:
 
 
 def check_footers(files: Sequence[str]) -> None:
-    """Look at the ends of files, where what is in them is told.
+    """Check the footers of files, which describe their content.
 
     Raises:
         StateError: One is gone, cut, or damaged; it is named.
@@ -314,7 +312,7 @@ def check_footers(files: Sequence[str]) -> None:
 
 
 def verify_checksums(files: Sequence[str], columns: Sequence[str]) -> None:
-    """Read all of files, so that the checksums of their pages are compared: DuckDB does not.
+    """Read files completely to verify the checksums of their pages, which DuckDB does not.
 
     Raises:
         StateError: One is gone, cut, or damaged; it is named.
@@ -346,8 +344,8 @@ def read_batches(
     """Yield some columns of a file, a few thousand rows at a time.
 
     Args:
-        file: Where it is.
-        columns: Which; all must be there.
+        file: Its path.
+        columns: The columns; all must exist.
         after: Only rows whose ``uri`` is greater; the file must be in this order then.
         rows: The most rows of a batch.
 
@@ -366,7 +364,7 @@ def read_batches(
 def _rows(
     file: str | Path, parquet: Any, groups: Sequence[int], columns: Sequence[str], rows: int
 ) -> Iterator[Any]:
-    """Yield the rows of row groups, and see that these are as many as the file says."""
+    """Yield the rows of row groups, and check their number against the footer."""
     left = 0
     with guard_reading(file):
         left = sum(parquet.metadata.row_group(number).num_rows for number in groups)
@@ -400,7 +398,7 @@ def read_selected(file: str | Path, columns: Sequence[str], uris: Sequence[str])
 
 
 def _ranges(parquet: Any) -> Iterator[tuple[str, str | None]]:
-    """Yield the least and the greatest URI of each row group, as far as it tells them."""
+    """Yield the least and the greatest URI of each row group, as far as the footer has them."""
     column = parquet.schema_arrow.names.index("uri") if "uri" in parquet.schema_arrow.names else -1
     for number in range(parquet.num_row_groups):
         told = None

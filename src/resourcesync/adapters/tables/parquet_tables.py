@@ -29,12 +29,12 @@ _AT_ONCE: Final = 8_192
 class ParquetTables:
     """Tables in Parquet files (``ports.tables.Tables``).
 
-    To write and to read them takes PyArrow alone; ``join`` and ``merge`` take DuckDB too.
+    Writing and reading needs PyArrow alone; ``join`` and ``merge`` also need DuckDB.
 
     Args:
-        folder: Where joins spill to; nothing stays there.
-        memory: Bytes that a join may use; 2 GiB unless told. More is put into the folder.
-        threads: How many threads a join has; as many as there are processors, and memory for.
+        folder: The folder that joins spill to; emptied afterwards.
+        memory: Bytes that a join may use; by default 2 GiB. It spills the rest to the folder.
+        threads: Number of threads of a join; by default limited by processors and memory.
 
     Raises:
         ConfigurationError: The extra ``tables`` is not installed.
@@ -46,7 +46,7 @@ class ParquetTables:
         self._folder, self._memory, self._threads = folder, memory, threads
 
     def write_listed(self, file: str, rows: Iterable[ListedRow]) -> int:
-        """Write a file of listed rows, as they come; return how many."""
+        """Write a file of listed rows; return their number."""
         return _write(file, OF_LISTED, rows)
 
     def read_listed(self, file: str) -> Iterator[ListedRow]:
@@ -58,14 +58,14 @@ class ParquetTables:
 
         Raises:
             StateError: A file is damaged; it is named.
-            StorageError: There is too little memory or room.
+            StorageError: There is too little memory or disk space.
         """
         both = [*files, *chosen]
         with open_session(self._folder, both, self._memory, self._threads) as work:
             yield from rows_of(OF_LISTED, find_listed(work, files, chosen))
 
     def write_work(self, file: str, rows: Iterable[WorkRow]) -> int:
-        """Write a slice; return how many rows it has."""
+        """Write a slice; return the number of its rows."""
         return _write(file, OF_WORK, rows)
 
     def read_work(self, file: str) -> Iterator[WorkRow]:
@@ -73,7 +73,7 @@ class ParquetTables:
         return _read(file, OF_WORK)
 
     def write_done(self, file: str, rows: Iterable[DoneRow]) -> int:
-        """Write what became of the rows of a slice; return how many."""
+        """Write the results of the rows of a slice; return their number."""
         return _write(file, OF_DONE, rows)
 
     def read_done(self, file: str) -> Iterator[DoneRow]:
@@ -105,11 +105,11 @@ class ParquetTables:
         into: str,
         rows: int,
     ) -> JoinResult:
-        """Compare what is listed with what is here.
+        """Compare the listed resources with the copies.
 
         Raises:
             StateError: A file is damaged; it is named.
-            StorageError: There is too little memory or room.
+            StorageError: There is too little memory or disk space.
         """
         parquet.verify_checksums(copies, Copy._fields)
         told = [*listed, *changed]
@@ -127,11 +127,11 @@ class ParquetTables:
         stem: str,
         rows: int,
     ) -> list[tuple[TablePart, str]]:
-        """Make the next table: the last one, with what is done in place of what it had of a URI.
+        """Make the next table: the last one, with its rows replaced by those in ``done``.
 
         Raises:
             StateError: A file is damaged; it is named.
-            StorageError: There is too little memory or room.
+            StorageError: There is too little memory or disk space.
         """
         cut = Cutter(Path(into), stem, rows)
         with open_session(self._folder, done, self._memory, self._threads) as work:
@@ -147,13 +147,13 @@ def copies_to_parts(
     """Write copies, which come in rising URI order, as the parts of a table.
 
     Args:
-        copies: They; as many as there are, only some thousands are in memory.
-        into: Where the parts are written.
-        stem: What their names begin with.
-        rows: About how many rows a part has.
+        copies: The copies; only some thousands are in memory at a time.
+        into: The folder of the parts.
+        stem: The prefix of their names.
+        rows: Approximate number of rows of a part.
 
     Returns:
-        The parts, in order, and where they are.
+        The parts, in order, and their paths.
 
     Raises:
         StorageError: A part could not be written.

@@ -1,8 +1,8 @@
-"""What is listed against what is here: the same as ``plan.settle`` and ``plan.decide``, by joins.
+"""The comparison of the list with the mirror by joins; the same as the planner's, out of core.
 
-The wide rows are read once to be compared by the few columns that count, and once more for what
-is not the same. Rows are known by their number, so what is in between is numbers only. All of it
-is done out of core by DuckDB; the answer comes in URI order and is written as it comes.
+The wide rows are read once to be compared by the few columns that count, and once more for those
+that differ. Rows are known by their number, so intermediate results are numbers only. DuckDB
+does it all; the answer comes in URI order and is written as it comes.
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,7 +30,7 @@ _TWICE: Final = """
 CREATE TEMP TABLE twice AS SELECT hash(uri) AS h FROM {rows} GROUP BY h HAVING count(*) > 1
 """
 
-# Of each such URI, the row that counts, as ``plan.settle`` has it: the last one with a change,
+# Of each such URI, the row that counts: the last one with a change,
 # else the first; and the URI itself where a list contradicts itself.
 _WON: Final = """
 CREATE TEMP TABLE won AS
@@ -90,7 +90,7 @@ LEFT JOIN before c ON c.n = f.c
 ORDER BY t.uri
 """  # noqa: S608 - the same
 
-# One reading of the wide rows: of copies that are looked at, not listed, or not wanted.
+# One pass over the wide rows: of copies to check, not listed, or not selected.
 _BEFORE: Final = f"""
 CREATE TEMP TABLE before AS SELECT {_COPY_COLUMNS}, c.n, f.kind
 FROM copies c JOIN found f ON c.n = f.c
@@ -137,7 +137,7 @@ def join(
     into: Path,
     rows: int,
 ) -> JoinResult:
-    """Compare, as ``ports.tables.Tables.join`` says; ``told`` are listed files, then changed."""
+    """Compare, as ``ports.tables.Tables.join`` says; ``told``: listed files, then changed."""
     work.run(f"CREATE TEMP VIEW told AS {scan_query(told, LISTED)}")
     work.run(f"CREATE TEMP VIEW copies AS {scan_query(copies, COPIES)}")
     work.run(f"CREATE TEMP TABLE resting AS {scan_query(resting, LISTED)}")
@@ -188,9 +188,7 @@ def _write_copies(work: DuckDbSession, kind: int, file: Path) -> int:
 def _write_conflicts(work: DuckDbSession, file: Path) -> int:
     if work.value("SELECT count(conflict) FROM won"):
         return _write(work, _CONFLICTS, file, LISTED)
-    with TableFileWriter(
-        file, LISTED
-    ) as writer:  # most lists have none, and are not read again for it
+    with TableFileWriter(file, LISTED) as writer:  # most lists have none, and are not read again
         return writer.rows
 
 
@@ -202,11 +200,11 @@ def _write(work: DuckDbSession, query: str, file: Path, schema: Any) -> int:
 
 
 class SliceWriter:
-    """The files of what is to be looked at, and what is counted as they are written.
+    """A writer of slices to process, which counts their rows.
 
     Args:
-        into: Where they are written.
-        rows: The most rows of one.
+        into: Their folder.
+        rows: The most rows of a slice.
     """
 
     def __init__(self, into: Path, rows: int) -> None:
@@ -216,7 +214,7 @@ class SliceWriter:
         self._into, self._most = into, rows
 
     def write_all(self, work: DuckDbSession) -> int:
-        """Write all slices, and what rests; return how many rows these are."""
+        """Write all slices, and the resting rows; return the number of these."""
         with ExitStack() as stack:
             resting = stack.enter_context(TableFileWriter(self._into / _RESTING, LISTED))
             pieces = self._pieces(work, resting)
@@ -236,7 +234,7 @@ class SliceWriter:
                 yield rows.slice(start, GROUP)
 
     def _slice(self, piece: Any, rest: Any) -> Any:
-        """Write one slice; return what is left of the last piece that was taken for it."""
+        """Write one slice; return the rest of the last piece."""
         file = self._into / f"slice-{len(self.made):06}.parquet"
         size = 0
         with TableFileWriter(file, WORK) as writer:
@@ -252,7 +250,7 @@ class SliceWriter:
         return piece
 
     def _count(self, rows: Any) -> int:
-        """Count rows; return the bytes that they tell of."""
+        """Count rows; return the sum of their lengths in bytes."""
         wanted = rows.filter(pc.not_equal(rows.column("change"), "deleted"))
         create = wanted.column(f"{COPY}uri").null_count
         length, lastmod = wanted.column("length"), wanted.column("lastmod")

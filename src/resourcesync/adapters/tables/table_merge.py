@@ -1,8 +1,8 @@
-"""The next table of copies: of the last one, only the parts that something falls into change.
+"""The next table of copies: only the parts of the last one that changes fall into are rewritten.
 
-A part has the URIs from its first one up to the first one of the next part. What is done comes in
-URI order, once for each URI, and so do the rows of a part: two streams become one, a few ten
-thousand rows at a time. What is written is cut into parts of like size.
+A part has the URIs from its first one up to the first one of the next part. The changes come in
+URI order, each URI once, and so do the rows of a part: two streams are merged, some ten thousand
+rows at a time, and cut into parts of similar size.
 """
 
 from bisect import bisect_left, bisect_right
@@ -45,7 +45,7 @@ ORDER BY uri
 
 
 def latest_rows(work: DuckDbSession, done: Sequence[str]) -> Iterator[Any]:
-    """Yield what is done last of each URI, in URI order, with the columns of its copy."""
+    """Yield the last result of each URI, in URI order, with the columns of its copy."""
     work.run(f"CREATE TEMP VIEW done AS {scan_query(done, DONE)}")
     work.run(_TWICE)
     if not work.value("SELECT count(*) FROM twice"):
@@ -58,9 +58,9 @@ def merge(parts: Sequence[PartFile], done: Iterator[Any], cut: "Cutter") -> list
     """Return the next table.
 
     Args:
-        parts: The last one.
-        done: What is done, as ``settled`` gives it.
-        cut: Writes new parts.
+        parts: The parts of the last table.
+        done: The results, as ``latest_rows`` yields them.
+        cut: The writer of new parts.
     """
     table: list[PartFile] = []
     changes = _BatchCursor(done)
@@ -90,7 +90,7 @@ def _rows(file: str) -> Iterator[Any]:
 
 
 class _BatchCursor:
-    """A stream of batches in URI order that can be taken up to a URI."""
+    """A stream of batches in URI order that can be read up to a URI."""
 
     def __init__(self, stream: Iterator[Any]) -> None:
         self._stream = stream
@@ -100,13 +100,13 @@ class _BatchCursor:
         return next((batch for batch in self._stream if batch.num_rows), None)
 
     def has(self, bound: str | None) -> bool:
-        """Whether the next row, if any, is below a URI; ``None`` is above all."""
+        """True if the next row, if any, is below a URI; ``None`` is above all."""
         if self._batch is None:
             return False
         return bound is None or self._batch.column(0)[0].as_py() < bound
 
     def below(self, bound: str | None) -> Iterator[Any]:
-        """Take the rows that are below a URI."""
+        """Yield the rows below a URI."""
         while self.has(bound):
             batch = self._batch
             end = batch.num_rows if bound is None else _place(batch, bound, bisect_left)
@@ -121,7 +121,7 @@ def _place(batch: Any, uri: str, bisect: Any) -> int:
 
 
 def _merged(old: Iterator[Any], new: Iterator[Any]) -> Iterator[Any]:
-    """Yield copies in URI order: what is done, in place of what was known of its URIs."""
+    """Yield copies in URI order: new results in place of old rows of their URIs."""
     before, after = next(old, None), next(new, None)
     while before is not None and after is not None:
         end = min(before.column(0)[-1].as_py(), after.column(0)[-1].as_py())
@@ -146,21 +146,21 @@ def _merge_batches(old: Any, new: Any) -> Any:
 
 
 def _copies_in(done: Any) -> Any:
-    """Return the copies among what is done."""
+    """Return the copies among the results."""
     rows = done.filter(pc.is_valid(done.column(f"{COPY}uri")))
     return pa.RecordBatch.from_arrays(rows.columns[1:], names=Copy._fields).cast(COPIES)
 
 
 class Cutter:
-    """Writes copies, which come in URI order, as parts of like size.
+    """A writer of copies, in URI order, as parts of similar size.
 
-    Of what is written between two ends, each part has at least half the rows of a part, if there
-    are so many, and at most one and a half times as many.
+    Between two calls of ``end``, each part has at least half of ``rows``, if there are so many, and
+    at most one and a half times as many.
 
     Args:
-        into: Where they are written.
-        stem: What their names begin with.
-        rows: About how many rows one has.
+        into: Their folder.
+        stem: The prefix of their names.
+        rows: Approximate number of rows of a part.
     """
 
     def __init__(self, into: Path, stem: str, rows: int) -> None:
@@ -172,11 +172,11 @@ class Cutter:
 
     @property
     def has_begun(self) -> bool:
-        """Whether something was written since the last end."""
+        """True if rows were written since the last ``end``."""
         return bool(self._open)
 
     def write(self, batch: Any) -> None:
-        """Write rows that come after all that were written."""
+        """Append rows."""
         while batch.num_rows:
             if not self._open or self._open[-1].rows == self.rows:
                 self._begin()
@@ -188,8 +188,8 @@ class Cutter:
                 self._made.append(self._open.pop(0).end())
 
     def end(self) -> list[PartFile]:
-        """End a row of parts; return them, in order."""
-        if len(self._open) > 1:  # a little is left over: it goes to the part before
+        """Finish the current parts; return them, in order."""
+        if len(self._open) > 1:  # a small rest goes to the part before
             last, little = self._open
             _, file = little.end()
             for batch in _rows(file):
@@ -201,7 +201,7 @@ class Cutter:
         return made
 
     def abandon(self) -> None:
-        """Leave nothing of what was not ended."""
+        """Remove the unfinished parts."""
         for growing in self._open:
             growing.abandon()
         self._open = []
@@ -213,7 +213,7 @@ class Cutter:
 
 
 class _PartWriter:
-    """A part that is being written."""
+    """A part in progress."""
 
     def __init__(self, file: Path) -> None:
         self._writer = TableFileWriter(file, COPIES)

@@ -1,1 +1,1 @@
-"""Answers of OAI-PMH 2.0 providers: read as they come, within bounds."""
+"""Answers of OAI-PMH 2.0 providers: read as they arrive, within limits."""

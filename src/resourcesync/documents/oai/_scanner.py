@@ -1,9 +1,8 @@
-"""One element inside a document becomes a document of its own, with the prefixes it was written in.
+"""The scanner of OAI-PMH answers: one pass of expat; each value is ready as soon as it is whole.
 
-Metadata formats use names with prefixes in values too (``xsi:type="dcterms:URI"``), so prefixes are
-kept, and those declared further out come along. Comments and instructions do not.
-
-One pass of expat over an answer: what it says becomes values as soon as it is whole.
+An element inside an answer becomes a document of its own. Metadata formats use prefixes in values
+too (``xsi:type="dcterms:URI"``), so prefixes are preserved, and outer declarations come along.
+Comments and instructions do not.
 """
 
 import pyexpat
@@ -50,14 +49,14 @@ Scope = Mapping[str, str]
 
 
 class ElementCopier:
-    """One element and all inside it, written as its parts come.
+    """One element and its content, written as its parts arrive.
 
     Args:
         scope: The prefixes that are declared around it.
         budget: Most characters of it.
 
     Attributes:
-        is_over: Whether it is longer than its budget; then it is not kept.
+        is_over: True if it is longer than its budget; then it is dropped.
     """
 
     def __init__(self, scope: Scope, budget: int) -> None:
@@ -72,7 +71,7 @@ class ElementCopier:
         self._needs_default = False
 
     def start(self, name: str, attributes: list[str], declared: Scope) -> None:
-        """Take the start of an element, and what it declares."""
+        """Add the start of an element, and its declarations."""
         if len(declared) > _MOST_PREFIXES:
             self.is_over = True
         written, namespace = _qualified_name(name)
@@ -91,14 +90,14 @@ class ElementCopier:
         self._is_open = True
 
     def end(self) -> bool:
-        """Take the end of the element that was started last; return whether that is all."""
+        """Add the end of the element that was started last; return whether it was the outermost."""
         name = self._names.pop()
         self._add("/>" if self._is_open else f"</{name}>")
         self._is_open = False
         return not self._names
 
     def text(self, text: str) -> None:
-        """Take some text."""
+        """Add some text."""
         self._add((">" if self._is_open else "") + text.translate(_TEXT))
         self._is_open = False
 
@@ -164,13 +163,13 @@ class ResponseLimits:
 
 
 class ResponseScanner:
-    """What an answer said so far.
+    """The answer as far as it was read.
 
     Attributes:
-        records: Those that are whole and were not taken yet.
+        records: Whole records that were not read yet.
         record_ended: Bytes up to the end tag of the last whole record.
-        verb: What the answer is an answer to, such as ``ListRecords``; empty before that.
-        is_over: Whether the root has ended.
+        verb: The verb of the request, such as ``ListRecords``; empty until it is read.
+        is_over: True if the root has ended.
     """
 
     def __init__(self, uri: str, limits: ResponseLimits) -> None:
@@ -209,7 +208,7 @@ class ResponseScanner:
         }
 
     def feed(self, block: bytes, *, is_last: bool = False) -> None:
-        """Take the next bytes.
+        """Feed the next bytes.
 
         Raises:
             DocumentError: They cannot be used, whatever follows.
@@ -426,7 +425,7 @@ class ResponseScanner:
 
     @property
     def is_begun(self) -> bool:
-        """Whether an element of it was met."""
+        """True if an element of it was met."""
         return bool(self._namespace or self._path)
 
     def not_an_answer(self, got: str) -> NotAListError:

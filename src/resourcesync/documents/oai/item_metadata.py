@@ -1,6 +1,6 @@
-"""What the metadata of an item says of its files, and of who may have them.
+"""Files and rights in the metadata of an item.
 
-Five ways are known: METS, OAI-ORE as Atom or RDF, DSpace's own ``xoai``, and addresses in Dublin
+Five formats are known: METS, OAI-ORE as Atom or RDF, DSpace's own ``xoai``, and addresses in Dublin
 Core elements. The first four list files; the last mentions addresses, which may be anything.
 """
 
@@ -43,16 +43,16 @@ _BITSTREAM: Final = ["bundles", "bundle", "bitstreams", "bitstream"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataFile:
-    """A file that metadata tells of.
+    """A file named in metadata.
 
     Attributes:
         uri: Its address.
-        is_listed: Whether it is listed as a file of the item; else its address is only mentioned.
-        bundle: What it is for, such as ``ORIGINAL`` (the ``USE`` of METS); empty when not told.
+        is_listed: True if it is listed as a file of the item; else its address is only mentioned.
+        bundle: Its purpose, such as ``ORIGINAL`` (the ``USE`` of METS); empty for none.
         length: Bytes.
-        digests: As told.
-        media_type: As told.
-        embargo: Until when nobody may have it, as written (``xoai``); empty for now.
+        digests: As written.
+        media_type: As written.
+        embargo: End of its embargo, as written (``xoai``); empty for none.
     """
 
     uri: str
@@ -66,10 +66,10 @@ class MetadataFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemMetadata:
-    """What the metadata of one item says.
+    """The files and rights in the metadata of one item.
 
     Attributes:
-        files: Each address once, in the order told.
+        files: Each address once, in the order of the metadata.
         rights: Texts on rights, and the access status of ``xoai``.
     """
 

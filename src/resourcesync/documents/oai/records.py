@@ -1,4 +1,4 @@
-"""What providers say, as values."""
+"""Records and other parts of OAI-PMH answers, as values."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -12,13 +12,13 @@ DAY: Final = "YYYY-MM-DD"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordHeader:
-    """What identifies a record (OAI-PMH §2.5).
+    """The header that identifies a record (OAI-PMH §2.5).
 
     Attributes:
         identifier: The item's identifier.
-        datestamp: When the record was last made, changed or deleted, as written.
+        datestamp: Time when the record was last made, changed or deleted, as written.
         sets: ``setSpec`` of the sets it is a member of.
-        is_deleted: Whether the record is withdrawn.
+        is_deleted: True if the record is withdrawn.
     """
 
     identifier: str
@@ -32,9 +32,9 @@ class OaiRecord:
     """One item in one format.
 
     Attributes:
-        header: What identifies it; ``None`` when even that cannot be read.
-        metadata: A whole XML document; empty for what is deleted, or cannot be used.
-        problem: Why it cannot be used; empty when it can.
+        header: Its header; ``None`` when it cannot be read.
+        metadata: A whole XML document; empty if deleted or unusable.
+        problem: Reason why it cannot be used; empty when it can.
     """
 
     header: RecordHeader | None
@@ -44,11 +44,11 @@ class OaiRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListToken:
-    """Where an incomplete list goes on (OAI-PMH §3.5).
+    """The resumption token of an incomplete list (OAI-PMH §3.5).
 
     Attributes:
-        value: What to send; never empty.
-        size: ``completeListSize``, which is often wrong; ``None`` when it is not told.
+        value: The token to send; never empty.
+        size: ``completeListSize``, which is often wrong; ``None`` when absent.
     """
 
     value: str
@@ -61,7 +61,7 @@ class OaiFault:
 
     Attributes:
         code: Such as ``noRecordsMatch``.
-        text: What it says for people.
+        text: The text for people.
     """
 
     code: str
@@ -73,7 +73,7 @@ class MetadataFormat:
     """A form of metadata that a provider gives (OAI-PMH §4.4).
 
     Attributes:
-        prefix: What it is asked for by.
+        prefix: Its ``metadataPrefix`` in requests.
         namespace: Its XML namespace.
         schema: The address of its schema.
     """
@@ -85,15 +85,15 @@ class MetadataFormat:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderIdentity:
-    """What a provider says of itself (OAI-PMH §4.2).
+    """The identity of a provider (OAI-PMH §4.2).
 
     Attributes:
         name: Of the repository, for people.
         earliest: ``earliestDatestamp``, as written.
         granularity: ``granularity``, as written.
         deletions: ``deletedRecord``: ``no``, ``transient`` or ``persistent``, as written.
-        namespace: ``repositoryIdentifier``: what identifiers have between ``oai:`` and ``:``.
-        moment: The provider's time when it said so (``responseDate``), as written.
+        namespace: ``repositoryIdentifier``: the part of identifiers between ``oai:`` and ``:``.
+        moment: The provider's time of the answer (``responseDate``), as written.
     """
 
     name: str = ""

@@ -1,14 +1,10 @@
-"""An answer that is ill-formed inside some records: the others, and the end, are read all the same.
-
-A record begins with its header, which nothing inside metadata does; so it can be told from elements
-of the same name (MARCXML has them) without a parser. Each is then read by itself, in the context
-that stands before the first one.
-
-Answers of OAI-PMH providers: bytes in, records out, one at a time (OAI-PMH 2.0 §3.2).
+"""Answers of OAI-PMH providers: bytes in, records out, one at a time (OAI-PMH 2.0 §3.2).
 
 Reading is liberal, as it is for lists: a fault of one record costs that record, even where it makes
-the whole answer ill-formed. An answer that stops before its end raises, so no list is ever shorter
-than its provider wrote it.
+the whole answer ill-formed. A record begins with its header, which nothing inside metadata does; so
+it can be told from elements of the same name (MARCXML has them) without a parser. Each is then read
+by itself, in the context before the first one. An answer that stops before its end raises, so no
+list is ever shorter than its provider wrote it.
 """
 
 import pyexpat
@@ -53,7 +49,7 @@ def salvage_records(
 
     Args:
         whole: The answer, in UTF-8.
-        read: What read its beginning, up to what is ill-formed.
+        read: The scanner that read its beginning, up to the ill-formed part.
         tail: Reads what stands around the records.
 
     Raises:
@@ -131,12 +127,12 @@ _JUNK_AFTER: Final = 9
 
 @final
 class OaiResponse:
-    """One answer. Take the records first: all else is known when there are no more of them.
+    """One answer. Read the records first: the other properties are complete after the last.
 
     Args:
         stream: The bytes; it can be sought, and stays open.
         uri: Its address, for messages.
-        limits: What it may cost at most.
+        limits: Its bounds.
     """
 
     def __init__(self, stream: BinaryIO, *, uri: str, limits: ResponseLimits = _USUAL) -> None:
@@ -174,7 +170,7 @@ class OaiResponse:
         """Read it to its end, for what is no record; return itself.
 
         Raises:
-            DocumentError: As `records` does.
+            DocumentError: As from `records`.
         """
         for _ in self.records():
             pass
@@ -187,7 +183,7 @@ class OaiResponse:
 
     @property
     def verb(self) -> str:
-        """What it is an answer to; empty when it only has errors."""
+        """Verb of the request; empty when the answer has errors alone."""
         return self._scan.verb
 
     @property
@@ -197,12 +193,12 @@ class OaiResponse:
 
     @property
     def token(self) -> ListToken | None:
-        """Where the list goes on; ``None`` at its end."""
+        """Resumption token of the list; ``None`` at its end."""
         return self._scan.token
 
     @property
     def identity(self) -> ProviderIdentity:
-        """What the provider says of itself, if it was asked."""
+        """Identity of the provider, in an answer to ``Identify``."""
         return self._scan.identity_of()
 
     @property
@@ -223,7 +219,7 @@ class OaiResponse:
         return chain((first,), found)
 
     def _check_html(self, start: int) -> None:
-        """Say that it is a page, if it is one that is no XML, as those for maintenance."""
+        """Raise if the answer is a page of HTML, such as one for maintenance."""
         self._stream.seek(start)
         if _HTML.match(next(self._blocks(), b"")):
             raise self._scan.not_an_answer("a page of HTML")

@@ -8,7 +8,7 @@ DECLARATION: Final = b"BagIt-Version: 1.0\nTag-File-Character-Encoding: UTF-8\n"
 """The file ``bagit.txt`` (§2.1.1)."""
 
 PAYLOAD: Final = "data/"
-"""Where the content of a bag is (§2.1.2)."""
+"""The folder of a bag's content (§2.1.2)."""
 
 _ENCODED: Final = str.maketrans({"%": "%25", "\n": "%0A", "\r": "%0D"})
 

@@ -1,7 +1,4 @@
-"""What every kind of package offers: named members, and their bytes.
-
-What one package may cost at most.
-"""
+"""The container of a package: named members, their bytes, and limits on both."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -25,7 +22,7 @@ class PackedMember(NamedTuple):
     Attributes:
         name: Its name; looked up, never used as a path.
         size: Its bytes, unpacked.
-        fault: Code for why its bytes cannot be used, or empty.
+        fault: Code of the reason why its bytes cannot be used, or empty.
     """
 
     name: str
@@ -38,7 +35,7 @@ class PackageContainer(Protocol):
 
     Attributes:
         kind: ``zip`` or ``tar``.
-        is_sequential: Whether going back to an earlier member is dear.
+        is_sequential: True if going back to an earlier member is expensive.
         budget: Bytes that may be unpacked from it in one pass.
     """
 
@@ -48,14 +45,14 @@ class PackageContainer(Protocol):
 
     @property
     def members(self) -> Sequence[PackedMember]:
-        """What is in it, folders left out."""
+        """The members, without folders."""
         ...
 
     def read(self, index: int) -> Iterator[bytes]:
         """Yield the bytes of a member, exactly its ``size``, in pieces of at most 64 KiB.
 
         Raises:
-            PackedMemberError: They are not what the package says of them.
+            PackedMemberError: They contradict the package's own record of them.
             TruncatedPackageError: The file ends before they do.
         """
         ...
@@ -97,7 +94,7 @@ def find_manifest(members: Sequence[PackedMember], manifest: str, *, uri: str) -
 class PackageLimits:
     """Bounds of one package; they keep memory, time and bytes bounded for any input.
 
-    What is unpacked may be ``free`` bytes and ``ratio`` times the size of the package, and never
+    Unpacked bytes may be ``free`` plus ``ratio`` times the size of the package, and never
     more than ``unpacked``. This holds for what the package declares, and for what is read from it
     in one pass, so listing one member many times gains nothing.
 
@@ -109,9 +106,9 @@ class PackageLimits:
         free: Bytes that may be unpacked however small the package is.
         ratio: Unpacked bytes per byte of the package, beyond ``free``.
         decoder: Bytes of memory for unpacking xz.
-        rewinds: How often a compressed tar may be unpacked from its start again because its
-            members stand in another order than its manifest.
-        manifest: What the manifest may cost as a document.
+        rewinds: Number of times that a compressed tar may be unpacked from its start again because
+            its members are in another order than its manifest.
+        manifest: Bounds of the manifest as a document.
     """
 
     members: int = 100_000

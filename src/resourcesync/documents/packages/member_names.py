@@ -1,4 +1,4 @@
-"""Names of members: from ``path`` attributes, for new members, and which of them clash.
+"""Names of members: from ``path`` attributes, for new members, and clashes between them.
 
 ``path`` starts with a slash and is relative to the root of the package; the name of the member is
 the rest (§11.2). New members are called ``/resources/NN/NNNNN-tail``: ``NNNNN`` is the position of

@@ -1,7 +1,7 @@
-"""Manifests that are indexes, which 0.5 allowed: all that their parts list becomes one manifest.
+"""Manifests that are indexes, which 0.5 allowed: the entries of their parts in one manifest.
 
-A manifest that lacked a part would have others delete what the part lists. So a part that cannot
-be used spoils its package, and an entry that cannot be used stays one in the whole.
+A manifest that lacked a part would make Destinations delete what the part lists. So a part that
+cannot be used spoils its package, and an entry that cannot be used stays one in the whole.
 """
 
 import zlib
@@ -28,12 +28,12 @@ _BLOCK: Final = 65_536
 
 Refusals = Callable[[RefusedEntry], None]
 OpenPart = Callable[[str, Refusals], Document]
-"""Opens a manifest in the package by its path; each once."""
+"""Function that opens a manifest in the package by its path; each once."""
 
 
 @dataclass(frozen=True, slots=True)
 class _PartEntries:
-    """What a part lists: the time of its first change, and its entries as XML, compressed."""
+    """The entries of a part as compressed XML, and the time of its first change."""
 
     first: datetime | None
     data: bytes
@@ -69,7 +69,7 @@ def join_manifests(index: Document, open_part: OpenPart, *, most: int) -> Iterat
 
 
 class _ManifestJoiner:
-    """Reads the parts of one manifest."""
+    """A reader of the parts of one manifest."""
 
     def __init__(self, index: Document, open_part: OpenPart, most: int) -> None:
         self._uri = index.uri

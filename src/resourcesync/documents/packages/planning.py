@@ -1,4 +1,4 @@
-"""Which entries go into which package, and where each stands in it."""
+"""The plan of a dump: the package of each entry, and its place in it."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
@@ -14,7 +14,7 @@ from resourcesync.model.vocabulary import MAX_BYTES, MAX_ENTRIES, ChangeKind
 __all__ = ["ManifestEntry", "PackageSize", "content_of", "plan_packages"]
 
 ManifestEntry = Resource | Change
-"""What a manifest lists: resources (§11.2) or changes (§13.2)."""
+"""Entry of a manifest: a resource (§11.2) or a change (§13.2)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +53,7 @@ def plan_packages(
 
     Args:
         header: A header as the manifests will have it.
-        entries: What to pack; a path that is already there is replaced.
+        entries: The entries to pack; an existing ``path`` is replaced.
         size: The most that a package holds.
 
     Raises:
@@ -92,14 +92,14 @@ class _PackageBuilder:
     def add(self, entry: ManifestEntry) -> bool:
         """Put the entry into this package, if it has room; for the first it always has."""
         length, text = length_of(entry), _most_text(entry, self._header)
-        if self._entries and not self._has_room(length, text):
+        if self._entries and not self._measure_room(length, text):
             return False
         self._entries.append(entry)
         self._content += length
         self._most += text
         return True
 
-    def _has_room(self, length: int, text: int) -> bool:
+    def _measure_room(self, length: int, text: int) -> bool:
         size = self._size
         if len(self._entries) >= size.max_entries or self._content + length > size.max_bytes:
             return False

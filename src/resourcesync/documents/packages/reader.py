@@ -1,7 +1,7 @@
-"""Read a package: its manifest, and in the order of the manifest the bytes it promises.
+"""The reader of a package: its manifest, and in the order of the manifest the bytes it lists.
 
-A package that is not sound is refused when it is opened. What is wrong with one member costs that
-member: it is reported, and its URI can be asked instead.
+A package that is not sound is refused when it is opened. A fault of one member costs that member:
+it is reported, and its URI can be fetched instead.
 """
 
 import io
@@ -55,7 +55,7 @@ def open_package(
     Args:
         file: The package; seekable, and open as long as the reader is used.
         uri: Its address, for messages.
-        limits: What it may cost.
+        limits: Its bounds.
 
     Raises:
         TruncatedPackageError: It stops before its end.
@@ -79,14 +79,14 @@ def open_package(
 
 @final
 class ManifestMember:
-    """What a package holds for one entry of its manifest.
+    """The member of a package for one entry of its manifest.
 
     Attributes:
         index: The position of the entry, from 0; `PackageReader.members` can start there again.
         entry: The entry.
-        fault: Why the package has no usable bytes for the entry, as far as is known before they
-            are read; then its URI is to be asked. ``None`` if they can be read.
-        is_deletion: Whether the entry tells of a deletion, so that there are no bytes.
+        fault: Reason why the package has no usable bytes for the entry, as far as is known before
+            they are read; then its URI is to be fetched. ``None`` if they can be read.
+        is_deletion: True if the entry is a deletion, so that there are no bytes.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class ManifestMember:
 
         Raises:
             PackedMemberError: The `fault`, or the bytes are not what the package says of them.
-            LengthMismatchError, DigestMismatchError: They are not what the manifest says.
+            LengthMismatchError, DigestMismatchError: They are not those of the manifest.
             TruncatedPackageError: The file ends before they do.
             PackageError: More was read in this pass than the package may unpack to.
             RuntimeError: The entry tells of a deletion.
@@ -179,11 +179,11 @@ class PackageReader:
         """Open the manifest; each call reads it from its start.
 
         Args:
-            on_refused: Told of each entry that cannot be used, in order.
+            on_refused: Called with each entry that cannot be used, in order.
 
         Raises:
             PackageError: It is no manifest, or damaged; while the entries are read, too.
-            DocumentError: As `resourcesync.documents.reader.read` does.
+            DocumentError: As from `resourcesync.documents.reader.read`.
         """
         document = self._read(self.whole_manifest(), MANIFEST, on_refused)
         header = document.header
@@ -208,7 +208,7 @@ class PackageReader:
 
         Raises:
             PackageError: It is damaged, or a part of it cannot be used.
-            DocumentError: As `resourcesync.documents.reader.read` does.
+            DocumentError: As from `resourcesync.documents.reader.read`.
         """
         if self._joined is None:
             index = self._read(self._manifest_chunks(), MANIFEST, self._no_part)
@@ -275,10 +275,10 @@ class PackageReader:
 
         Args:
             start: The position to go on at after an interruption; earlier entries are passed over.
-            on_refused: Told of each entry that cannot be used, in order.
+            on_refused: Called with each entry that cannot be used, in order.
 
         Raises:
-            PackageError, DocumentError: As `manifest` does.
+            PackageError, DocumentError: As from `manifest`.
         """
         self._spent = 0
         for index, entry in enumerate(self.manifest(on_refused=on_refused).entries()):
@@ -305,7 +305,7 @@ class PackageReader:
         """Yield the bytes of a link that has a ``path``, such as a patch (§14.4).
 
         Raises:
-            PackageError, VerificationError: As `Member.chunks` does.
+            PackageError, VerificationError: As from `ManifestMember.chunks`.
         """
         found, fault = self._find_path(link.path)
         fault = fault or self._wrong_length(link.href, link.length, found)
@@ -314,7 +314,7 @@ class PackageReader:
         return self._open(found, uri=link.href, length=link.length, digests=link.digests)
 
     def _find(self, entry: ManifestEntry) -> tuple[int, MemberFault | None]:
-        """Look up what an entry mentions, and note it as listed."""
+        """Look up the member of an entry, and record it as listed."""
         resource = entry if isinstance(entry, Resource) else entry.resource
         for link in resource.links:
             if link.path:

@@ -1,6 +1,6 @@
 """The bytes inside a tar, tar.gz or tar.xz: read forward, in bounded pieces, under a budget.
 
-A tar package, plain or compressed: CORE publishes such. Regular files only; no links.
+CORE publishes such packages. Regular files only; no links.
 """
 
 import lzma
@@ -24,9 +24,9 @@ class UnpackedFile:
     """A file's unpacked bytes, at a position that can be set; backward means from the start again.
 
     Attributes:
-        position: Where `read` goes on.
-        is_packed: Whether it is compressed, so that going back is dear.
-        rewinds: How often it went back.
+        position: The position of the next `read`.
+        is_packed: True if it is compressed, so that going back is expensive.
+        rewinds: Number of times it went back.
     """
 
     def __init__(self, file: BinaryIO, size: int, *, uri: str, limits: PackageLimits) -> None:
@@ -182,12 +182,12 @@ _BARE: Final = b"12346"  # links, devices, pipes: they have no bytes, whatever t
 
 
 def may_be_tar(start: bytes) -> bool:
-    """Whether a file that starts so is a tar, or something compressed that may be one."""
+    """True if a file that starts so is a tar, or something compressed that may be one."""
     return start.startswith(_PACKED) or (len(start) == _SIZE and _has_checksum(start))
 
 
 class _TarExtension(NamedTuple):
-    """What the headers before a member say of it."""
+    """Properties of a member from the headers before it."""
 
     name: str | None = None
     size: int | None = None
@@ -201,7 +201,7 @@ class TarContainer:
         file: The package; seekable, and open as long as it is read.
         size: Its bytes.
         uri: Its address, for messages.
-        limits: What it may cost.
+        limits: Its bounds.
 
     Raises:
         TruncatedPackageError: It stops before its end.
@@ -223,7 +223,7 @@ class TarContainer:
 
     @property
     def members(self) -> Sequence[PackedMember]:
-        """What is in it, folders left out."""
+        """The members, without folders."""
         return self._members
 
     def _scan(self) -> None:
@@ -244,7 +244,7 @@ class TarContainer:
                 raise self._bad("tar-junk", "The package has bytes after its end")
 
     def _read_header(self, header: bytes, note: _TarExtension) -> _TarExtension:
-        """Take one member or one note about the next; return what is known of the next."""
+        """Read one member or one extension header; return the extensions of the next member."""
         kind = header[156:157]
         size = _number(header[124:136])
         if kind in b"xgLK" and kind:

@@ -1,7 +1,4 @@
-"""Whether a package's manifest is the one that its dump promises (§11.1, §13.1).
-
-Bytes on their way are held against what a list says of them.
-"""
+"""Verification of a package: manifest against dump, bytes against a list (§11.1, §13.1)."""
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -104,10 +101,10 @@ def checked_chunks(
 
 
 def check_bytes(data: bytes, *, uri: str, length: int | None, digests: Sequence[Digest]) -> None:
-    """Hold bytes that are all here against the same; quickest for one sha-256.
+    """Check bytes in memory likewise; quickest for one sha-256.
 
     Raises:
-        LengthMismatchError, DigestMismatchError: As `checked` does.
+        LengthMismatchError, DigestMismatchError: As from `checked`.
     """
     if length is not None and len(data) != length:
         raise wrong_length(uri, length, f"{len(data):,} bytes")

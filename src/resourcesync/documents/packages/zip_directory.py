@@ -1,11 +1,9 @@
-"""The records of the ZIP format (APPNOTE 4.3), for writing and for reading.
+"""The records and the directory of a ZIP (APPNOTE 4.3), read without trust.
 
-The directory of a ZIP, read without trust: its end, its records, and what they add up to.
-
-All that can be told from offsets and counts is told before anything is unpacked, and every count
-is held against the bytes that are really there before anything is made from it. What is accepted
-has one reading only: members one after the other from the first byte on, then the directory, then
-its end, which is the end of the file.
+All checks of offsets and counts come before anything is unpacked, and every count is compared with
+the bytes that are really present before anything is made from it. What is accepted has one reading
+only: members one after the other from the first byte on, then the directory, then its end, which is
+the end of the file.
 """
 
 from collections.abc import Callable, Iterator
@@ -63,7 +61,7 @@ _NAME_AT: Final = 5  # after a version and the CRC of the plain name
 
 
 class DirectoryBounds(NamedTuple):
-    """Where the directory stands, and how many records it has."""
+    """Place of the directory, and the number of its records."""
 
     offset: int
     size: int
@@ -72,16 +70,17 @@ class DirectoryBounds(NamedTuple):
 
 
 class CentralRecord(NamedTuple):
-    """What the directory says of one member.
+    """The record of one member in the directory.
 
     Attributes:
         name: The name as text, without the leading slash that a few writers give it.
         raw: The name as bytes.
         flags, method, crc: As written.
         packed, size: Bytes in the package and unpacked.
-        offset: Where its local header stands.
-        fault: Code for why its bytes cannot be used, or empty.
-        header: The local header that says the same, and the name; empty where it is not so plain.
+        offset: Offset of its local header.
+        fault: Code of the reason why its bytes cannot be used, or empty.
+        header: The local header with the same values, and the name; empty where they cannot be
+            equal.
     """
 
     name: str
@@ -355,5 +354,5 @@ def _check_places(records: list[CentralRecord], end: int, *, uri: str) -> None:
 
 
 def may_be_truncated_zip(start: bytes) -> bool:
-    """Whether a file that starts so may be a ZIP that was cut short."""
+    """True if a file that starts so may be a ZIP that was cut short."""
     return LOCAL_MARK.startswith(start[:4]) or END_MARK.startswith(start[:4])

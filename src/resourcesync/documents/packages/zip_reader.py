@@ -1,4 +1,4 @@
-"""A ZIP package: every header is held against the directory before any member is read."""
+"""A ZIP package: every header is compared with the directory before any member is read."""
 
 import zlib
 from collections.abc import Iterator, Sequence
@@ -38,7 +38,7 @@ class ZipContainer:
         file: The package; seekable, and open as long as it is read.
         size: Its bytes.
         uri: Its address, for messages.
-        limits: What it may cost.
+        limits: Its bounds.
 
     Raises:
         TruncatedPackageError: It stops before its end.
@@ -64,7 +64,7 @@ class ZipContainer:
 
     @property
     def members(self) -> Sequence[PackedMember]:
-        """What is in it, folders left out."""
+        """The members, without folders."""
         return self._members
 
     def _check_headers(self, records: list[CentralRecord], bounds: DirectoryBounds) -> list[int]:

@@ -1,11 +1,4 @@
-"""How the bytes of a member are compressed, and when that is not worth the while.
-
-One member of a ZIP on its way in: its header, its data, and what the directory says of it.
-
-Write a package: a ZIP that is the same, byte for byte, whenever its input is the same.
-
-Write any files into one ZIP, with the same reproducible bytes as a package has.
-"""
+"""The writer of a package or any other ZIP: the same input gives the same bytes."""
 
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -70,7 +63,7 @@ _LOOSE_TYPES: Final = frozenset({"image/svg+xml", "image/bmp", "image/tiff", "au
 
 
 def is_compact(content: Resource | Link) -> bool:
-    """Whether compressing it again would gain nothing."""
+    """True if compressing it again would gain nothing."""
     return bool(content.encoding) or _is_compact_type(content.media_type)
 
 
@@ -81,7 +74,7 @@ def _is_compact_type(media_type: str) -> bool:
 
 
 def is_noise(data: bytes) -> bool:
-    """Whether bytes look in all places like noise, which is what compressed data looks like.
+    """True if bytes look in all places like noise, which is what compressed data looks like.
 
     A tenth of the time that deflate takes to find the same, and nothing for what is ASCII; looked
     at are 64 bytes of each 4 KiB. Too short data is not judged.
@@ -117,12 +110,12 @@ def _deflate(data: bytes) -> bytes:
 
 
 class Deflater:
-    """Compresses a long member piece by piece; pieces that look like noise go in as they are.
+    """A compressor of a long member, piece by piece; pieces that look like noise are stored.
 
     Level 0 and not the method "stored": Java reads stored data only if its CRC comes first.
 
     Args:
-        compact: Whether all of it goes in as it is.
+        compact: True if all of it goes in as it is.
     """
 
     def __init__(self, *, compact: bool) -> None:
@@ -148,7 +141,7 @@ class Deflater:
 
 
 BUFFERED: Final = 262_144
-"""Bytes of a member that are held to learn its CRC; a longer member is followed by its CRC."""
+"""Bytes of a member that are buffered to learn its CRC; a longer member is followed by it."""
 MADE_BY: Final = 3 << 8  # Unix, so that the attributes count
 WIDE_MARGIN: Final = 2**24
 """Deflate may make a member longer, by far less than this for any that is near 4 GiB."""
@@ -159,9 +152,9 @@ _DOS_TIME: Final = 0
 _DOS_DATE: Final = 0x21  # 1980-01-01, the earliest there is
 _ATTRIBUTES: Final = 0o100644 << 16
 _SHARED_FIELDS: Final = Struct("<5H3L2H")
-"""What header and directory say alike: from the version to the bytes of the extra field."""
+"""Fields that header and directory share: from the version to the bytes of the extra field."""
 _CENTRAL_FIELDS: Final = Struct("<3H2L")
-"""What only the directory says: bytes of comment, disk, internal and other attributes, offset."""
+"""Fields of the directory alone: bytes of comment, disk, internal and other attributes, offset."""
 _MADE: Final = (MADE_BY | _VERSION).to_bytes(2, "little")
 
 
@@ -174,9 +167,9 @@ def short_member(
 
     Args:
         name: Its name.
-        member: What it is.
+        member: The entry and its name.
         data: Its bytes, at most ``HELD``.
-        offset: Where it stands, less than 4 GiB.
+        offset: Its offset, less than 4 GiB.
 
     Raises:
         LengthMismatchError, DigestMismatchError: The bytes are not what the entry says.
@@ -193,7 +186,7 @@ def short_member(
 
 
 class MemberWriter:
-    """Writes one member, in one piece when it is short, else with its CRC after it."""
+    """A writer of one member, in one piece when it is short, else with its CRC after it."""
 
     def __init__(self, name: str, member: Resource | Link | None, *, wide: bool) -> None:
         self._name = name.encode()
@@ -331,10 +324,10 @@ def _uri(member: Resource | Link | None) -> str:
 
 
 ContentOpener = Callable[[Resource | Link], Iterable[bytes]]
-"""Gives the bytes of a resource, or of the target of a link that has a ``path``, in pieces."""
+"""The bytes of a resource, or of the target of a link that has a ``path``, in pieces."""
 
 _Member = tuple[Resource | Link | None, str]
-"""What goes in, ``None`` for the manifest, and its name."""
+"""The entry, ``None`` for the manifest, and the name of its member."""
 
 
 def write_package(
@@ -349,10 +342,10 @@ def write_package(
 
     Args:
         header: The root of the manifest, a `Header` of one of the two manifests.
-        entries: What to pack, at most 50,000, each with ``path`` and ``length``.
+        entries: The entries to pack, at most 50,000, each with ``path`` and ``length``.
         content: Gives the bytes of an entry; called once for each, in order. A tuple of one piece
             is taken for all of them, which is quickest for short ones.
-        manifest: What `write` makes of header and entries, if it is known.
+        manifest: The bytes that `write` makes of header and entries, if they are known.
 
     Raises:
         ValueError: The manifest would not be valid, has no link ``up`` or tells a change after a
@@ -456,7 +449,7 @@ _PIECE: Final = 1 << 20
 
 
 class ZipMember(NamedTuple):
-    """A file on its way into a ZIP.
+    """A file to be written into a ZIP.
 
     Attributes:
         name: Its name there, with ``/``.
@@ -475,7 +468,7 @@ def write_zip(members: Iterable[ZipMember], directory: BinaryIO) -> Iterator[byt
     Memory does not grow with the members: what ends the ZIP waits in a file.
 
     Args:
-        members: What to pack; the names must differ, which is not looked at.
+        members: The members to pack; their names must differ, which is not checked.
         directory: An empty file to write and read; it stays the caller's.
     """
     offset = count = 0

@@ -1,4 +1,4 @@
-"""Compute a JSON Patch (RFC 6902) that leads from one version to the next.
+"""A JSON Patch (RFC 6902) that leads from one version to the next.
 
 The patch is small, not the smallest there is. Members keep the order that the next version has
 them in, since its bytes depend on that: a member that came between others is followed by those
@@ -50,7 +50,7 @@ def compute(previous: BinaryIO, current: BinaryIO, patch: BinaryIO, limit: int) 
 
 
 class _JsonDiffer:
-    """Collects the operations, each as it is written."""
+    """A collector of the operations, each as it is written."""
 
     def __init__(self, *, ascii_only: bool) -> None:
         self.operations: list[str] = []

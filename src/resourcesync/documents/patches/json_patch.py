@@ -1,8 +1,8 @@
-"""JSON Patch (RFC 6902), so that the bytes are those that the Source would have written.
+"""JSON Patch (RFC 6902) with the bytes that the Source would have written.
 
-A JSON value can be written in many ways, and a digest knows only one. So the version before is
-written again first: only when that gives its very bytes do we know the hand of the Source, and
-write the result in it.
+A JSON value can be written in many ways, and a digest fits only one. So the version before is
+written again first: only if that gives its very bytes is the Source's style known, and the result
+is written in it.
 """
 
 import json
@@ -15,7 +15,7 @@ from resourcesync.documents.patches.limits import MAX_BYTES, MAX_OPERATIONS, rea
 from resourcesync.errors import PatchError
 
 _MAX_VALUES: Final = 1 << 20
-"""What the operations of one patch may do in all, in values copied: copies of copies double."""
+"""Values that the operations of one patch may copy in all: copies of copies double."""
 _INDEX: Final = re.compile(r"0|[1-9][0-9]{0,9}")
 _INDENT: Final = re.compile(r"\n([ \t]{1,16})\S")
 
@@ -47,7 +47,7 @@ def apply(previous: BinaryIO, patch: BinaryIO, result: BinaryIO, limit: int) -> 
             error
         )
     if len(written) > limit:
-        raise PatchError("the result is larger than what is listed")
+        raise PatchError("the patched version is longer than listed")
     result.write(written)
 
 
@@ -55,7 +55,7 @@ def apply(previous: BinaryIO, patch: BinaryIO, result: BinaryIO, limit: int) -> 
 
 
 class _JsonStyle(NamedTuple):
-    """How a JSON text is written."""
+    """The formatting of a JSON text."""
 
     indent: str | None
     separators: tuple[str, str]
@@ -231,7 +231,7 @@ def _index(token: str, last: int) -> int:
 
 
 def _equal(item: Json, other: Json) -> bool:
-    """Whether two values are equal as RFC 6902 §4.6 says: true is not 1."""
+    """True if two values are equal as RFC 6902 §4.6 says: true is not 1."""
     if isinstance(item, bool) or isinstance(other, bool):
         return item is other
     if isinstance(item, dict) and isinstance(other, dict):

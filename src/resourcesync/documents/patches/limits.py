@@ -1,4 +1,4 @@
-"""What a patch and the version before may cost."""
+"""Limits of a patch and of the version before."""
 
 from collections.abc import Callable
 from io import RawIOBase
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer as Buffer
 
 MAX_BYTES: Final = 8 << 20
-"""Bytes of a version, and of a patch, that are taken into memory: a tree is many times as large."""
+"""Bytes of a version, and of a patch, that are read into memory: a tree is many times as large."""
 MAX_OPERATIONS: Final = 10_000
 MAX_READ: Final = 16 << 20
 """Bytes that all operations of an XML Patch may read again, together."""
@@ -29,12 +29,12 @@ def read_all(stream: BinaryIO, limit: int, what: str) -> bytes:
 
 
 class BoundedSink(RawIOBase):
-    """Takes bytes, and no more of them than it may have.
+    """A sink of bytes with a limit.
 
     Args:
-        take: Is given each piece.
+        take: Called with each piece.
         most: Bytes in all.
-        refusal: What is said when there are more.
+        refusal: The message when there are more.
     """
 
     def __init__(self, take: Callable[[bytes], object], most: int, refusal: str) -> None:
@@ -47,7 +47,7 @@ class BoundedSink(RawIOBase):
         return True
 
     def write(self, data: "Buffer", /) -> int:
-        """Take a piece.
+        """Write a piece.
 
         Raises:
             PatchError: There are too many bytes.

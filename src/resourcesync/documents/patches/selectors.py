@@ -1,10 +1,8 @@
-"""The selectors of an XML Patch that we follow: one node, by names, attributes and positions.
+"""The selectors of an XML Patch that are supported: one node, found in one reading, with no tree.
 
-It is a part of what RFC 5261 §4.1 takes from XPath: a path from the root of element names or
+They are a part of what RFC 5261 §4.1 takes from XPath: a path from the root of element names or
 ``*``, each with ``[n]`` and ``[@name='value']``. At its end may stand ``@name``,
 ``namespace::prefix``, ``text()``, ``comment()`` or ``processing-instruction('target')``.
-
-Find the one node that a selector means, in one reading, with no tree in memory.
 """
 
 import re
@@ -37,7 +35,7 @@ Name = tuple[str, str]
 
 
 class SelectorKind(Enum):
-    """What a selector leads to."""
+    """The kind of node that a selector selects."""
 
     ELEMENT = auto()
     ATTRIBUTE = auto()
@@ -48,12 +46,12 @@ class SelectorKind(Enum):
 
 
 VALUES: Final = frozenset({SelectorKind.ATTRIBUTE, SelectorKind.NAMESPACE})
-"""What stands in a start tag."""
+"""The name and attributes of a start tag."""
 
 
 @dataclass(frozen=True, slots=True)
 class Predicate:
-    """What a node must be besides: the n-th one, or one with an attribute of a value."""
+    """A condition on a node: to be the n-th one, or to have an attribute of a value."""
 
     position: int = 0
     attribute: Name = ("", "")
@@ -74,10 +72,10 @@ class Selector:
 
     Attributes:
         steps: The elements on the way, the root first.
-        kind: What it leads to.
+        kind: The kind of node that it selects.
         name: Of an attribute; for a namespace its prefix, for an instruction its target, as the
             local name. An instruction without one may have any target.
-        position: Which of the texts, comments or instructions, from 1; 0 for the only one.
+        position: Position among the texts, comments or instructions, from 1; 0 for the only one.
     """
 
     steps: tuple[SelectorStep, ...]
@@ -186,19 +184,19 @@ _MAX_DEPTH: Final = 1_000
 
 @dataclass(slots=True)
 class NodeSpan:
-    """Where a node is, in bytes; of what is in an element, ``start`` and ``end`` are its own.
+    """The place of a node in bytes; of a part of an element, ``start`` and ``end`` are its own.
 
     Attributes:
         start: The first byte of it.
         opened: The first byte after the start tag of its element.
         closing: The first byte of the end tag of its element.
         end: The first byte after it.
-        is_empty: Whether its element is written as one tag.
+        is_empty: True if its element is written as one tag.
         tag: The first byte of its element.
-        before: Where the text before it begins.
-        after: Where the text after it ends.
+        before: Start of the text before it.
+        after: End of the text after it.
         scope: Namespaces by prefix in its element; the empty prefix is the default one.
-        outer: The same where it stands.
+        outer: The same around its element.
     """
 
     start: int = 0
@@ -288,7 +286,7 @@ def value_span(
 
 
 class _NodeLocator(XmlScanner):
-    """Reads a document and keeps the places of the nodes that are meant, two at most."""
+    """A reader of a document that records the places of the selected nodes, two at most."""
 
     def __init__(self, data: bytes, selector: Selector) -> None:
         super().__init__(data, "the version before")
@@ -352,7 +350,7 @@ class _NodeLocator(XmlScanner):
         self._is_opened = False
 
     def _ends_at_once(self) -> bool:
-        """Whether the element that ends now is written as one tag, after which we are."""
+        """True if the element that ends now is written as one tag, after which we are."""
         at = self.position()
         is_likely = self._is_opened and self.data.startswith(b"/>", at - 2)
         return is_likely and self.markup_end(self._last) == at
@@ -370,7 +368,7 @@ class _NodeLocator(XmlScanner):
         self._last, self._is_opened = self.position(), False
 
     def _end_text(self) -> None:
-        """Take note of the text that ends where the next tag, comment or instruction begins."""
+        """Record the text that ends where the next tag, comment or instruction begins."""
         if self._ends_next is not None:
             self._ends_next.after, self._ends_next = self.position(), None
         if (
@@ -433,7 +431,7 @@ class _NodeLocator(XmlScanner):
             self._count(self.position(), self.markup_end(self.position()))
 
     def _count(self, start: int, end: int) -> None:
-        """Take note of a text, comment or instruction of the element that is meant."""
+        """Count a text, comment or instruction of the selected element."""
         self._children_counted += 1
         target = self._target
         assert target is not None, "it is within"

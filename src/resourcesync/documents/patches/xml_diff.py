@@ -1,9 +1,7 @@
-"""Compute an XML Patch (RFC 5261, RFC 7351) that leads from one version to the next.
+"""An XML Patch (RFC 5261, RFC 7351) that leads from one version to the next.
 
-Elements are told by their positions, so that no name needs a namespace. Operations are written
-from the end of the document to its beginning: so each finds what stands before it as it was.
-
-The elements of an XML document with their places in its bytes, so that two can be compared.
+Elements are selected by position, so that no name needs a namespace. Operations are written from
+the end of the document to its beginning: each finds everything before it unchanged.
 """
 
 import re
@@ -43,7 +41,7 @@ class Element:
 
 
 Item = tuple[int, int, Element | None]
-"""What stands in an element: from where to where, and which element, if it is one."""
+"""A part of an element: its start, its end, and the element, if it is one."""
 
 
 def items_of(element: Element) -> list[Item]:
@@ -65,7 +63,7 @@ def read_tree(data: bytes, what: str) -> Element:
 
     Args:
         data: The document.
-        what: What it is, for messages.
+        what: Its description, for messages.
 
     Raises:
         PatchError: It cannot be used, or is too deep or too large.
@@ -77,7 +75,7 @@ def read_tree(data: bytes, what: str) -> Element:
 
 
 class _TreeReader(XmlScanner):
-    """Reads a document and keeps its elements."""
+    """A reader of a document that records its elements."""
 
     def __init__(self, data: bytes, what: str) -> None:
         super().__init__(data, what)
@@ -157,9 +155,9 @@ class _DiffOperation:
 
     Attributes:
         kind: ``add``, ``replace`` or ``remove``.
-        selector: What it is done to.
-        content: What it puts there.
-        scope: Namespaces where that stands.
+        selector: The node it is done to.
+        content: The content it adds.
+        scope: Namespaces at the place of that content.
         more: Further attributes, as they are written.
     """
 
@@ -184,7 +182,7 @@ class _DiffOperation:
 
 
 class _ReplacedItems(NamedTuple):
-    """Neighbours in an element of the version before, and what is to stand in their place."""
+    """Neighbours in an element of the version before, and their replacement."""
 
     items: list[Item]
     start: int
@@ -193,11 +191,11 @@ class _ReplacedItems(NamedTuple):
 
 
 class _NotExpressibleError(Exception):
-    """A difference that no operation here can tell: what is around it has to be replaced."""
+    """A difference that no operation can express: the element around it has to be replaced."""
 
 
 class _XmlDiffer:
-    """Compares two documents."""
+    """A comparison of two documents."""
 
     def __init__(self, before: bytes, after: bytes) -> None:
         self._before = before
@@ -369,7 +367,7 @@ def _is_pair(old: Item, new: Item) -> bool:
 
 
 def _is_edged(content: bytes) -> bool:
-    """Whether it begins or ends with a text, which a replacement would lose."""
+    """True if it begins or ends with a text, which a replacement would lose."""
     return not (content.startswith(b"<") and content.endswith(b">"))
 
 

@@ -1,14 +1,12 @@
 """XML Patch (RFC 5261, RFC 7351) by cutting and pasting bytes: all else stays as it is written.
 
-No tree is built and nothing is written anew, so what the patch does not touch keeps its bytes. The
-place of each operation is found by one reading of the document; what is put there keeps its
-namespaces; the result is read once before it is given. DOCTYPE is refused, and so there are no
-entities; documents and patches are in UTF-8.
+No tree is built and nothing is formatted again, so what the patch does not touch keeps its bytes.
+One reading of the document finds the place of each operation; the result is read once before it is
+given. DOCTYPE is refused, and so there are no entities; documents and patches are in UTF-8.
 
-What a patch puts into a document keeps its namespaces there (RFC 5261 §4.2.2, §4.3).
-
-Bytes are changed only where a prefix means something else at the place than in the patch: it gets
-the prefix that means the same there, or else the declaration that it had in the patch.
+Pasted bytes keep their namespaces (RFC 5261 §4.2.2, §4.3). They are changed only where a prefix
+means something else at the place than in the patch: it gets the prefix that means the same there,
+or else the declaration that it had in the patch.
 """
 
 import re
@@ -81,7 +79,7 @@ def declaration(prefix: str, uri: str) -> str:
 
 
 class _NamespaceRewriter(XmlScanner):
-    """Reads content, and notes which bytes of it are to be others."""
+    """A reader of content that records which of its bytes to replace."""
 
     def __init__(self, data: bytes, scope: Scope, target: Scope) -> None:
         super().__init__(data, "the patch")
@@ -200,9 +198,9 @@ def apply(previous: BinaryIO, patch: BinaryIO, result: BinaryIO, limit: int) -> 
         except PatchError as error:
             raise PatchError(f"operation {number} of the XML Patch: {error.message}") from error
         if len(document) > most:
-            raise PatchError("the result is larger than what is listed")
+            raise PatchError("the patched version is longer than listed")
     if len(document) > limit:
-        raise PatchError("the result is larger than what is listed")
+        raise PatchError("the patched version is longer than listed")
     XmlScanner(document, "the result").run()
     result.write(document)
 
@@ -227,7 +225,7 @@ def _operations(patch: bytes) -> Iterator[_PatchOperation]:
 
 
 class _PatchReader(XmlScanner):
-    """Reads a patch."""
+    """A reader of a patch."""
 
     def __init__(self, data: bytes) -> None:
         super().__init__(data, "the patch")

@@ -1,4 +1,4 @@
-"""Reading XML that is whole in memory, with the place of everything in its bytes."""
+"""A scanner of XML that is whole in memory, with the place of everything in its bytes."""
 
 import pyexpat
 import re
@@ -13,11 +13,11 @@ _ENDINGS: Final = ((b"<!--", b"-->"), (b"<?", b"?>"), (b"</", b">"))
 
 
 class XmlScanner:
-    """Reads one document.
+    """A scanner of one document.
 
     Args:
-        data: It.
-        what: What it is, for messages.
+        data: The document.
+        what: Its description, for messages.
     """
 
     def __init__(self, data: bytes, what: str) -> None:

@@ -1,4 +1,4 @@
-"""Pages for those who keep mirrors: made here as text, without script, read-only.
+"""Dashboard for operators of mirrors: read-only HTML pages, generated as text, without script.
 
-Values come in (``views``), HTML and SVG go out; nothing here reads a mirror.
+Values come in (``views``), HTML and SVG go out; this package does not read a mirror.
 """

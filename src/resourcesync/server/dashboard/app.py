@@ -1,4 +1,4 @@
-"""The ASGI application that answers with the pages."""
+"""ASGI applications that answer with the dashboard's pages."""
 
 import asyncio
 import base64
@@ -72,11 +72,11 @@ _Query = dict[str, str]
 
 @final
 class Dashboard:
-    """The pages; what is none of them is left to another application.
+    """The pages of the dashboard; other paths go to another application.
 
     Args:
-        views: Where they get what they show.
-        others: Answers all other paths.
+        views: The source of the values to show.
+        others: The application for all other paths.
     """
 
     def __init__(self, views: Views, others: ASGIApp) -> None:
@@ -97,7 +97,7 @@ class Dashboard:
         }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer as ASGI 3 asks."""
+        """Answer a request as ASGI 3 requires."""
         path = path_within(scope) if scope["type"] == "http" else None
         if path is None or path not in {*self._pages, *_FILES, _STREAM}:
             await self._fallback(scope, receive, send)
@@ -118,7 +118,7 @@ class Dashboard:
         if len(query) > _MOST_QUERY:
             return refuse(414, "The query is too long.")
         self._limiter = self._limiter or CapacityLimiter(_READERS)
-        # Who looks at a Source waits for the network: that takes no thread from other pages.
+        # A request to explore a Source waits for the network: it takes no thread from other pages.
         self._walker = self._walker or CapacityLimiter(1)
         limiter = self._walker if path == _EXPLORE else self._limiter
         return await to_thread.run_sync(self._make, path, query, limiter=limiter)
@@ -131,7 +131,7 @@ class Dashboard:
             _LOG.info("no page: %s", error)
             why = f"{error.message}. {error.hint}" if error.hint else error.message
             return _html(503, missing_page(why, self._views.now()))
-        except OSError as error:  # a folder that may not be looked into, or is gone
+        except OSError as error:  # a folder without permission to read, or one that is gone
             _LOG.warning("no page: %s", error)
             return _html(503, missing_page(f"{error.strerror}.", self._views.now()))
         if found is None:
@@ -164,7 +164,7 @@ class Dashboard:
         return None if found is None else explore_page(found)
 
     async def _follow(self, exchange: HttpExchange, stopping: asyncio.Event | None) -> None:
-        """Tell, as Server-Sent Events, that a run ended, until the client goes."""
+        """Send Server-Sent Events of runs that ended, until the client disconnects."""
         if self._followers >= _MOST_FOLLOWERS:
             await exchange.send(refuse(503, "Too many follow already."))
             return
@@ -178,8 +178,8 @@ class Dashboard:
                     await _pause(gone, stopping)
                     count, silent = self._views.ended()[0], silent + 1
                     if count != known or silent >= _HEARTBEATS:
-                        said = b":\n\n" if count == known else b"data: %d\n\n" % count
-                        await exchange.send_chunk(said, more=True)
+                        line = b":\n\n" if count == known else b"data: %d\n\n" % count
+                        await exchange.send_chunk(line, more=True)
                         known, silent = count, 0
                 await exchange.send_chunk(b"", more=False)
         finally:
@@ -188,11 +188,11 @@ class Dashboard:
 
 @final
 class SourceDashboard:
-    """The pages of a Source; what is none of them is left to another application.
+    """The pages of a Source; other paths go to another application.
 
     Args:
-        views: Where they get what they show.
-        others: Answers all other paths.
+        views: The source of the values to show.
+        others: The application for all other paths.
     """
 
     def __init__(self, views: SourceViews, others: ASGIApp) -> None:
@@ -207,7 +207,7 @@ class SourceDashboard:
         }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer as ASGI 3 asks."""
+        """Answer a request as ASGI 3 requires."""
         path = path_within(scope) if scope["type"] == "http" else None
         if path is None or path not in {*self._pages, *_FILES}:
             await self._fallback(scope, receive, send)
@@ -241,7 +241,7 @@ class SourceDashboard:
 
 
 async def _pause(gone: asyncio.Task[None], stopping: asyncio.Event | None) -> None:
-    """Wait a little; not when the client has gone, or the server stops."""
+    """Wait a little; return at once when the client disconnects, or the server stops."""
     waits = {gone if stopping is None else asyncio.create_task(_wait_set(stopping)), gone}
     await asyncio.wait(waits, timeout=_POLL_SECONDS, return_when=asyncio.FIRST_COMPLETED)
     for task in waits - {gone}:
@@ -273,7 +273,7 @@ def _parse_query(query: bytes) -> _Query:
 
 
 def _report_policy(page: str) -> str:
-    """Return the policy of a report that brings its own style: that very style, and no other."""
+    """Return the content policy of a report: its own style, and no other."""
     style = page.partition("<style>")[2].partition("</style>")[0]
     digest = hashlib.sha256(style.encode()).digest()
     return _REPORT.format(f"sha256-{base64.b64encode(digest).decode()}")

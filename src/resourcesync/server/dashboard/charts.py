@@ -1,4 +1,4 @@
-"""Plots, written by hand as SVG: each mark says its value, and a table stands below."""
+"""Plots as hand-written SVG: each mark shows its value, and a table is below."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -18,13 +18,13 @@ _CLOCK: Final = (
     *(timedelta(seconds=number) for number in (1, 2, 5, 10, 15, 30)),
     *(timedelta(minutes=number) for number in (1, 2, 5, 10, 15, 30, 60, 120, 240)),
 )
-"""How far the marks of an axis of at most two days may be from each other."""
+"""Possible distances between the marks of a time axis of at most two days."""
 _MOST_LABELS: Final = 9
 _YEAR: Final = 365
 _STEPS: Final = (1, 2, 2.5, 5, 10)
 
 Form = Callable[[float], str]
-"""How a value is written."""
+"""Function that formats a value."""
 
 
 def rounded_marks(most: float, parts: int = 4) -> list[float]:
@@ -38,7 +38,7 @@ def rounded_marks(most: float, parts: int = 4) -> list[float]:
 
 
 def integer_marks(most: float) -> list[float]:
-    """Return the marks of an axis of things that are counted."""
+    """Return the marks of an axis of counts."""
     marks = rounded_marks(most)
     if marks[1] == int(marks[1]):
         return marks
@@ -51,7 +51,7 @@ class Series:
     """Values over time.
 
     Attributes:
-        name: Of the series.
+        name: The name of the series.
         values: One for each interval; ``None`` where nothing is known.
     """
 
@@ -64,14 +64,14 @@ class Plot:
     """A plot.
 
     Attributes:
-        title: What it shows.
-        since: When the first interval begins, UTC.
-        step: How long each is.
-        series: What is shown.
-        form: How values are written.
-        limit: A value that is not to be exceeded; ``None`` for none.
+        title: Its title.
+        since: The start of the first interval, UTC.
+        step: The length of each interval.
+        series: The series to show.
+        form: Formats values.
+        limit: A value not to be exceeded; ``None`` for none.
         marks: Returns the marks of the axis for the greatest value.
-        axis: How the marks are written; as the values, where it is not said.
+        axis: Formats the marks; by default as the values.
     """
 
     title: str
@@ -85,16 +85,16 @@ class Plot:
 
     @property
     def length(self) -> int:
-        """How many intervals there are."""
+        """Return the number of intervals."""
         return max((len(series_item.values) for series_item in self.series), default=0)
 
     def moment(self, index: int) -> datetime:
-        """When an interval begins."""
+        """Return the start of an interval."""
         return self.since + self.step * index
 
 
 def bars(plot: Plot) -> Markup:
-    """Return values as bars that stand on each other."""
+    """Return values as stacked bars."""
     sums = [
         sum(
             series_item.values[index] or 0
@@ -135,7 +135,7 @@ def lines(plot: Plot, *, floor_: float | None = None, ceiling: float | None = No
     Args:
         plot: The plot.
         floor_: The least value of the axis; ``None`` for 0.
-        ceiling: The greatest; ``None`` for what fits.
+        ceiling: The greatest; ``None`` to fit the values.
     """
     known = [
         value for series_item in plot.series for value in series_item.values if value is not None

@@ -50,14 +50,14 @@ _COUNTS: Final = (
 
 def resource_page(name: str, resource: ExplainedResource, now: datetime) -> str:
     """Return the page that explains one resource of a mirror."""
-    said = fact_table((label, command(text)) for label, text in resource.lines)
+    facts = fact_table((label, command(text)) for label, text in resource.lines)
     rows = [
         row(_HISTORY_HEADS, [formatting.moment(change.time), change.kind])
         for change in resource.history
     ]
     past = card(table(_HISTORY_HEADS, rows), title="Changes here") if rows else None
     return page(
-        resource.uri, _up(name), tag("h1", resource.uri), card(said), past, now=now, here="Mirrors"
+        resource.uri, _up(name), tag("h1", resource.uri), card(facts), past, now=now, here="Mirrors"
     )
 
 
@@ -105,7 +105,7 @@ def _counts(report: RunReport) -> list[tuple[str, Piece]]:
 
 
 def audits_page(audits: Sequence[EndedAudit], now: datetime) -> str:
-    """Return the page of all audits: can it be proven?"""
+    """Return the page of all audits."""
     rows = [row(_AUDIT_HEADS, _audit(audit)) for audit in audits]
     body: Piece = table(_AUDIT_HEADS, rows)
     if not rows:
@@ -133,7 +133,7 @@ def _audit(audit: EndedAudit) -> list[Piece]:
 
 
 def events_page(count: int, ended: Sequence[EndedRun], now: datetime) -> str:
-    """Return the page of what happened last."""
+    """Return the page of the last runs."""
     rows = [
         row(
             _EVENT_HEADS,
@@ -164,7 +164,7 @@ def events_page(count: int, ended: Sequence[EndedRun], now: datetime) -> str:
 
 
 def missing_page(what: str, now: datetime) -> str:
-    """Return the page that says that there is no such page, or why there is none."""
+    """Return the page for a missing page, with the reason."""
     return page("Not here", tag("h1", "Not here"), card(command(what)), now=now)
 
 

@@ -1,7 +1,4 @@
-"""What all pages have in common: their frame, words for states, tables.
-
-The windows of time that pages tell of, and the intervals that plots divide them into.
-"""
+"""Common parts of all pages: their frame, states, tables, and windows of time."""
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
@@ -40,11 +37,11 @@ def page(
     """Return a whole page.
 
     Args:
-        title: Of the page.
-        body: What stands in it.
-        now: The moment that it tells of.
-        here: Which of the pages of the menu it is.
-        script: Whether it follows what happens.
+        title: The title of the page.
+        body: Its content.
+        now: The moment of the data.
+        here: The current page of the menu.
+        script: True to reload on new events.
         menu: The other pages: their names and addresses.
     """
     head = join_markup(
@@ -94,9 +91,9 @@ def table(heads: Sequence[str], rows: Iterable[Piece], *, id_: str | None = None
     """Return a table; on a small screen each row becomes a block.
 
     Args:
-        heads: Of its columns; those that begin with ``#`` are of numbers.
+        heads: The headings of its columns; ``#`` at the start marks numbers.
         rows: Its rows, as ``row`` makes them.
-        id_: By which the script finds its body.
+        id_: The id of its body, for the script.
     """
     cells = [
         tag("th", head.lstrip("#"), class_="number" if head.startswith("#") else None)
@@ -108,7 +105,7 @@ def table(heads: Sequence[str], rows: Iterable[Piece], *, id_: str | None = None
 
 
 def row(heads: Sequence[str], cells: Sequence[Piece]) -> Markup:
-    """Return a row of a ``table``; the first cell stands for the whole."""
+    """Return a row of a ``table``; the first cell is its heading."""
     drawn = [
         tag(
             "td",
@@ -134,7 +131,7 @@ def card(*pieces: Piece, title: str = "", look: str = "") -> Markup:
 
 
 def advice(notes: Sequence[str], *, is_bad: bool) -> Markup | None:
-    """Return what is to be known, and what to do about it."""
+    """Return notes of problems and remedies."""
     if not notes:
         return None
     drawn = [tag("p", sentence(note)) for note in notes]
@@ -142,7 +139,7 @@ def advice(notes: Sequence[str], *, is_bad: bool) -> Markup | None:
 
 
 def command(note: str) -> Piece:
-    """Return a note with the command in it, if any, written as one."""
+    """Return a note, with its command, if any, marked up as one."""
     before, mark, after = note.partition("resourcesync ")
     return note if not mark else (before, tag("code", mark + after))
 
@@ -155,24 +152,24 @@ def sentence(note: str) -> Piece:
 
 
 WINDOWS: Final = (1, 7, 30)
-"""The days that may be looked at."""
+"""The windows of time that can be chosen, in days."""
 DEFAULT_DAYS: Final = 7
 
 HOUR: Final = timedelta(hours=1)
 DAY: Final = timedelta(days=1)
 INTERVALS: Final = {1: HOUR, 7: 6 * HOUR, 30: DAY}
-"""How long the intervals of a window are."""
+"""The length of a window's intervals."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def interval_start(moment: datetime, step: timedelta) -> datetime:
-    """Return when the interval begins that a moment lies in."""
+    """Return the start of the interval that contains a moment."""
     return moment - (moment - _EPOCH) % step
 
 
 def interval_name(days: int) -> str:
-    """Return how long an interval of a window is, in words."""
+    """Return the length of an interval of a window, in words."""
     return {1: "hour", 7: "6 hours", 30: "day"}[days]
 
 

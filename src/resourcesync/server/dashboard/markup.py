@@ -21,7 +21,7 @@ class Markup(str):
 
 
 Piece: TypeAlias = "str | int | Iterable[Piece] | None"
-"""What stands in an element: markup as it is, anything else as text; ``None`` is nothing."""
+"""Content of an element: markup as it is, anything else as text; ``None`` is nothing."""
 
 
 def join_markup(*pieces: Piece) -> Markup:
@@ -33,9 +33,9 @@ def tag(name: str, /, *pieces: Piece, **attributes: str | float | None) -> Marku
     """Return an element.
 
     Args:
-        name: Of the element; never from outside.
-        pieces: What stands in it.
-        attributes: Their names with ``_`` for ``-``, a last ``_`` is left out; ``None`` is none.
+        name: The name of the element; never from outside.
+        pieces: Its content.
+        attributes: Its attributes with ``_`` for ``-``, a last ``_`` is left out; ``None`` is none.
     """
     written = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{_escape(_text(value))}"'

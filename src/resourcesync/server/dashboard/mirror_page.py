@@ -1,4 +1,4 @@
-"""The page of one mirror: is it in step, since when, at what cost?"""
+"""The page of one mirror: its state, latencies and traffic."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -39,7 +39,7 @@ def mirror_page(detail: MirrorDetail, days: int) -> str:
 
     Args:
         detail: The mirror.
-        days: Of how many days it tells.
+        days: The length of the window in days.
     """
     status = detail.summary.status
     bad = status.state in {MirrorState.FAILING, MirrorState.STOPPED}
@@ -70,9 +70,7 @@ def mirror_page(detail: MirrorDetail, days: int) -> str:
 def _source(summary: MirrorSummary) -> Piece:
     place = summary.status.source
     documents = tag("a", "its documents", href=address("explore", name=summary.name))
-    explore = (
-        (documents, f" · next pull: {summary.next_attempt}") if summary.next_attempt else documents
-    )
+    explore = (documents, f" · next pull: {summary.next_pull}") if summary.next_pull else documents
     if not place.startswith(("http://", "https://")):
         return (place, " · ", explore) if place else None
     return "follows ", tag("a", place, href=place, rel="noreferrer"), " · ", explore
@@ -112,7 +110,7 @@ def _numbers(detail: MirrorDetail, days: int) -> Markup:
 
 
 def _waiting(status: MirrorStatus) -> Iterator[str]:
-    """Say what keeps it from being in sync: what is not as listed, and what is listed no more."""
+    """Yield what keeps the mirror from being in sync: pending resources and deletions."""
     if status.pending or not status.held:
         yield f"{formatting.count(status.pending)} not here as listed"
     if status.held:
@@ -121,7 +119,7 @@ def _waiting(status: MirrorStatus) -> Iterator[str]:
 
 
 def _latencies(detail: MirrorDetail) -> list[float]:
-    """Return how long changes waited that were made within the window, in seconds."""
+    """Return the latencies of the changes made within the window, in seconds."""
     return [
         max((change.time - change.dated).total_seconds(), 0.0)
         for change in detail.changes
@@ -189,7 +187,7 @@ def _latency(detail: MirrorDetail, plot: Callable[..., Plot], group: _Grouped) -
         marks=_marks_of_time,
         axis=_time,
     )
-    # A bar of days above minutes would hide what is to be seen.
+    # Bars of days would dwarf those of minutes.
     most = max((value for value in late.values if value is not None), default=0.0)
     limit = detail.summary.max_lag
     if limit is not None and limit <= 4 * max(most, 1.0):
@@ -211,7 +209,7 @@ def _marks_of_time(most: float) -> list[float]:
 
 
 def _time(seconds: float) -> str:
-    """Return a round time as it stands at an axis: in the largest unit that it is a whole of."""
+    """Return a round time as an axis label: in the largest unit that it is a multiple of."""
     for unit, name in ((86_400, "d"), (3_600, "h"), (60, "min")):
         if seconds and seconds % unit == 0:
             return f"{seconds / unit:.0f} {name}"
@@ -246,7 +244,7 @@ def _in_sync(detail: MirrorDetail, since: datetime, plot: Callable[..., Plot]) -
 
 
 def _rounded_up(value: float) -> float:
-    """Return a round number that is a little more than a share that is missing, in percent."""
+    """Return a round number a little above a missing share, in percent."""
     return next(item for item in (0.1, 0.5, 1, 2, 5, 10, 20, 50, 100) if item >= value)
 
 

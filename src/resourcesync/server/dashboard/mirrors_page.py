@@ -1,6 +1,6 @@
-"""The page of all mirrors: is anything wrong?
+"""The page of all mirrors, and the state of their push subscriptions.
 
-How a mirror is told by its Source: a word in the list of mirrors, a card on its own page.
+Push is a word in the list of mirrors, and a card on the mirror's own page.
 """
 
 from collections import Counter
@@ -42,7 +42,7 @@ _FAULTS: Final = {
 
 
 def push_status(push: PushStatus | None) -> Piece:
-    """Return in a word whether a mirror's Source tells it of changes."""
+    """Return a word for the state of a mirror's push subscriptions."""
     if push is None:
         return "-"
     found = {subscription.status for subscription in push.subscriptions}
@@ -53,7 +53,7 @@ def push_status(push: PushStatus | None) -> Piece:
 
 
 def push_card(push: PushStatus | None, now: datetime) -> Markup | None:
-    """Return what is known of a mirror's subscriptions; ``None`` when it is only polled."""
+    """Return a card with a mirror's subscriptions; ``None`` when it is only polled."""
     if push is None:
         return None
     if push.subscriptions:
@@ -75,21 +75,21 @@ def _status_pill(standing: SubscriptionStatus) -> Markup:
 
 def _subscription_rows(report: SubscriptionReport, now: datetime) -> Iterator[Markup]:
     yield row(_PUSH_HEADS, list(_subscription_cells(report, now)))
-    said = [f"at the hub {report.hub}."]
+    sentences = [f"at the hub {report.hub}."]
     if report.reason:
-        said.append(f"{report.reason}.".replace("?.", "?"))
+        sentences.append(f"{report.reason}.".replace("?.", "?"))
     if report.refused:
         faults = [
             f"{formatting.count(number)} {_FAULTS[fault]}"
             for fault, number in report.refusals
             if fault in _FAULTS
         ]
-        said.append(f"refused: {', '.join(faults)}.")
+        sentences.append(f"refused: {', '.join(faults)}.")
     if report.late:
-        said.append(
+        sentences.append(
             f"{formatting.count(report.late)} came to a former callback, as after a renewal."
         )
-    drawn = [tag("span", sentence(note), " ") for note in said]
+    drawn = [tag("span", sentence(note), " ") for note in sentences]
     yield tag("tr", tag("td", drawn, colspan=len(_PUSH_HEADS)), class_="note")
 
 
@@ -141,9 +141,9 @@ def mirrors_page(mirrors: Sequence[MirrorSummary], now: datetime) -> str:
 
 
 def _heads(mirrors: Sequence[MirrorSummary]) -> tuple[str, ...]:
-    """Return the heads of the columns; those that say nothing of any mirror are left out."""
+    """Return the headings of the columns; those without a value for any mirror are left out."""
     more = {
-        "Next pull": any(mirror.next_attempt for mirror in mirrors),
+        "Next pull": any(mirror.next_pull for mirror in mirrors),
         "Notified": any(mirror.push is not None for mirror in mirrors),
     }
     return (*_HEADS, *(head for head, is_known in more.items() if is_known))
@@ -170,17 +170,17 @@ def _rows(summary: MirrorSummary, now: datetime, heads: Sequence[str]) -> Iterat
         ]
         yield row(heads, [*cells, *["-"] * (len(heads) - len(cells))])
     else:
-        more = {"Next pull": summary.next_attempt or "-", "Notified": push_status(summary.push)}
+        more = {"Next pull": summary.next_pull or "-", "Notified": push_status(summary.push)}
         shown = [more[head] for head in heads[len(_HEADS) :]]
         yield row(heads, [*_cells(summary, now), *shown])
     notes = summary.notes or ((summary.error,) if summary.error else ())
     if notes:
-        said = [tag("span", sentence(note), " ") for note in _first_notes(notes)]
-        yield tag("tr", tag("td", said, colspan=len(heads)), class_="note")
+        sentences = [tag("span", sentence(note), " ") for note in _first_notes(notes)]
+        yield tag("tr", tag("td", sentences, colspan=len(heads)), class_="note")
 
 
 def _first_notes(notes: Sequence[str]) -> Sequence[str]:
-    """Return the first note, and the one that says what to do."""
+    """Return the first note, and the one with the remedy."""
     fix = next(
         (note for note in notes[1:] if "resourcesync " in note or note.startswith("next")), None
     )
@@ -203,7 +203,7 @@ def _cells(summary: MirrorSummary, now: datetime) -> Iterator[Piece]:
 
 
 def share(summary: MirrorSummary) -> str:
-    """Return which share is right, of what is listed or to be deleted, where that is known."""
+    """Return the share that is in sync, of listed and deleted resources, where it is known."""
     every = summary.listed + summary.status.held
     is_given = not summary.status.absent + summary.status.skipped
     is_known = every > 0 or (summary.status.state is MirrorState.IN_SYNC and is_given)

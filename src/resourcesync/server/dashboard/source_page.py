@@ -1,7 +1,4 @@
-"""The page of a Source: what do others see?
-
-The page Explore: the documents of a Source as a tree, with what each of them holds.
-"""
+"""The pages of a Source: overview, validation, and its documents as a tree (Explore)."""
 
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -37,14 +34,14 @@ from resourcesync.server.dashboard.views import (
 )
 
 DEPTHS: Final = (3, 4, 5, 8)
-"""Levels of documents that can be chosen; the first is the usual one."""
+"""Numbers of levels that can be chosen; the first is the default."""
 
 _NAMES: Final = {3: "lists", 4: "parts and packages", 5: "manifests", 8: "all"}
 _EXPLORE_HEADS: Final = ("Name", "What", "Source")
 
 
 def sources_page(sources: Sequence[ExplorableSource], now: datetime) -> str:
-    """Return the page that asks which Source is to be looked at."""
+    """Return the page that lists the Sources to explore."""
     rows = [
         row(
             _EXPLORE_HEADS,
@@ -72,7 +69,7 @@ def explore_page(document_tree: DocumentTree, menu: Sequence[tuple[str, str]] = 
     """Return the page of one Source.
 
     Args:
-        document_tree: The Source, and what was found.
+        document_tree: The Source and its documents.
         menu: The other pages.
     """
     head = tag(
@@ -86,13 +83,13 @@ def explore_page(document_tree: DocumentTree, menu: Sequence[tuple[str, str]] = 
         if document_tree.found
         else None
     )
-    said = f"{document_tree.summary}. " if document_tree.summary else ""
+    summary = f"{document_tree.summary}. " if document_tree.summary else ""
     read = f"Read {formatting.moment(document_tree.read_at)}."
     return page(
         f"Explore {document_tree.name or document_tree.address}",
         head,
         tag("p", document_tree.address, class_="muted") if document_tree.name else None,
-        tag("p", said + read, class_="muted"),
+        tag("p", summary + read, class_="muted"),
         advice(document_tree.notes, is_bad=not document_tree.found),
         tree,
         now=document_tree.read_at,
@@ -115,7 +112,7 @@ def _depth_links(tree: DocumentTree) -> Markup:
 
 
 def _tree_level(waiting: deque[TreeItem], depth: int, base: str) -> Markup:
-    """Return the places of one level, each with those below it."""
+    """Return the items of one level, each with those below it."""
     items = []
     while waiting and waiting[0].depth >= depth:
         tree_item = waiting.popleft()
@@ -132,16 +129,16 @@ def _tree_item(tree_item: TreeItem, base: str) -> Piece:
     if tree_item.is_total:
         return tag("p", " · ".join(tree_item.labels), class_="muted")
     kind = tag("span", first, class_="state bad") if tree_item.is_bad else tag("strong", first)
-    told = fact_table((name[:1].upper() + name[1:], value) for name, value in tree_item.details)
+    details = fact_table((name[:1].upper() + name[1:], value) for name, value in tree_item.details)
     return (
         tag("p", kind, " ", _document_link(tree_item.uri, base)),
         tag("p", " · ".join(rest), class_="muted") if rest else None,
-        tag("details", tag("summary", "All that is known"), told) if tree_item.details else None,
+        tag("details", tag("summary", "All that is known"), details) if tree_item.details else None,
     )
 
 
 def _document_link(uri: str, base: str) -> Piece:
-    """Return an address, without what it has in common with the Source's own."""
+    """Return a link, its text without the part in common with the Source's own address."""
     if not uri.startswith(("http://", "https://")):
         return uri.removeprefix(base.rstrip("/"))
     origin = _origin(base)
@@ -185,7 +182,7 @@ def source_page(view: SourceView) -> str:
 
 
 def validating_page(status: ValidationStatus) -> str:
-    """Return the page of a validation that goes on, or came to no end."""
+    """Return the page of a validation that is running, or failed."""
     return page(
         "Validation",
         tag("h1", "Validation"),
@@ -197,7 +194,7 @@ def validating_page(status: ValidationStatus) -> str:
 
 
 def explored_page(tree: DocumentTree) -> str:
-    """Return the page of its documents."""
+    """Return the page of the Source's documents."""
     return explore_page(tree, _MENU)
 
 

@@ -1,4 +1,4 @@
-"""How the pages look, light and dark, and the few lines of script that no page needs."""
+"""Style of the pages, light and dark, and a few optional lines of script."""
 
 from typing import Final
 

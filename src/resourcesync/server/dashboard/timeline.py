@@ -1,7 +1,7 @@
-"""The figures of the specification made live: lists, changes, notifications and pulls over time.
+"""Timeline of lists, changes, notifications and pulls, like the figures of the specification.
 
-Each change is joined to the pull that brought it: the slope is its latency, and a pull that was
-missed is seen at once.
+Each change is joined to the pull that fetched it: the slope is its latency, and a missed pull is
+visible.
 """
 
 from collections import Counter
@@ -110,7 +110,7 @@ def _change_lists(detail: MirrorDetail, x: Callable[[datetime], float]) -> Itera
     closed = max((span.until for span in detail.lists if span.until), default=detail.since)
     for span in detail.lists[:_MOST]:
         end = span.until or detail.until
-        # An index tells of its closed lists too: what is open begins after them.
+        # An index covers its closed lists too: the open list begins after them.
         start = span.since if span.until else max(span.since, closed)
         if end < detail.since or span.since > detail.until:
             continue
@@ -130,7 +130,7 @@ def _change_lists(detail: MirrorDetail, x: Callable[[datetime], float]) -> Itera
 
 
 def _pairs(detail: MirrorDetail) -> Iterator[tuple[datetime, datetime, str]]:
-    """Yield when each change was made and came; without a date it is told where it came."""
+    """Yield each change's times at the Source and the mirror; undated ones have the latter."""
     for change in detail.changes:
         if change.kind in _KINDS:
             made = change.dated or change.time
@@ -149,7 +149,7 @@ def _change_lines(detail: MirrorDetail, x: Callable[[datetime], float]) -> list[
 
 
 def _dots(detail: MirrorDetail, x: Callable[[datetime], float]) -> Iterator[Markup]:
-    """Yield a dot for each change; those that fall together are one that is larger."""
+    """Yield a dot for each change; overlapping ones become one larger dot."""
     groups: dict[tuple[int, str], list[tuple[datetime, datetime]]] = {}
     for made, came, kind in _pairs(detail):
         groups.setdefault((round(x(made) / 3), kind), []).append((made, came))
@@ -191,7 +191,7 @@ def _notices(detail: MirrorDetail, x: Callable[[datetime], float]) -> Iterator[M
 
 
 def _pulls(detail: MirrorDetail, x: Callable[[datetime], float]) -> Iterator[Markup]:
-    """Yield a mark for each pull; of those that fall together, one that matters most."""
+    """Yield a mark for each pull; of overlapping ones, the most important."""
     y = _LANES["pulls"]
     places: dict[int, list[EndedPull]] = {}
     for ran in detail.runs:
@@ -223,7 +223,7 @@ def _badness(ran: EndedPull) -> int:
 
 
 def pull_summary(ran: EndedPull) -> str:
-    """Say how a pull went, in a few words."""
+    """Return the result of a pull in a few words."""
     if ran.failed is not None:
         return f"could not go on: {ran.failed.message or ran.failed.code}"
     if ran.report is None:
@@ -247,10 +247,10 @@ def _legend(detail: MirrorDetail) -> Markup:
         ("key wait", "not here yet"),
         ("key fail", "a pull that could not go on"),
     ]
-    drawn = [tag("span", tag("i", class_=look), name) for look, name in keys]
+    legend = [tag("span", tag("i", class_=look), name) for look, name in keys]
     cut = " Older changes are left out: there are too many." if detail.is_cut else ""
     hint = "Each line joins a change to the pull that brought it; the flatter it is, the later."
-    return tag("p", drawn, tag("span", hint + cut, class_="muted"), class_="legend")
+    return tag("p", legend, tag("span", hint + cut, class_="muted"), class_="legend")
 
 
 def _table(detail: MirrorDetail) -> Markup:

@@ -1,4 +1,4 @@
-"""What the pages show: values, read elsewhere."""
+"""Values that the pages show; they are read elsewhere."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,10 +18,10 @@ class EndedPull:
 
     Attributes:
         run: Its id.
-        started, ended: When, UTC.
-        outcome: ``ok``, the mirror's state, what it ran out of, or the code of an error.
-        report: What it counted; ``None`` when it could not go on.
-        failed: Why it could not go on.
+        started, ended: The times of its start and end, UTC.
+        outcome: ``ok``, the mirror's state, the exhausted limit, or the code of an error.
+        report: Its report; ``None`` when it failed.
+        failed: The reason of its failure.
     """
 
     run: str
@@ -33,13 +33,13 @@ class EndedPull:
 
     @property
     def changes(self) -> int:
-        """How many changes it brought."""
+        """Return the number of changes that it applied."""
         report = self.report
         return 0 if report is None else report.created + report.updated + report.deleted
 
     @property
     def is_first(self) -> bool:
-        """Whether it brought the copy itself, and no changes of it."""
+        """True if it was the baseline, without changes."""
         report = self.report
         return (
             report is not None
@@ -50,13 +50,13 @@ class EndedPull:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppliedChange:
-    """A change that came.
+    """A change that was applied.
 
     Attributes:
-        time: When it came, UTC.
+        time: The time of its application, UTC.
         kind: ``created``, ``updated`` or ``deleted``.
-        uri: Of what.
-        dated: When it was made, as the Source dates it; ``None``: it does not.
+        uri: The URI of the resource.
+        dated: Its time according to the Source; ``None`` without one.
     """
 
     time: datetime
@@ -67,7 +67,7 @@ class AppliedChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AwaitedChange:
-    """A change that is not here yet: what it is of, and when it was made."""
+    """A change that was not applied yet: its resource and its time."""
 
     uri: str
     dated: datetime
@@ -75,7 +75,7 @@ class AwaitedChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListSpan:
-    """A Change List that was read: its address and what it tells of; open without ``until``."""
+    """A Change List that was read: its address and its span; open without ``until``."""
 
     uri: str
     since: datetime
@@ -84,14 +84,14 @@ class ListSpan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingCause:
-    """Why some of what is listed is not here.
+    """A reason why listed resources are pending.
 
     Attributes:
-        code: A stable word; empty when it was not tried yet.
-        count: How many.
+        code: A stable word; empty when they were not tried yet.
+        count: Number of these resources.
         uri: One of them.
         reason: The reason of one, in a sentence.
-        due: Before this moment no pull tries any of them again, UTC; ``None``: the next does.
+        due: Earliest time of the next try, UTC; ``None``: the next pull.
     """
 
     code: str
@@ -103,11 +103,11 @@ class PendingCause:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PushStatus:
-    """How a mirror is told by its Source that something changed.
+    """Push subscriptions of a mirror.
 
     Attributes:
-        subscriptions: To the channels of the Source.
-        is_looked: Whether the Source has told all channels that it offers.
+        subscriptions: The subscriptions to the Source's channels.
+        is_known: True if the Source's channels are all known.
     """
 
     subscriptions: tuple[SubscriptionReport, ...] = ()
@@ -119,15 +119,15 @@ class MirrorSummary:
     """One mirror in the list of mirrors.
 
     Attributes:
-        status: What it says of itself.
+        status: Its status.
         lag: Seconds since it was known to be in sync; ``None``: it never was.
-        right, listed: How many resources are here as listed, and how many are listed.
-        notes: What is to be known of it, and what to do.
-        days: How many changes came on each of the last days, the oldest first.
-        max_lag: The longest lag that is fine, in seconds.
-        trouble: Why it cannot be read; empty when it can.
-        push: How its Source tells of changes; ``None`` when it is not to.
-        next: When it is pulled next, and why then; empty when that is not known.
+        right, listed: Number of resources that are as listed, and of all listed ones.
+        notes: Problems and remedies.
+        days: Number of changes on each of the last days, the oldest first.
+        max_lag: The longest acceptable lag, in seconds.
+        error: The reason why it cannot be read; empty when it can.
+        push: Its push subscriptions; ``None`` without push.
+        next_attempt: The time and the reason of the next pull; empty when that is not known.
     """
 
     status: MirrorStatus
@@ -139,28 +139,28 @@ class MirrorSummary:
     max_lag: float | None = None
     error: str = ""
     push: PushStatus | None = None
-    next_attempt: str = ""
+    next_pull: str = ""
 
     @property
     def name(self) -> str:
-        """The mirror's name."""
+        """Return the mirror's name."""
         return self.status.folder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MirrorDetail:
-    """One mirror, and what happened to it.
+    """One mirror with its recent history.
 
     Attributes:
-        brief: As in the list.
-        since, until: The window of time that is told of, UTC.
+        summary: Its summary.
+        since, until: The window of time, UTC.
         runs: The pulls in it, the newest first.
         changes: The changes in it, the newest first; not those of the first pull.
-        is_cut: Whether there were more changes.
+        is_cut: True if there were more changes.
         lists: The Change Lists that were read.
-        awaited: Changes that are not here yet.
-        notices: When notifications came, as far as this service saw them.
-        causes: Why what is listed is not here.
+        awaited: Changes that were not applied yet.
+        notices: Times of notifications, as far as this service received them.
+        causes: The reasons why listed resources are pending.
     """
 
     summary: MirrorSummary
@@ -177,7 +177,7 @@ class MirrorDetail:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExplainedResource:
-    """One resource, explained: labelled lines, and the changes of it, the newest first."""
+    """One resource, explained: labelled lines, and its changes, the newest first."""
 
     uri: str
     lines: tuple[tuple[str, str], ...]
@@ -186,7 +186,7 @@ class ExplainedResource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndedAudit:
-    """An audit of a mirror: which one, when it ended, what it compared, what it counted."""
+    """An audit of a mirror: its id, end, scope and counts."""
 
     mirror: str
     ended: datetime
@@ -196,7 +196,7 @@ class EndedAudit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndedRun:
-    """A run of the service that ended: when, of which mirror, what it was, how it went."""
+    """A run of the service that ended: its time, mirror, kind and result."""
 
     time: datetime
     mirror: str
@@ -207,7 +207,7 @@ class EndedRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExplorableSource:
-    """A Source that can be looked at: its name, what it is here, and where it begins."""
+    """A Source that can be explored: its name, its role for the mirrors, and its address."""
 
     name: str
     kind: str
@@ -216,15 +216,15 @@ class ExplorableSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TreeItem:
-    """One place in the tree of a Source's documents.
+    """One item in the tree of a Source's documents.
 
     Attributes:
         depth: Its level; 1 for the first document.
         uri: Its address.
-        said: What it is and holds, in parts; the first says what it is.
-        details: All that is known of it, as names and values.
-        is_bad: Whether it could not be read.
-        is_sum: Whether it sums up what stands before it.
+        labels: Its kind and content, in parts; the first is the kind.
+        details: All its properties, as names and values.
+        is_bad: True if it could not be read.
+        is_total: True if it sums up the items before it.
     """
 
     depth: int
@@ -240,13 +240,13 @@ class DocumentTree:
     """The documents of a Source.
 
     Attributes:
-        name: What it is called here; empty for the only one.
-        address: Where it begins.
-        depth: Levels of documents that were asked for.
-        read_at: When it was read, UTC.
-        found: The places of the tree, each before those below it.
-        said: What all of it is, in a few words.
-        notes: What went wrong, or why this is not all.
+        name: Its configured name; empty for the only one.
+        address: Its address.
+        depth: Number of levels that were requested.
+        read_at: The time of reading, UTC.
+        found: The items of the tree, each before those below it.
+        summary: A summary in a few words.
+        notes: Errors, or reasons why the tree is incomplete.
     """
 
     name: str
@@ -260,7 +260,7 @@ class DocumentTree:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentFile:
-    """A document of a Source: its name, its bytes, and when it was written."""
+    """A document of a Source: its name, size, and time of writing."""
 
     name: str
     size: int
@@ -269,17 +269,17 @@ class DocumentFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValidationStatus:
-    """How the documents of a Source were judged, if they were.
+    """State of the validation of a Source's documents.
 
     Attributes:
-        now: The moment that this is told of, UTC.
-        is_running: Whether they are being judged now.
-        documents: How many were judged, or have been so far.
-        ended: When they were judged, UTC; ``None`` if they were not.
-        said: What was found, in a few words.
-        is_good: Whether there was no error.
-        trouble: Why it came to no end; empty if it did.
-        is_stale: Whether they are others by now.
+        now: The moment of this state, UTC.
+        is_running: True while a validation is running.
+        documents: Number of documents that were validated so far.
+        ended: The end of the validation, UTC; ``None`` if there was none.
+        summary: The findings, in a few words.
+        is_good: True if there was no error.
+        error: The reason why it failed; empty if it did not.
+        is_stale: True if the documents changed since.
     """
 
     now: datetime
@@ -294,20 +294,19 @@ class ValidationStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceView:
-    """A Source, as it offers itself.
+    """A Source as others see it.
 
     Attributes:
-        now: The moment that it is told of, UTC.
+        now: The moment of the data, UTC.
         overview: Its address, its lists, and how much they list.
-        documents: Its documents, those written last first.
-        figures: What its server counts.
-        days: Of how many days its changes are told.
-        since: When the first interval of them begins, UTC.
-        changes: For each kind, how many there were in each interval.
-        subscribers: Who is subscribed at its own hub, not all if they are many; ``None`` when no
-            hub is run here.
-        subscribed: How many are.
-        validated: How its documents were judged.
+        documents: Its documents, the newest first.
+        figures: The metrics of its server.
+        days: The length of the window in days.
+        since: The start of the first interval, UTC.
+        changes: For each kind, the number of changes in each interval.
+        subscribers: Subscribers of its own hub, not all if they are many; ``None`` without a hub.
+        subscribed: Number of subscribers.
+        validated: The state of the validation of its documents.
     """
 
     now: datetime
@@ -323,9 +322,9 @@ class SourceView:
 
 
 class SourceViews(Protocol):
-    """Where the pages of a Source get what they show; each is called in one thread at a time.
+    """Values for the pages of a Source; each method runs in one thread at a time.
 
-    They raise a ``ResourceSyncError`` when it cannot be read.
+    They raise a ``ResourceSyncError`` when the Source cannot be read.
     """
 
     def source(self, days: int) -> SourceView:
@@ -333,19 +332,19 @@ class SourceViews(Protocol):
         ...
 
     def explore(self, depth: int) -> DocumentTree:
-        """Return its documents, so many levels of them."""
+        """Return the Source's documents, down to a number of levels."""
         ...
 
     def validate(self, *, again: bool) -> str | ValidationStatus:
-        """Judge its documents; return the findings as a page of their own, or how far it is."""
+        """Validate the documents; return the findings as a page, or the progress."""
         ...
 
 
 class Views(Protocol):
-    """Where the pages get what they show. Each is called in a thread, and may take a while.
+    """Values for the pages of mirrors. Each method is called in a thread, and may take a while.
 
-    They raise a ``ResourceSyncError`` when a mirror cannot be read, and return ``None`` for what
-    is not there.
+    They raise a ``ResourceSyncError`` when a mirror cannot be read, and return ``None`` for
+    something that does not exist.
     """
 
     def now(self) -> datetime:
@@ -361,7 +360,7 @@ class Views(Protocol):
         ...
 
     def resource(self, name: str, resource: str) -> ExplainedResource | None:
-        """Return what is known of one resource, by its URI or path."""
+        """Return the explanation of one resource, by its URI or path."""
         ...
 
     def run(self, name: str, run: str) -> EndedPull | None:
@@ -377,13 +376,13 @@ class Views(Protocol):
         ...
 
     def sources(self) -> Sequence[ExplorableSource]:
-        """Return the Sources that can be looked at."""
+        """Return the Sources that can be explored."""
         ...
 
     def explore(self, name: str, depth: int) -> DocumentTree | None:
-        """Return the documents of one of these Sources; one thread at a time asks."""
+        """Return the documents of one of these Sources; called by one thread at a time."""
         ...
 
     def ended(self) -> tuple[int, Sequence[EndedRun]]:
-        """Return how many runs ended, and the last of them, the newest first."""
+        """Return the number of runs that ended, and the last of them, the newest first."""
         ...

@@ -85,7 +85,7 @@ def test_another_run_is_told_who_holds_the_catalogue(tmp_path: Path) -> None:
         [sys.executable, "-c", program, str(path)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        env={"PYTHONPATH": str(Path(__file__).parents[2] / "src")},
+        env={"PYTHONPATH": str(Path(__file__).parents[3] / "src")},
     ) as other:
         assert other.stdout is not None
         assert other.stdin is not None

@@ -63,7 +63,7 @@ def test_who_writes_at_the_same_time_is_not_overwritten(
     staged.seal()
     shelf.spoil("a.txt", b"somebody's")
     with monkeypatch.context() as racing:
-        racing.setattr(copies, "_look", lambda path: and_then_another_writes(shelf, path))
+        racing.setattr(copies, "_stat", lambda path: and_then_another_writes(shelf, path))
         (found,) = copies.install([CopyInstallation(staged=staged, path="a.txt", replaces=version)])
     assert isinstance(found, StorageError)
     assert found.code == "local-change"

@@ -84,7 +84,7 @@ def test_what_is_wrong_with_a_machine_is_said_with_what_to_do(
 
     assert (found.check, found.level) == (check, level)
     assert told in found.text
-    assert found.next_attempt
+    assert found.next_step
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_what_is_wrong_with_a_machine_is_said_with_what_to_do(
         ({"inodes": 99_999}, "inodes", "warning"),
         ({"damage": "malformed"}, "memory", "problem"),
         ({"has_marker": False}, "marker", "problem"),
-        ({"holder": "pid 1 on ops1"}, "lock", "warning"),
+        ({"lock_owner": "pid 1 on ops1"}, "lock", "warning"),
         ({"stale": 3, "stale_bytes": 9}, "stale", "warning"),
     ],
 )
@@ -106,7 +106,7 @@ def test_what_is_wrong_with_a_mirror_is_said_with_what_to_do(
     (found,) = bad(check_folder(replace(PLACE, **change)))
 
     assert (found.check, found.level) == (check, level)
-    assert found.next_attempt
+    assert found.next_step
 
 
 def test_a_folder_that_is_no_mirror_has_no_memory_to_judge() -> None:
@@ -119,7 +119,10 @@ def test_a_folder_that_is_no_mirror_has_no_memory_to_judge() -> None:
 
 @pytest.mark.parametrize(
     ("change", "told"),
-    [({"tells_case": False}, "upper and lower case"), ({"keeps_forms": False}, "Unicode forms")],
+    [
+        ({"is_case_sensitive": False}, "upper and lower case"),
+        ({"preserves_unicode_forms": False}, "Unicode forms"),
+    ],
 )
 def test_a_file_system_that_takes_two_names_for_one_is_no_fault(
     change: dict[str, Any], told: str

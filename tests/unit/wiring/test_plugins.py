@@ -63,7 +63,7 @@ def test_two_distributions_with_one_name_are_refused_and_both_are_named(site: Pa
     [
         ("raise RuntimeError('no luck')", "acme_bad:go", "RuntimeError: no luck"),
         ("", "acme_bad:go", "AttributeError"),
-        ("go = 7", "acme_bad:go", "int, which cannot be called"),
+        ("go = 7", "acme_bad:go", "int, not a callable"),
         ("", "acme_nowhere:go", "ModuleNotFoundError"),
     ],
 )

@@ -33,7 +33,7 @@ from resourcesync.documents import (
 from resourcesync.errors import ConfigurationError, NotAListError, PlanOutdatedError, StorageError
 from resourcesync.ports.mirror import Copy
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "reference" / "api.md"
 ALIASES = {"Entry", "__version__"}
 """Names of types and values that cannot carry a docstring."""

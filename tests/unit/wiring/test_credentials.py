@@ -57,7 +57,7 @@ def test_a_credential_of_the_service_manager_is_found_by_its_name(tmp_path: Path
 
     assert read(bearer({"credential": "arxiv"}), environ).fields[0][1] == f"Bearer {SECRET}"
     assert "one of" in refused(bearer({"credential": "../arxiv"}), environ)
-    assert "empty or not there" in refused(bearer({"credential": "arxiv"}), {})
+    assert "empty or missing" in refused(bearer({"credential": "arxiv"}), {})
 
 
 def test_a_command_is_run_once_and_without_a_shell(tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ def test_a_command_is_run_once_and_without_a_shell(tmp_path: Path) -> None:
         (f"print('{SECRET}' * {MOST_BYTES})", "more than"),
         (f"import sys; sys.stdout.buffer.write(b'{SECRET}' + bytes([255]))", "no UTF-8"),
         ("pass", "empty"),
-        (f"print('{SECRET} {SECRET}')", "no bearer token"),
+        (f"print('{SECRET} {SECRET}')", "not a bearer token"),
     ],
 )
 def test_a_command_that_fails_tells_nothing_of_what_it_wrote(
@@ -126,7 +126,7 @@ def test_any_header_may_carry_a_secret_to_any_one_origin() -> None:
         (bearer({"env": 1}), "text"),
         (bearer({"env": "EMPTY"}), "the environment variable EMPTY, which is not set or is empty"),
         (bearer({"env": "MISSING"}), "the environment variable MISSING, which is not set"),
-        (bearer({"env": "LINES"}), "no bearer token"),
+        (bearer({"env": "LINES"}), "not a bearer token"),
         (bearer({"file": "/nonexistent/x"}), "cannot be read"),
         (bearer({"command": "echo x"}), "list"),
         (bearer({"command": []}), "list"),

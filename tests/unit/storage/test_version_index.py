@@ -91,6 +91,10 @@ def test_contents_are_let_go_exactly_when_no_version_needs_them(
             assert told == [(row[0], row[1]) for row in model.rows if row[0] == uri]
 
 
+def _count_later(rows: list[list[int | str | None]], row: list[int | str | None]) -> int:
+    return sum(1 for item in rows if item[0] == row[0] and int(item[1] or 0) >= int(row[1] or 0))
+
+
 def done(
     catalogue: FileCatalogue,
     index: FileVersions,
@@ -121,11 +125,7 @@ def done(
         due = [
             row
             for row in former
-            if int(row[4] or 0) < moment
-            and sum(
-                1 for item in former if item[0] == row[0] and int(item[1] or 0) >= int(row[1] or 0)
-            )
-            > number
+            if int(row[4] or 0) < moment and _count_later(former, row) > number
         ]
         model.drop(due)
         return index.drop_superseded(moment, number)

@@ -130,11 +130,11 @@ def test_a_file_of_another_user_counts_only_when_it_is_named(here: Path, tmp_pat
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
-        (b"[defaults\n", "it is no TOML: .*line 1"),
-        (b"a = 1\na = 2\n", "it is no TOML"),
-        (b"a = '\xff'\n", "it is no UTF-8"),
+        (b"[defaults\n", "it is not TOML: .*line 1"),
+        (b"a = 1\na = 2\n", "it is not TOML"),
+        (b"a = '\xff'\n", "it is not UTF-8"),
         (b"a = " + b"[" * 100_000, "nested too deep"),
-        (b"a = " + b"9" * 10_000, "it is no TOML"),
+        (b"a = " + b"9" * 10_000, "it is not TOML"),
         (b"#" * (MOST_BYTES + 1), "more than 1048576 bytes"),
     ],
     ids=["syntax", "twice", "octets", "deep", "digits", "large"],

@@ -21,7 +21,7 @@ from tests.support.hostile_documents import ROWS, Hostile
 from tests.support.hostile_rows import TESTS
 from tests.support.processes import python
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 NAMES = [f"X{number:02d}" for number in range(1, 27)]
 MIB = 2**20
 

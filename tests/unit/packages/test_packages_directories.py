@@ -37,7 +37,7 @@ TEXT = MANIFEST.data
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("name", "other"),
     [("x", "x"), ("x", "/x"), ("x", "X"), ("é", "e\u0301"), ("ß", "SS"), ("x", "x/y"),
      ("X", "x/y/z")],
 )  # fmt: skip

@@ -51,7 +51,7 @@ with open(sys.argv[1], "wb") as file:
         file.write(piece)
 print(json.dumps({"kib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before}))
 """
-ROOT = str(Path(__file__).parents[2])
+ROOT = str(Path(__file__).parents[3])
 
 
 def run(code: str, *arguments: str, home: Path) -> dict[str, Any]:

@@ -66,7 +66,7 @@ def test_robots_are_not_asked_about_what_the_operator_named(server: HostileServe
     server.on("*", answer(body=b"x"))
     fetcher = quick_fetcher(server.origin, robots="obey")
 
-    named = fetch_one(fetcher, request(f"{server.origin}/oai", Purpose.DOCUMENT, is_named=True))
+    named = fetch_one(fetcher, request(f"{server.origin}/oai", Purpose.DOCUMENT, is_explicit=True))
     other = fetch_one(fetcher, request(f"{server.origin}/file"))
 
     assert response(named).status == 200

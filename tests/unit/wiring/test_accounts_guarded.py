@@ -108,7 +108,7 @@ def test_a_feed_that_is_closed_and_told_nothing_is_not_published(follower: Follo
     follower.system.tells_all = False
     follower.system.lots = [ChangeBatch("1", (), is_last=True)]
 
-    with pytest.raises(ConfigurationError, match="tells of no resource at all") as refused:
+    with pytest.raises(ConfigurationError, match="lists no resource") as refused:
         follower.publish()
     assert refused.value.code == "empty-account"
     assert not (follower.out / "resourcesync").exists()
@@ -142,7 +142,7 @@ def test_that_a_log_is_gone_is_told_once(follower: Follower) -> None:
 
     follower.system.has_log = False
     follower.clock.advance(hours=24 * 8)
-    message = "told:one has no log of changes any more"
+    message = "told:one no longer has a change log"
     assert follower.publish().scan.left == (LeftFile(code="log-lost", reason=message),)
     follower.clock.advance(hours=24 * 8)
     assert follower.publish().scan.left == ()

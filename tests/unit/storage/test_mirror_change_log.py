@@ -119,7 +119,7 @@ def test_whoever_follows_the_log_has_what_the_mirror_has(
                 StateTransaction(suspect=[as_unknown(before or new._replace(signature=""))])
             )
             if gives_up:
-                taken = {"doubted": [before]} if before else {"removed": [uri]}
+                taken = {"suspect": [before]} if before else {"removed": [uri]}
                 state.commit(StateTransaction(**taken))
             else:
                 state.commit(StateTransaction(installed=[new]))

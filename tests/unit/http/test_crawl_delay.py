@@ -55,7 +55,7 @@ def test_what_it_asks_for_is_a_warning_with_the_rate_that_keeps_to_it() -> None:
 
     assert (warning["event"], warning["code"]) == ("warning", "crawl-delay")
     assert warning["message"] == (
-        "robots.txt of ORIGIN asks for 86400 s between two requests; 30 s are kept"
+        "robots.txt of ORIGIN asks for 86400 s between two requests; the delay is limited to 30 s"
     )
     hint = str(warning["hint"])
     assert hint == "to wait as long as it asks: --rate 0.041666/h"

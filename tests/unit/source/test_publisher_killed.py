@@ -26,7 +26,7 @@ from tests.support.forking import Forked
 from tests.support.publish_forever import BASE, POLICIES, publish
 from tests.support.publishing import Reader
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def truth(tree: Path) -> dict[str, str]:

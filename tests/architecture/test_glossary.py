@@ -1,0 +1,145 @@
+"""The glossary and the code agree: one noun, one sentence, one class."""
+
+import ast
+import importlib
+import pkgutil
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import resourcesync
+import resourcesync.documents
+import resourcesync.model
+import resourcesync.ports
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "src" / "resourcesync"
+PAGE = (ROOT / "docs" / "reference" / "glossary.md").read_text("utf-8")
+ROW = re.compile(r"^\| (?!Noun|-)([^|]+) \| ([^|]+) \|(?: `([\w.]+:\w+)`)? ?\|$", re.MULTILINE)
+ROWS = [(row[1], row[2], row[3]) for row in ROW.finditer(PAGE)]
+NAMED = [name for _, _, name in ROWS if name]
+
+QUESTION = re.compile(r"(What|How|Where|Which|Whether|Who|Why|When|If|It|That)\b")
+_NOT_OURS = """
+anew aside bring brought doubt doubted doubts heed heeding heeds held kept regretted said seldom
+settle settled settles tell telling tells told took whereabouts
+"""
+PRIVATE_WORDS = frozenset(_NOT_OURS.split())
+"""Words that no other program of this field uses as names; CONTRIBUTING.md has the better ones."""
+
+
+def modules(package: ModuleType) -> Iterator[ModuleType]:
+    yield package
+    for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+        yield importlib.import_module(found.name)
+
+
+def public_classes(package: ModuleType) -> Iterator[type]:
+    """Yield the public classes that are defined in a package."""
+    for module in modules(package):
+        for name, value in vars(module).items():
+            is_own = isinstance(value, type) and value.__module__ == module.__name__
+            if is_own and not name.startswith("_"):
+                yield value
+
+
+def exported_classes() -> Iterator[type]:
+    for package in (resourcesync, resourcesync.documents):
+        for name in package.__all__:
+            value = getattr(package, name)
+            if isinstance(value, type):
+                yield value
+
+
+def main_classes() -> set[type]:
+    """The exported classes, the values of the standard, and what the core needs of the world."""
+    ports = public_classes(resourcesync.ports)
+    protocols = {port for port in ports if getattr(port, "_is_protocol", False)}
+    return {*exported_classes(), *public_classes(resourcesync.model), *protocols}
+
+
+def resolve(name: str) -> object:
+    module, _, attribute = name.partition(":")
+    return getattr(importlib.import_module(module), attribute)
+
+
+def full_name(value: type) -> str:
+    return f"{value.__module__}:{value.__qualname__}"
+
+
+def public_names(tree: ast.Module | ast.ClassDef) -> Iterator[str]:
+    """Yield the names of public classes, functions and methods."""
+    for node in tree.body:
+        if not isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+            continue
+        if not node.name.startswith("_"):
+            yield node.name
+            if isinstance(node, ast.ClassDef):
+                yield from public_names(node)
+
+
+def words(name: str) -> set[str]:
+    return {word.lower() for word in re.findall(r"[A-Z]?[a-z]+", name)}
+
+
+def test_every_row_of_the_glossary_is_read() -> None:
+    lines = [line for line in PAGE.splitlines() if line.startswith("| ") and "Noun" not in line]
+
+    assert len(ROWS) == len(lines) > 100
+
+
+def test_every_main_class_is_in_the_glossary() -> None:
+    classes, explained = main_classes(), {resolve(name) for name in NAMED}
+
+    assert len(classes) > 50
+    assert sorted(full_name(value) for value in classes - explained) == []
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_every_class_that_the_glossary_names_exists(name: str) -> None:
+    assert isinstance(resolve(name), type)
+
+
+def test_each_noun_and_each_class_is_in_the_glossary_once() -> None:
+    nouns = Counter(noun.casefold() for noun, _, _ in ROWS)
+    classes = Counter(resolve(name) for name in NAMED)
+
+    assert [noun for noun, count in nouns.items() if count > 1] == []
+    assert [value for value, count in classes.items() if count > 1] == []
+
+
+def test_each_meaning_in_the_glossary_is_one_sentence() -> None:
+    wrong = [
+        noun
+        for noun, meaning, _ in ROWS
+        if QUESTION.match(meaning) or not re.fullmatch(r"[A-Z].*\.", meaning) or ". " in meaning
+    ]
+
+    assert wrong == []
+
+
+def test_the_nouns_of_a_section_are_in_alphabetical_order() -> None:
+    for section in PAGE.split("\n## ")[1:]:
+        nouns = [row[1].casefold() for row in ROW.finditer(section)]
+        assert nouns == sorted(nouns)
+
+
+def test_the_glossary_defines_no_private_words() -> None:
+    defined = [noun for noun, _, _ in ROWS if words(noun) & PRIVATE_WORDS]
+
+    assert defined == []
+
+
+def test_no_public_definition_is_named_in_private_words() -> None:
+    found = {
+        f"{path.relative_to(PACKAGE)}:{name}"
+        for path in sorted(PACKAGE.rglob("*.py"))
+        for name in public_names(ast.parse(path.read_text("utf-8")))
+        if words(name) & PRIVATE_WORDS and not name.startswith("test_")
+    }
+
+    assert sorted(found) == []
