@@ -182,11 +182,8 @@ def _listed_documents(summary: DocumentSummary) -> list[Announced]:
     capability, targets = summary.capability, summary.targets
     is_index = summary.is_index and not (capability is not None and capability.is_archive)
     if capability in _FOLLOWED:
-        listed = [
-            (target.uri, target.label)
-            for target in targets
-            if target.label not in _CHANNELS and (not target.label or target.capability)
-        ]
+        usable = [target for target in targets if target.capability or not target.label]
+        listed = [(target.uri, target.label) for target in usable if target.label not in _CHANNELS]
     elif capability in _LISTS or is_index:
         listed = [(target.uri, "") for target in targets]
     else:  # dumps of dumps, or copies of manifests
