@@ -2,6 +2,7 @@
 
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import ExitStack, closing
+from functools import partial
 from itertools import islice
 from typing import Final
 
@@ -82,16 +83,12 @@ class Repair:
     def _repair(
         self, listed: ListedRows, wanted: set[str], extra: set[str], inspector: CopyInspector
     ) -> SyncOutcome:
-        self._pull.path_assignment.assign_new(
-            row for row in self._rows(listed) if row.uri in wanted
-        )
+        rows = (row for row in self._rows(listed) if row.uri in wanted)
+        self._pull.path_assignment.assign_new(rows)
         plan = self._plan(listed, wanted, extra, inspector)
         foreseen = self._pull.report_plan(plan)
-        show_decisions(
-            self._pull,
-            Mode.BASELINE,
-            lambda: self._decisions(listed, wanted, extra, inspector),
-        )
+        decide = partial(self._decisions, listed, wanted, extra, inspector)
+        show_decisions(self._pull, Mode.BASELINE, decide)
         pulled = SyncOutcome(mode=Mode.BASELINE, plan=plan)
         if self._pull.options.dry_run:
             pulled.deletions = foreseen

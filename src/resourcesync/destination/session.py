@@ -233,7 +233,7 @@ class SyncSession:
         self.warn(
             "clock-skew",
             f"the time of the Resource List, {format_w3c(from_microseconds(at))}, is more than a"
-            " day ahead of this machine's clock: it is ignored",
+            " day in the future: it is ignored",
         )
         return replace(snapshot, at=None)
 
