@@ -142,7 +142,11 @@ def test_a_copy_whose_bytes_were_altered_behind_its_back_is_not_patched(
         (to(3), None, "not as listed"),
         (b'[{"op": "test", "path": "/number", "value": 7}]', None, "its test fails"),
         (b"no patch", None, "no JSON"),
-        (to(2), f' hash="sha-256:{"0" * 64}" length="{len(to(2))}"', "does not match the hash of its link"),
+        (
+            to(2),
+            f' hash="sha-256:{"0" * 64}" length="{len(to(2))}"',
+            "does not match the hash of its link",
+        ),
         (to(2), f' length="{len(to(2)) + 1}"', "B, not"),
         (to(2), ' length="10"', "more bytes than allowed"),
     ],

@@ -165,7 +165,7 @@ def test_a_mistake_in_a_rule_makes_no_mirror(tmp_path: Path) -> None:
     world.put("a.txt", "a")
     world.publish()
 
-    with pytest.raises(ConfigurationError, match=re.escape("'{a} => {b}' is no rule")):
+    with pytest.raises(ConfigurationError, match=re.escape("'{a} => {b}' is not a valid rule")):
         world.pull(mapper="{a} => {b}")
 
     assert world.files_on_disk() == {}

@@ -189,8 +189,8 @@ def build_report(
         dry_run: Nothing was changed, by request.
     """
     state, memory = equipment.state, SyncState(equipment.state)
-    tally, swept = pulled.tally, pulled.deletions
-    to_delete, local = count_pending(state, PendingTask.DELETE), len(swept.failures)
+    tally, deletions = pulled.tally, pulled.deletions
+    to_delete, local = count_pending(state, PendingTask.DELETE), len(deletions.failures)
     held = _blocked_deletions(pulled, to_delete, dry_run=dry_run) - local
     failed = count_pending(state, PendingTask.FETCH) + local - sum(count_unavailable(state, memory))
     resources, waits = state.count(), to_delete and not pulled.are_deletions_done
@@ -208,12 +208,12 @@ def build_report(
         **count_listed(pulled, state, memory)._asdict(),
         same=resources - tally.created - tally.updated,
         **_transfer_counts(tally),
-        deleted=swept.deleted,
+        deleted=deletions.deleted,
         unread=pulled.unread_parts,
         failed=failed,
-        edited=sum(failure.code == LOCAL_CHANGE for failure in swept.failures),
+        edited=sum(failure.code == LOCAL_CHANGE for failure in deletions.failures),
         held=held,
-        held_of=swept.held_of if held else 0,
+        held_of=deletions.held_of if held else 0,
         unlisted=pulled.retained_count,
         **_extra_counts(state),
         requests=requests,
