@@ -88,7 +88,7 @@ class Engine:
     closed = False
     def __init__(self, address, workers): self.asked = (address, workers)
     def submit(self, work, unit, share): ...
-    def mend(self): return False
+    def restart_workers(self): return False
     def close(self): Engine.closed = True
 def none(address, workers): return 7
 def bad(address, workers): raise OSError("no luck")

@@ -34,7 +34,7 @@ _MOST_BYTES: Final = 4_096
 _ADDRESS: Final = re.compile(r"([a-z][a-z0-9+.-]+):[!-~]+")
 _NOT_A_NAME: Final = re.compile(r"[^A-Za-z0-9._-]+")
 _FOLDER: Final = "file:"
-_METHODS: Final = ("put", "look", "open", "move", "remove", "keys", "hold")
+_METHODS: Final = ("put", "stat", "open", "move", "remove", "keys", "lock")
 
 
 class Home(NamedTuple):
