@@ -333,7 +333,7 @@ _Member = tuple[Resource | Link | None, str]
 def write_package(
     header: Header, entries: Sequence[ManifestEntry], content: ContentOpener, manifest: bytes = b""
 ) -> Iterator[bytes]:
-    """Yield a ZIP package in pieces of 64 KiB or more: its manifest, then the members of the entries.
+    """Yield a ZIP package in pieces of 64 KiB or more: its manifest, then the members.
 
     Members are in the order of the manifest, at 1980-01-01, with plain attributes; what is, or
     looks like, compressed data is not compressed again. Memory is bounded by 256 KiB of content and
