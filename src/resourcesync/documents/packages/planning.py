@@ -137,10 +137,10 @@ def content_of(entry: ManifestEntry) -> Resource | None:
 
 
 def length_of(entry: ManifestEntry) -> int:
-    """Return how many bytes a package holds for the entry.
+    """Return the number of bytes in a package for the entry.
 
     Raises:
-        ValueError: The entry does not say.
+        ValueError: The entry has no length.
     """
     resource = content_of(entry)
     if resource is None:

@@ -26,7 +26,7 @@ def check_manifest(manifest: Header, *, dump: Header, package: Package | None = 
 
     Raises:
         PackageError: The manifest is of the other kind, its snapshot is older than that of the
-            dump, or it covers another time than the entry says.
+            dump, or it covers another time than its entry.
     """
     uri = "" if package is None else package.uri
     if dump.capability is None or _MANIFESTS.get(dump.capability) is not manifest.capability:
@@ -46,7 +46,7 @@ def check_manifest(manifest: Header, *, dump: Header, package: Package | None = 
 
 
 def check_copy(manifest: Document, copy: Document) -> None:
-    """Check that a copy of the manifest (``contents``) says what the packed one does.
+    """Check that a copy of the manifest (``contents``) equals the packed one.
 
     Both are read to their ends, or to the first difference.
 
@@ -78,7 +78,7 @@ def running_digest(digests: Sequence[Digest]) -> tuple[Digest, "hashlib._Hash"] 
 def checked_chunks(
     chunks: Iterable[bytes], *, uri: str, length: int | None, digests: Sequence[Digest]
 ) -> Iterator[bytes]:
-    """Yield the chunks; what they are is certain only when the last one was taken.
+    """Yield the chunks; they are verified only when the last one was read.
 
     Raises:
         LengthMismatchError: There are more or fewer bytes than ``length``; nothing beyond it is

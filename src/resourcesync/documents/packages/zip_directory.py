@@ -37,7 +37,7 @@ DESCRIPTOR_MARK: Final = b"PK\7\x08"
 
 FULL16: Final = 0xFFFF
 FULL32: Final = 0xFFFFFFFF
-"""A field that is full says: see the ZIP64 record."""
+"""The value of a field whose number is in the ZIP64 record."""
 ZIP64: Final = 1
 """The extra field for what needs more than 32 bits."""
 UNICODE_PATH: Final = 0x7075
@@ -153,7 +153,7 @@ def _end_of_directory(tail: bytes, *, uri: str) -> int:
 def _read_zip64(
     file: BinaryIO, locator: bytes, narrow: DirectoryBounds, end: int, *, uri: str
 ) -> tuple[DirectoryBounds, int]:
-    """Return what the ZIP64 record says, and where it stands, ``end`` being its locator."""
+    """Return the numbers of the ZIP64 record, and its offset; ``end`` is its locator."""
     _, disk, at, disks = LOCATOR.unpack(locator)
     if at + END64.size != end:
         raise package_error("zip-junk", "The ZIP64 record is not where its locator stands", uri=uri)
@@ -277,7 +277,7 @@ def _name(raw: bytes, flags: int, *, uri: str, longest: int) -> str:
 
 
 def check_extra(extra: bytes, name: str, *, uri: str) -> None:
-    """Check the extra fields of a header or a record, which other readers may take otherwise.
+    """Check the extra fields of a header or a record, which other readers may read differently.
 
     Raises:
         PackageError: They do not end where they say, there are two of the ZIP64 numbers, or one
