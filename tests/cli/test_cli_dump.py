@@ -106,7 +106,7 @@ def test_a_dump_of_somebody_else_is_never_replaced(tree: Path, said: Said) -> No
 
     assert run(["dump", "public"]) == 2
 
-    assert "not a document of ours" in said.readouterr().err
+    assert "was not written by resourcesync" in said.readouterr().err
     assert foreign.read_text() == "<urlset/>"
     assert archives() == []
 

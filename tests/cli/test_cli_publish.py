@@ -269,7 +269,7 @@ def test_a_file_of_somebody_else_is_never_overwritten(
 
     assert run(["publish", "public", "--url", "https://museum.example", "--out", out]) == 2
 
-    assert f"{name} is there already" in said.readouterr().err
+    assert f"{name} exists already" in said.readouterr().err
     assert theirs.read_text() == "<mine/>"
     assert not (tree / ".resourcesync").exists()
 

@@ -157,7 +157,7 @@ def test_each_change_is_joined_to_the_pull_that_brought_it() -> None:
     ends = {(line.get("x1"), line.get("x2")) for line in lines}
     assert ends == {(f"{made:.1f}", f"{came:.1f}"), (f"{came:.1f}", f"{came:.1f}")}
     titles = [element.text or "" for element in elements(figure, "title")]
-    assert "1 resource created 2026-11-21 12:00:00Z; here after 2 h 0 min" in titles
+    assert "1 resource created 2026-11-21 12:00:00Z; applied after 2 h 0 min" in titles
     assert any(title.startswith("Pending, made 2026-11-21 14:00:00Z") for title in titles)
     assert any("failed: museum" in title for title in titles)
     opened = [
@@ -199,7 +199,7 @@ def test_what_is_worst_of_a_mirrors_subscriptions_stands_in_the_list_of_mirrors(
     assert "Notified" not in without
     card = mirror_page(detail("museum"), 1).partition("<h2>Notifications</h2>")[2]
     assert "Refused: 2 without a valid signature." in card
-    assert "5 came to a former callback" in card
+    assert "5 sent to a former callback" in card
     assert "1 h ago" in card
 
 
@@ -217,7 +217,7 @@ def test_the_page_of_a_source_tells_its_changes_its_subscribers_and_what_was_jud
         return "".join(Seen(validating_page(ValidationStatus(now=NOW, **told))).texts)
 
     assert "Not validated since" in judged()
-    assert "being judged: 2 documents so far. Look again" in judged(is_running=True, documents=2)
+    assert "being validated: 2 documents so far. Reload" in judged(is_running=True, documents=2)
     good = judged(ended=NOW, summary="all well", is_good=True)
     assert "no error all well" in good
     assert "The findings" in good

@@ -218,9 +218,8 @@ class _UnitRun:
         _log.warning(
             "the engine was restarted, %d units run again: %s", len(lost), _error_text(error)
         )
-        was = "was" if len(lost) == 1 else "were"
-        pieces = "a piece" if len(lost) == 1 else f"{len(lost)} pieces"
-        self._report(f"a worker died while {pieces} of work {was} under way: {_error_text(error)}")
+        units = "1 unit was" if len(lost) == 1 else f"{len(lost)} units were"
+        self._report(f"a worker died while {units} running: {_error_text(error)}")
         for task in reversed(lost):
             self._end_turn(task, None)
             self._requeue_broken(task, error)

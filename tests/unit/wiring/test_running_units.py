@@ -137,7 +137,7 @@ def test_a_unit_that_raises_is_tried_three_times_and_the_log_says_why(
     ("what", "said"),
     [
         ("dies", "a worker died while "),
-        ("raises", "a worker did not end its piece"),
+        ("raises", "a worker did not finish its unit"),
     ],
 )
 def test_each_loss_of_a_worker_is_told_in_a_line(what: str, said: str) -> None:
@@ -158,7 +158,7 @@ def test_each_loss_of_a_worker_is_told_in_a_line(what: str, said: str) -> None:
 
 def test_an_engine_that_cannot_be_mended_ends_the_run_with_its_cause() -> None:
     engine = MortalEngine(lives=0)
-    with pytest.raises(EngineError, match="takes no more work") as caught:
+    with pytest.raises(EngineError, match="accepts no more work") as caught:
         list(outcomes(engine, [Task("bad", "dies")]))
     engine.close()
 
@@ -169,7 +169,7 @@ def test_an_engine_that_cannot_be_mended_ends_the_run_with_its_cause() -> None:
 def test_an_engine_that_can_do_nothing_at_all_is_given_up_after_some_units(does: str) -> None:
     numbers = count()
     engine = MortalEngine()
-    with pytest.raises(EngineError, match="cannot do this work") as caught:
+    with pytest.raises(EngineError, match="cannot run this work") as caught:
         list(outcomes(engine, (Task(f"{number}", does) for number in numbers)))
     engine.close()
 
