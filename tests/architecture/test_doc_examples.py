@@ -178,7 +178,7 @@ def test_the_page_on_several_mirrors_does_what_it_says(tmp_path: Path) -> None:
     shown = in_a_shell(show, here)
 
     assert "2 mirrors, 1 secret" in good
-    assert "2 of 2 mirrors without a fault" in pulled
+    assert "2 of 2 mirrors OK" in pulled
     assert len(files_of(here / "copies" / "museum")) == 2
     assert list(files_of(here / "copies" / "bowls")) == ["objects/0002.txt"]
     assert "nothing changed" in again

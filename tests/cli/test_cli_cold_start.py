@@ -30,8 +30,8 @@ def test_a_folder_in_another_is_told_together_with_the_other_mistakes(said: Said
 
     told = said.readouterr()
     assert "`jbs`" in told.err + told.out
-    assert "lies in the folder of [mirror.a]" in told.err + told.out
-    assert "has the folder of [mirror.b] in it" in told.err + told.out
+    assert "is inside the folder of [mirror.a]" in told.err + told.out
+    assert "contains the folder of [mirror.b]" in told.err + told.out
 
 
 def test_a_part_that_no_task_needs_is_gone_after_a_complete_pull(
@@ -79,7 +79,7 @@ def test_a_host_that_cannot_be_connected_is_told_with_what_to_do(said: Said) -> 
 
     told = said.readouterr().err
     assert "error[connect]" in told
-    assert "see that host and port are right" in told
+    assert "check the host and port" in told
 
 
 def test_the_names_that_the_first_steps_tell_of_are_the_names_that_are_there(

@@ -56,7 +56,7 @@ def test_a_file_that_is_there_is_never_written_over(said: Said) -> None:
     assert run(["config", "init"]) == 2
 
     assert Path("resourcesync.toml").read_text("utf-8") == GOOD
-    assert "is there already" in said.readouterr().err
+    assert "already exists" in said.readouterr().err
 
 
 def test_an_example_goes_where_it_is_asked_for_or_says_why_not(said: Said) -> None:
@@ -83,7 +83,7 @@ def test_where_no_file_is_the_places_are_named(said: Said) -> None:
 
     lines = said.readouterr().out.splitlines()
     assert lines[0].startswith("No file   resourcesync.toml  (")
-    assert lines[0].endswith("is a mirror or a published tree; does not count)")
+    assert lines[0].endswith("is a mirror or a published tree; not used)")
     assert lines[-1] == "exit 1"
     assert run(["config", "check"]) == 2
     assert "there is no configuration file" in said.readouterr().err
@@ -111,7 +111,7 @@ def test_every_mistake_is_told_at_once(said: Said) -> None:
         "`c/d` in [mirror] is no name: use letters, digits, . _ -",
         "`tokn` in [auth.key] is unknown",
         (
-            "`password` in [auth.two] must not hold the secret itself: write { env = … }, "
+            "`password` in [auth.two] must not contain the secret itself: write { env = … }, "
             "{ file = … }, { credential = … } or { command = […] }"
         ),
         "`token` in [auth.three] needs the command and its arguments, as a list of texts",
@@ -230,7 +230,7 @@ def test_a_secret_that_is_not_there_is_a_warning_with_its_name(
             "`token` in [auth.key] comes from the environment variable THE_TOKEN, "
             "which is not set or is empty"
         ),
-        "`token` in [auth.two] comes from the file nowhere/token, which is not there",
+        "`token` in [auth.two] comes from the file nowhere/token, which does not exist",
     ]
     monkeypatch.setenv("THE_TOKEN", "abc")
     Path("nowhere").mkdir()

@@ -56,7 +56,7 @@ def test_an_offline_audit_of_a_first_pull_that_was_stopped_is_not_in_sync(
     assert run(["audit", begun, "--offline"]) == 1
 
     out = said.readouterr().out
-    assert "coverage not known: the first pull was never completed; " in out
+    assert "coverage not known: the first pull never completed; " in out
     assert "resourcesync pull museum" in out
     assert "In sync " not in out
     assert run(["audit", begun, "--offline", "--json"]) == 1
@@ -69,7 +69,7 @@ def test_an_export_of_a_first_pull_that_was_stopped_says_that_it_is_a_part(
 ) -> None:
     assert run(["export", begun, "--format", "zip", "--out", "part.zip"]) == 3
 
-    assert "a part only: the first pull was never completed" in said.readouterr().out
+    assert "incomplete: the first pull never completed" in said.readouterr().out
     assert zipfile.is_zipfile("part.zip")
 
 

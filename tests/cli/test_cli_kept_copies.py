@@ -42,7 +42,7 @@ def test_a_copy_that_a_pull_kept_is_no_fault_for_an_audit(
 
     out = said.readouterr().out
     assert "In sync " in out
-    assert "1 copy kept, no longer listed; resourcesync repair museum --delete drops it" in out
+    assert "1 copy no longer listed (kept); to remove: resourcesync repair museum --delete" in out
     assert run(["audit", "museum", "--json"]) == 0
     end = rows(said)[-1]
     assert (end["unlisted"], end["extra"], end["in_sync"]) == (1, 0, True)
@@ -126,7 +126,7 @@ def test_a_changed_file_that_is_to_be_deleted_is_explained_and_stays(
     status = said.readouterr().out
     assert run(["pull", "museum"]) == 3
 
-    assert "its file was changed here, and is kept" in told
+    assert "the file was changed in the mirror and is kept" in told
     assert "move museum/objects/0001.txt away, or remove it; then resourcesync pull" in told
     assert "the next pull does it" not in status
     assert "1 file to be deleted, changed here and kept" in status

@@ -123,7 +123,7 @@ def test_status_remembers_that_the_last_pull_failed(source: TinySource, said: Sa
 
     out = said.readouterr().out
     assert "failing" in out
-    assert f"the server does not have it ({source.url}/" in out
+    assert f"not found on the server ({source.url}/" in out
     assert "  exit 5\n        next   resourcesync pull museum\n" in out
 
 

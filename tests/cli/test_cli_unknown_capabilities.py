@@ -43,11 +43,11 @@ def test_they_are_named_in_the_tree_and_are_no_failure(gifted: TinySource, said:
     assert run(["explore", gifted.url]) == 0
     text = said.readouterr().out
     for name in ("telepathy", "levitation", "telekinesis"):
-        assert f"{name}  a capability that is not known here; not fetched" in text
+        assert f"{name}  an unknown capability; not fetched" in text
 
     gifted.put("/capabilitylist.xml", unlabelled.encode(), "application/xml")
     assert run(["explore", gifted.url]) == 0
-    assert "telepathy  a capability that is not known here; not read" in said.readouterr().out
+    assert "telepathy  an unknown capability; not read" in said.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ def test_a_resource_that_is_well_is_said_to_be(source: TinySource, museum: str, 
         assert here.endswith(", verified")
         assert listed.startswith("Source    listed  ")
         assert listed.endswith("/resourcelist.xml")
-        assert conclusion == "Verdict   it is here as the Source lists it"
+        assert conclusion == "Verdict   the copy is as the Source lists it"
 
 
 def test_a_list_and_its_content_that_disagree_are_told_with_what_was_tried(
@@ -99,7 +99,7 @@ def test_a_deletion_done_and_a_deletion_held_are_told(
     lines = said.readouterr().out.splitlines()
     assert lines[0].startswith("Here      nothing; in the trash since ")
     assert lines[1] == "Source    does not list it"
-    assert lines[2] == "Verdict   the Source took it away, and so did we"
+    assert lines[2] == "Verdict   deleted at the Source, and deleted here too"
 
 
 def test_what_the_filters_do_not_want_and_what_was_never_listed_are_told(
@@ -133,7 +133,7 @@ def test_a_source_that_does_not_answer_leaves_what_is_remembered(
 
     lines = said.readouterr().out.splitlines()
     assert lines[1].startswith("Source    could not be asked: ")
-    assert lines[-1].startswith("Verdict   it is here as it was fetched")
+    assert lines[-1].startswith("Verdict   the copy is as it was fetched")
 
 
 def test_why_needs_a_mirror_and_makes_none(said: Said) -> None:
@@ -210,7 +210,7 @@ def test_what_an_audit_found_is_told_and_whether_it_still_holds(damaged: Path, s
     assert run(["why", "museum", ONE]) == 0
     text = said.readouterr().out
     assert "; read now: it is as it was fetched" in text
-    assert "Verdict   an audit found its file altered; now it is as it was fetched" in text
+    assert "Verdict   an audit found the file changed; now it is as it was fetched" in text
 
 
 def test_what_was_set_aside_is_told(damaged: Path, said: Said) -> None:
@@ -269,7 +269,10 @@ def test_a_file_that_is_not_ours_is_called_so_and_left_alone(museum: str, said: 
         assert run(["why", museum, name]) == 0
         lines = said.readouterr().out.splitlines()
         assert lines[0] == "Here      notes.txt  not fetched by resourcesync"
-        assert "Verdict   it did not come from the Source: not ours, left alone" in lines
+        assert (
+            "Verdict   the file did not come from the Source; resourcesync does not touch it"
+            in lines
+        )
     assert Path(museum, "notes.txt").read_text() == "mine"
 
 

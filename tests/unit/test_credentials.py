@@ -120,7 +120,7 @@ def test_any_header_may_carry_a_secret_to_any_one_origin() -> None:
         ({"type": "digest"}, "`type`"),
         ({"type": ["bearer"]}, "`type`"),
         ({"type": "bearer"}, "`token`"),
-        (bearer(SECRET), "must not hold the secret itself"),
+        (bearer(SECRET), "must not contain the secret itself"),
         (bearer({"env": "TOKEN", "file": "x"}), "one of"),
         (bearer({"vault": "x"}), "one of"),
         (bearer({"env": 1}), "text"),

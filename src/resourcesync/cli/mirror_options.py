@@ -1,4 +1,4 @@
-"""The options of ``pull`` and ``watch`` that are also keys of a mirror in the configuration file."""
+"""The options of ``pull`` and ``watch`` that are also keys of the configuration file."""
 
 from pathlib import Path
 from typing import Final
@@ -14,8 +14,8 @@ SETS: Final = (
         "--set",
         multiple=True,
         metavar="URI|NAME|NUMBER",
-        help="The set of resources, if the Source offers several. Repeat for several: each set gets "
-        "its own mirror, in a folder below DEST.",
+        help="The set of resources, if the Source offers several. Repeat for several: each set "
+        "gets its own mirror, in a folder below DEST.",
     ),
     option(
         "--all-sets",
@@ -48,7 +48,7 @@ FILTERS: Final = (
         "--link",
         multiple=True,
         metavar="REL",
-        help="Also resources that selected entries link to with this relation, such as describedby.",
+        help="Also resources that selected entries link to by this relation, such as describedby.",
     ),
 )
 STORAGE: Final = (
@@ -185,9 +185,7 @@ _SCHEDULE: Final = (
         help="The times of pulls as in crontab, such as 5 2 * * * (UTC), or with a time zone:"
         " 5 2 * * * Europe/Vienna.",
     ),
-    option(
-        "--push", is_flag=True, help="Pull at once after a Change Notification of the Source."
-    ),
+    option("--push", is_flag=True, help="Pull at once after a Change Notification of the Source."),
     option("--audit-every", type=options.DURATION, help="Time between two audits, such as 7d."),
     option(
         "--audit-method",
@@ -196,12 +194,8 @@ _SCHEDULE: Final = (
         show_default=True,
         help="The method of the audit.",
     ),
-    option(
-        "--audit-sample", type=options.LIMIT, help="The share of files to audit, such as 15%."
-    ),
-    option(
-        "--audit-oldest-first", is_flag=True, help="Audit the files checked longest ago first."
-    ),
+    option("--audit-sample", type=options.LIMIT, help="The share of files to audit, such as 15%."),
+    option("--audit-oldest-first", is_flag=True, help="Audit the files checked longest ago first."),
     option(
         "--on-change",
         multiple=True,

@@ -94,8 +94,8 @@ ALLOW_ORIGIN = option(
     "--allow-origin",
     multiple=True,
     metavar="URL",
-    help="Trust this origin too: follow links and redirects to it, fetch its resources, and connect "
-    "to it even if its address is private. A mirror remembers it, as --include.",
+    help="Trust this origin too: follow links and redirects to it, fetch its resources, and "
+    "connect to it even if its address is private. A mirror remembers it, as --include.",
 )
 CONNECTION = (
     option(
@@ -199,7 +199,9 @@ _LOG_FILE: Final = option(
     help="Append log messages to this file; for diagnostics only.",
 )
 _LOG_FORMAT: Final = option(
-    "--log-format", type=click.Choice(["text", "json"]), help="The format of the log; default: text."
+    "--log-format",
+    type=click.Choice(["text", "json"]),
+    help="The format of the log; default: text.",
 )
 
 

@@ -269,7 +269,9 @@ class ExternalInput:
         from resourcesync.wiring.accounts import FollowedAccount  # noqa: PLC0415 - help stays quick
 
         if self.values["hash"]:
-            raise ConfigurationError("--hash is only for folders: another system has its own digests")
+            raise ConfigurationError(
+                "--hash is only for folders: another system has its own digests"
+            )
         (out, store), values = self._places(), dict(self.values["with"])
         if self.name.startswith(MIRROR) and "hops" not in values:
             from resourcesync.wiring import mirror_account  # noqa: PLC0415 - help stays quick
@@ -317,6 +319,6 @@ class ExternalInput:
         if not isinstance(out, Path):
             raise ConfigurationError(
                 f"the documents of {self.name} go to a folder, not to {out}",
-                hint="publish into a folder and copy it: lists before the documents that link to them",
+                hint="publish into a folder and copy it: lists before documents that link to them",
             )
         return out

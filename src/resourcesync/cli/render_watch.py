@@ -246,7 +246,7 @@ class WatchFigures:
         yield from _subscription_figures(self._standings())
 
     def status(self) -> bytes:
-        """Return the mirrors as ``status --json`` shows them, and the results of their last runs."""
+        """Return the mirrors as in ``status --json``, and the results of their last runs."""
         _, mirrors = self._read_mirrors()
         lines = [msgspec.json.decode(json_line("mirror", "", mirror)) for mirror in mirrors]
         ended = [
@@ -309,9 +309,7 @@ def _subscription_figures(found: Sequence[SubscriptionReport]) -> Iterator[Metri
     yield _gauge("mirror_subscriptions", "Subscriptions to channels of its Source.", standing)
     yield _gauge("mirror_lease_end_timestamp_seconds", "Time of the end of its first lease.", ends)
     yield _gauge("mirror_last_delivery_timestamp_seconds", "Time of the last delivery.", last)
-    yield _counter(
-        "mirror_deliveries_total", "Deliveries of hubs, by outcome.", deliveries
-    )
+    yield _counter("mirror_deliveries_total", "Deliveries of hubs, by outcome.", deliveries)
 
 
 def _gauge(name: str, what: str, values: Mapping[Labels, float]) -> Metric:
