@@ -69,7 +69,7 @@ def test_of_entries_that_cannot_be_used_no_further_run_is_advised(
 
     told = said.readouterr().out
     assert "run it again" not in told
-    assert "  next   ask the Source to mend the 1 entry that cannot be used;" in told
+    assert "  next   ask the Source to correct the 1 entry that cannot be used;" in told
     assert "--allow-origin ORIGIN" in told
 
 
@@ -103,7 +103,7 @@ def test_a_lenient_pull_says_how_many_copies_contradict_the_list(
     said_by_pull = said.readouterr().out
     assert "! /objects/0003.txt   the list says 9 B, the Source served 5 B" in said_by_pull
     assert "; kept (--verify lenient)" in said_by_pull
-    assert "12 created, 1 here against the list" in said_by_pull
+    assert "12 created, 1 not matching the list" in said_by_pull
     assert "1 copy contradict" in said_by_pull
     assert run(["audit", "museum"]) == 1
     said.readouterr()

@@ -102,7 +102,7 @@ def test_what_was_left_out_is_named_on_standard_error(
     said = capsysbinary.readouterr()
     assert said.out == b"".join(write(HEADER, CHANGES, Dialect.V0_6))
     assert said.err.decode().splitlines() == [
-        "warning[left-out]: 0.6 does not say of the Change List: from, until",
+        "warning[left-out]: 0.6 has no place in the Change List for: from, until",
         "warning[left-out]: 0.6 does not say of 1 entry: link timemap",
         INFERRED_LASTMOD,
     ]
@@ -118,7 +118,7 @@ def test_what_was_added_is_named_too(said: Any) -> None:
     assert header.until is not None
     assert header.until > TEN
     captured = said.readouterr()
-    assert "does not say of the Change List: open" in captured.err
+    assert "has no place in the Change List for: open" in captured.err
     assert (
         "warning[added]: 0.9 asks for what the Change List does not say; until: now" in captured.err
     )
@@ -235,7 +235,7 @@ def test_a_list_that_tells_only_its_last_update_gets_its_times(said: Any) -> Non
 
     assert told("o.xml")[0].from_ == TEN
     assert [json.dumps(row["message"]) for row in rows(said) if row["type"] == "warning"] == [
-        '"1.1 does not say of the Change List: modified"',
+        '"1.1 has no place in the Change List for: modified"',
         '"1.1 asks for what the Change List does not say; from: the time of its last update"',
     ]
 

@@ -29,7 +29,10 @@ def test_the_share_and_the_lag_of_a_mirror_that_is_not_counted_are_not_known(
     out = said.readouterr().out
     assert "%" not in out
     assert out.splitlines()[1].split()[:4] == ["museum", "behind", "-", "-"]
-    assert "how much is missing is not known; go on with resourcesync pull museum" in out
+    assert (
+        "so the number of missing resources is unknown; continue with: resourcesync pull museum"
+        in out
+    )
     assert run(["status", begun, "--json"]) == 0
     (mirror,) = [row for row in rows(said) if row["type"] == "mirror"]
     assert (mirror["counted"], mirror["lag_seconds"]) == (False, None)

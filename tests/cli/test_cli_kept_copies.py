@@ -101,7 +101,7 @@ def test_a_changed_file_that_is_to_be_deleted_is_named_with_what_to_do(
 
         out = said.readouterr().out
         assert "! /objects/0001.txt   it is to be deleted, and was changed here" in out
-        assert "1 changed here and kept" in out
+        assert "1 changed locally and kept" in out
         assert "1 file to be deleted, changed here and kept: move or remove them," in out
         assert "run it again" not in out
 
@@ -127,7 +127,7 @@ def test_a_changed_file_that_is_to_be_deleted_is_explained_and_stays(
     assert run(["pull", "museum"]) == 3
 
     assert "the file was changed in the mirror and is kept" in told
-    assert "move museum/objects/0001.txt away, or remove it; then resourcesync pull" in told
+    assert "move or remove museum/objects/0001.txt; then: resourcesync pull" in told
     assert "the next pull does it" not in status
     assert "1 file to be deleted, changed here and kept" in status
     assert edited.read_text() == "my notes"
@@ -144,7 +144,7 @@ def test_a_changed_file_stays_known_whatever_policies_came_between(
 
     assert run(["pull", "museum"]) == 3
 
-    assert "1 changed here and kept" in said.readouterr().out
+    assert "1 changed locally and kept" in said.readouterr().out
     assert edited.read_text() == "my notes"
 
 
@@ -186,7 +186,7 @@ def test_a_list_that_was_cut_says_nothing_of_what_is_missing(
     audited = said.readouterr().out
 
     assert "5 of at least 5" in told
-    assert "the Source's next Resource List settles it" in told
+    assert "after\n         the Source's next Resource List" in told
     assert "run it again" not in told
     assert "repair museum --delete" not in audited
     assert run(["pull", "museum", "--mode", "baseline", "--json"]) == 3

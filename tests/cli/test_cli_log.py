@@ -173,7 +173,7 @@ def test_warnings_of_the_library_are_shown_each_once_and_not_too_many(
         "warning[library]: the same each time",
     ]
     assert len(lines) == 22
-    assert "--log-file FILE takes them all" in lines[-2]
+    assert "see them all with --log-file FILE" in lines[-2]
 
     logging.getLogger("resourcesync.somewhere").warning("nobody runs now")
     assert said.readouterr().err == ""

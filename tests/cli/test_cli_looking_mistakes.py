@@ -41,7 +41,7 @@ def test_a_document_that_comes_whole_and_is_cut_is_unusable(source: TinySource, 
     assert "this machine" not in told
     assert "  got    a complete HTTP response: the Source's own document" in told
     assert "  kept   nothing was changed" in told
-    assert "  fix    tell the Source; look at its lists with: resourcesync validate" in told
+    assert "  fix    report it to the Source; check its lists: resourcesync validate" in told
 
 
 def test_a_package_that_comes_whole_and_is_cut_is_unusable(source: TinySource, said: Said) -> None:
@@ -54,7 +54,7 @@ def test_a_package_that_comes_whole_and_is_cut_is_unusable(source: TinySource, s
     told = said.readouterr().err
     assert "error[package-truncated]: " in told
     assert "the Source's own package is truncated" in told
-    assert "  fix    tell the Source; " in told
+    assert "  fix    report it to the Source; " in told
 
 
 def test_a_package_that_is_cut_short_is_an_error(here: Path, said: Said) -> None:

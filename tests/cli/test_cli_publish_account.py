@@ -183,7 +183,7 @@ def test_what_fails_while_it_watches_is_told_and_tried_again(
 
     found = rows(said)
     pauses = [row["message"] for row in found if row["type"] == "warning"]
-    assert pauses[0] == "it does not answer; tried again in 0.05 s"
+    assert pauses[0] == "it does not answer; next try in 0.05 s"
     assert pauses[1] == "it does not answer; tried again in 0.1 s"
 
 

@@ -80,7 +80,7 @@ def test_a_second_pull_needs_no_address_and_says_what_changed(
     assert sorted(items) == [
         "* /objects/0002.txt   9 → 11 B   sha-256 verified",
         "+ /objects/0099.txt   3 B   sha-256 verified",
-        "- /objects/0003.txt   deleted, now in the trash",
+        "- /objects/0003.txt   deleted (in the trash)",
     ]
     assert re.fullmatch(
         r"In sync   12 resources \(1 created, 1 updated, 1 deleted, 14 B\), \d+ requests, \S+ s",
@@ -139,8 +139,8 @@ def test_a_bad_day_is_told_resource_by_resource(source: TinySource, said: Said) 
     assert "old copy kept" in failures[1]
     assert lines[-4:] == [
         "Not in sync   11 of 13 (0 updated, 2 failed)  exit 3",
-        "  next   1 listed resource not at the Source (404): ask it to mend its list,",
-        "         or take that as it is: resourcesync pull museum --accept-missing",
+        "  next   1 listed resource not at the Source (404): ask it to correct its list,",
+        "         or accept that: resourcesync pull museum --accept-missing",
         "  next   run it again: resourcesync pull museum",
     ]
 
@@ -175,7 +175,7 @@ def test_an_old_copy_of_what_is_gone_now_is_called_not_known_wherever_it_is_coun
     assert run(["audit", "museum"]) == 0
     told = said.readouterr().out
     assert "accuracy not known: the Source delivers no listed resource" in told
-    assert "12 listed but absent at the Source (404): whether a copy" in told
+    assert "12 listed but absent at the Source (404): it is unknown if" in told
     assert run(["status", "museum"]) == 0
     told = said.readouterr().out
     assert "100 %" not in told

@@ -201,7 +201,7 @@ def test_the_sets_are_pulled_though_nobody_tells_which_there_are(
     assert run(["pull", "museum"]) == 0
 
     assert under("museum") == SETS
-    assert "as known: " in said.readouterr().out
+    assert "as last read, since now: " in said.readouterr().out
 
 
 def test_some_sets_are_followed_and_others_can_join(two: TinySource) -> None:

@@ -49,7 +49,7 @@ def test_a_list_and_its_content_that_disagree_are_told_with_what_was_tried(
 
     lines = said.readouterr().out.splitlines()
     assert [line[:10].strip() for line in lines[:6]] == [
-        "Here", "Source", "", "Tried", "Verdict", "Ask them",
+        "Here", "Source", "", "Tried", "Verdict", "Check",
     ]  # fmt: skip
     assert "the list says sha-256:" in lines[3]
     assert lines[4].endswith("list and its content disagree; kept our verified copy")

@@ -25,7 +25,7 @@ class NewExport:
         out: The name it is going to have.
 
     Raises:
-        ConfigurationError: Something of that name is there already.
+        ConfigurationError: Something of that name already exists.
     """
 
     def __init__(self, out: Path) -> None:
@@ -111,7 +111,7 @@ class NewExport:
 
 def _exists_error(out: Path) -> ConfigurationError:
     return ConfigurationError(
-        f"{out} is there already",
+        f"{out} already exists",
         evidence=(("kept", "it is untouched"),),
         hint="name another --out",
     )

@@ -30,7 +30,7 @@ def refuse_foreign(documents: DocumentStore) -> None:
     catalogue that was lost can start again.
 
     Raises:
-        ConfigurationError: A head is there already and was not written by this package.
+        ConfigurationError: A head already exists and was not written by this package.
         StorageError: What is there cannot be read.
     """
     for name in (*_ABOVE, naming.DESCRIPTION, naming.ABOUT):
@@ -43,7 +43,7 @@ def refuse_foreign_dumps(catalogue: CatalogueStore, documents: DocumentStore) ->
     """Refuse to dump where a file of somebody else would be replaced.
 
     Raises:
-        ConfigurationError: A dump is there already and was not written by this package.
+        ConfigurationError: A dump already exists and was not written by this package.
         StorageError: What is there cannot be read.
     """
     ours = read_dumps(catalogue).documents
@@ -82,7 +82,7 @@ def _is_plain_sitemap(documents: DocumentStore, name: str) -> bool:
 
 def _conflict_error(name: str) -> ConfigurationError:
     return ConfigurationError(
-        f"{name} is there already, and is not a document of ours",
+        f"{name} already exists, and is not a document of ours",
         evidence=(("kept", "nothing was changed"),),
         hint="move it away, or write the documents elsewhere: --out FOLDER",
     )

@@ -130,7 +130,7 @@ class _AuthTable:
         """Return the secret that a key points to, without the end of its line."""
         value = self._table.pop(key, None)
         if isinstance(value, str):
-            raise self.error(key, f"must not hold the secret itself: write {_SOURCES}")
+            raise self.error(key, f"must not contain the secret itself: write {_SOURCES}")
         if not isinstance(value, Mapping) or len(value) != 1:
             raise self.error(key, f"must be one of {_SOURCES}")
         [(kind, place)] = value.items()
