@@ -103,7 +103,7 @@ def test_what_was_left_out_is_named_on_standard_error(
     assert said.out == b"".join(write(HEADER, CHANGES, Dialect.V0_6))
     assert said.err.decode().splitlines() == [
         "warning[left-out]: 0.6 has no place in the Change List for: from, until",
-        "warning[left-out]: 0.6 does not say of 1 entry: link timemap",
+        "warning[left-out]: 0.6 has no place for link timemap of 1 entry",
         INFERRED_LASTMOD,
     ]
 
@@ -120,7 +120,8 @@ def test_what_was_added_is_named_too(said: Any) -> None:
     captured = said.readouterr()
     assert "has no place in the Change List for: open" in captured.err
     assert (
-        "warning[added]: 0.9 asks for what the Change List does not say; until: now" in captured.err
+        "warning[added]: 0.9 requires a value that the Change List does not have;  until: now"
+        in captured.err
     )
     assert captured.out.splitlines() == ["Wrote     there.xml  Change List, 3 entries, 1.1 to 0.9"]
 
@@ -236,7 +237,7 @@ def test_a_list_that_tells_only_its_last_update_gets_its_times(said: Any) -> Non
     assert told("o.xml")[0].from_ == TEN
     assert [json.dumps(row["message"]) for row in rows(said) if row["type"] == "warning"] == [
         '"1.1 has no place in the Change List for: modified"',
-        '"1.1 asks for what the Change List does not say; from: the time of its last update"',
+        '"1.1 requires a value that the Change List does not have;  from: the time of its last update"',
     ]
 
 

@@ -102,7 +102,7 @@ def test_a_changed_file_that_is_to_be_deleted_is_named_with_what_to_do(
         out = said.readouterr().out
         assert "! /objects/0001.txt   it is to be deleted, and was changed here" in out
         assert "1 changed locally and kept" in out
-        assert "1 file to be deleted, changed here and kept: move or remove them," in out
+        assert "1 file to delete, but changed locally: move or remove them," in out
         assert "run it again" not in out
 
     assert run(["pull", "museum", "--json"]) == 3
@@ -129,7 +129,7 @@ def test_a_changed_file_that_is_to_be_deleted_is_explained_and_stays(
     assert "the file was changed in the mirror and is kept" in told
     assert "move or remove museum/objects/0001.txt; then: resourcesync pull" in told
     assert "the next pull does it" not in status
-    assert "1 file to be deleted, changed here and kept" in status
+    assert "1 file to delete, but changed locally" in status
     assert edited.read_text() == "my notes"
     edited.unlink()
     assert run(["pull", "museum"]) == 0

@@ -64,7 +64,7 @@ def test_a_source_that_stands_still_for_too_long_is_told_of_where_that_is_asked_
     )
     assert run(["status", "museum", "--check", "--max-quiet", "5000w"]) == 0
     assert run(["status", "museum", "--format", "nagios"]) == 1
-    assert "museum its Source is quiet for " in said.readouterr().out
+    assert "museum its Source has not published for " in said.readouterr().out
     assert run(["status", "museum", "--format", "prom"]) == 0
     assert 'resourcesync_mirror_source_quiet_seconds{mirror="museum"} ' in said.readouterr().out
 
@@ -105,7 +105,7 @@ def test_status_says_when_a_resource_that_failed_often_is_tried_again(
     out = said.readouterr().out
     assert "the next pull tries again" not in out
     assert re.search(
-        r"1 listed resource not in the mirror as listed; tried again from 20\S+ \S+Z on\.", out
+        r"1 listed resource not in the mirror as listed; tried again after 20\S+ \S+Z\.", out
     )
     assert "the list says 3 B, the Source served more (Content-Length: 5)" in out
     run(["status", "museum", "--json"])

@@ -53,7 +53,7 @@ def test_a_list_and_its_content_that_disagree_are_told_with_what_was_tried(
     ]  # fmt: skip
     assert "the list says sha-256:" in lines[3]
     assert lines[4].endswith("list and its content disagree; kept our verified copy")
-    assert lines[5].startswith("Ask them  resourcesync validate http://")
+    assert lines[5].startswith("Check     resourcesync validate http://")
     assert lines[6] == "exit 1"
 
 
@@ -132,7 +132,7 @@ def test_a_source_that_does_not_answer_leaves_what_is_remembered(
     assert run(["why", museum, ONE]) == 0
 
     lines = said.readouterr().out.splitlines()
-    assert lines[1].startswith("Source    could not be asked: ")
+    assert lines[1].startswith("Source    could not be checked: ")
     assert lines[-1].startswith("Verdict   the copy is as it was fetched")
 
 
@@ -203,13 +203,13 @@ def test_what_an_audit_found_is_told_and_whether_it_still_holds(damaged: Path, s
     assert run(["why", "museum", ONE]) == 1
     text = said.readouterr().out
     assert "Audit     sha-256 differs (same length): silent corruption or local edit" in text
-    assert "; read now: it still does" in text
+    assert "; checked now: still so" in text
     assert "Tried" not in text
     damaged.write_bytes(damaged.read_bytes().swapcase())
 
     assert run(["why", "museum", ONE]) == 0
     text = said.readouterr().out
-    assert "; read now: it is as it was fetched" in text
+    assert "; checked now: it is as it was fetched" in text
     assert "Verdict   an audit found the file changed; now it is as it was fetched" in text
 
 

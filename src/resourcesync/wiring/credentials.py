@@ -188,7 +188,7 @@ _PLACES: Final = {
     "file": "the file {}, which is empty",
     "credential": "the credential {} of the service manager, which is empty or not there",
 }
-_MISSING: Final = {"env": _PLACES["env"], "file": "the file {}, which is not there"}
+_MISSING: Final = {"env": _PLACES["env"], "file": "the file {}, which does not exist"}
 
 
 def _describe_missing(kind: str, place: object) -> str:
