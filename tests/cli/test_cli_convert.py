@@ -35,8 +35,8 @@ INFERRED_DATETIME = (
     "which before 1.1 was the time of the change"
 )
 INFERRED_LASTMOD = (
-    "warning[inferred]: lastmod of 3 entries is inferred from the time of the change, "
-    "or of the document, that is listed"
+    "warning[inferred]: lastmod of 3 entries is inferred from the listed time of the change "
+    "or of the document"
 )
 CHANGES: list[Entry] = [
     Change(kind=ChangeKind.CREATED, time=NINE, resource=Resource(uri="http://a/1", length=5)),
@@ -120,7 +120,7 @@ def test_what_was_added_is_named_too(said: Any) -> None:
     captured = said.readouterr()
     assert "has no place in the Change List for: open" in captured.err
     assert (
-        "warning[added]: 0.9 requires a value that the Change List does not have;  until: now"
+        "warning[added]: 0.9 requires a value that the Change List does not have; until: now"
         in captured.err
     )
     assert captured.out.splitlines() == ["Wrote     there.xml  Change List, 3 entries, 1.1 to 0.9"]
@@ -237,7 +237,8 @@ def test_a_list_that_tells_only_its_last_update_gets_its_times(said: Any) -> Non
     assert told("o.xml")[0].from_ == TEN
     assert [json.dumps(row["message"]) for row in rows(said) if row["type"] == "warning"] == [
         '"1.1 has no place in the Change List for: modified"',
-        '"1.1 requires a value that the Change List does not have;  from: the time of its last update"',
+        '"1.1 requires a value that the Change List does not have;'
+        ' from: the time of its last update"',
     ]
 
 

@@ -110,7 +110,7 @@ def test_an_address_is_one_document_and_live_is_all_of_them(source: TinySource, 
     assert run(["validate", source.url]) == 0
     assert said.readouterr().out == (
         "Checked 1 document, 1 entry: 0 errors, 0 warnings\n"
-        "  judged this document alone; --live follows its links\n"
+        "  checked only this document; --live follows its links\n"
     )
     assert run(["validate", source.url, "--live"]) == 0
     assert said.readouterr().out == "Checked 3 documents, 14 entries: 0 errors, 0 warnings\n"

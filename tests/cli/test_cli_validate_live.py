@@ -279,14 +279,14 @@ def test_a_document_that_leads_to_others_is_said_to_be_judged_alone(
     source: TinySource, said: Said
 ) -> None:
     offer(source)
-    alone = "  judged this document alone; --live follows its links"
+    alone = "  checked only this document; --live follows its links"
 
     assert run(["validate", f"{source.url}/capabilitylist.xml"]) == 0
     assert said.readouterr().out.splitlines()[-1] == alone
 
     assert run(["validate", source.url, f"{source.url}/capabilitylist.xml", "-q"]) == 0
     lines = said.readouterr().out.splitlines()
-    assert lines[-1] == "  judged 2 documents alone; --live follows their links"
+    assert lines[-1] == "  checked only 2 documents; --live follows their links"
 
     assert run(["validate", f"{source.url}/capabilitylist.xml", "--json"]) == 0
     told = rows(said)
