@@ -32,7 +32,7 @@ HEADER = Header(
 )
 INFERRED_DATETIME = (
     "warning[inferred]: datetime of 3 entries is inferred from lastmod, "
-    "which before 1.1 was the time of the change"
+    "which was the time of the change before 1.1"
 )
 INFERRED_LASTMOD = (
     "warning[inferred]: lastmod of 3 entries is inferred from the listed time of the change "
@@ -237,8 +237,10 @@ def test_a_list_that_tells_only_its_last_update_gets_its_times(said: Any) -> Non
     assert told("o.xml")[0].from_ == TEN
     assert [json.dumps(row["message"]) for row in rows(said) if row["type"] == "warning"] == [
         '"1.1 has no place in the Change List for: modified"',
-        '"1.1 requires a value that the Change List does not have;'
-        ' from: the time of its last update"',
+        (
+            '"1.1 requires a value that the Change List does not have;'
+            ' from: the time of its last update"'
+        ),
     ]
 
 

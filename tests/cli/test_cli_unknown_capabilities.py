@@ -128,7 +128,7 @@ def test_where_nothing_else_is_offered_the_unknown_is_named(gifted: TinySource, 
     ("command", "code", "shown"),
     [
         (("explore", "{}"), 3, "12 resources"),
-        (("validate", "{}", "--live"), 3, "Checked 3 documents, 15 entries, 1 not to be had"),
+        (("validate", "{}", "--live"), 3, "Checked 3 documents, 15 entries, 1 not reachable"),
         (("diff", "{}/index.xml", "{}"), 5, "error[no-address]"),
     ],
     ids=lambda item: item[0] if isinstance(item, tuple) else "",
