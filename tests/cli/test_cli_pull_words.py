@@ -78,7 +78,7 @@ def test_a_dry_run_says_would() -> None:
             {"bytes": 82, "was_bytes": 8114},
             "/a   8,114 → 82 B",
         ),
-        ({"bytes": 8230, "was_bytes": -1}, "/a   8,230 B   not verified by a strong hash"),
+        ({"bytes": 8230, "was_bytes": -1}, "/a   8,230 B"),
         (
             {"bytes": 1, "verified": True, "hash": "sha-512:ab md5:cd"},
             "/a   1 B   sha-512 verified",
