@@ -193,8 +193,8 @@ def test_where_more_is_listed_than_is_kept_all_documents_are_judged_all_the_same
 
     lines = said.readouterr().out.splitlines()
     assert lines[-2] == (
-        f"{source.url}: warning: 7 documents list more than can be stored: what they say of each other"
-        " was judged in part"
+        f"{source.url}: warning: 7 documents list more than can be stored:"
+        " their relations were checked only in part"
     )
     assert lines[-1].endswith("; not all documents were checked")
     assert len(asked_documents(source)) == 7
