@@ -190,7 +190,7 @@ def test_a_mirror_its_pulls_its_resources_and_its_audits_have_pages(address: str
     uri = quote("http://source.example/collection-0/item-00007.xml", safe="")
     for resource in (uri, "collection-0/item-00007.xml"):
         why = get(f"{address}resource?name=theses&resource={resource}")
-        assert "its file was changed locally since it was fetched" in why
+        assert "the file was changed in the mirror after it was fetched" in why
         assert "resourcesync repair" in why
     audits = get(f"{address}audits")
     report = audits.partition('href="audit?name=theses')[2].partition('"')[0]

@@ -222,7 +222,7 @@ def test_a_secret_for_no_proxy_is_a_mistake(
         ("proxy = 3128", "`proxy` in [mirror.museum]"),
         ('proxy_auth = "none"', "[auth.none]"),
         ('ca_file = ""', "`ca_file` in [mirror.museum] must be a file"),
-        ('ca_file = "~no-such-user-at-all/a"', "names a user who is not there"),
+        ('ca_file = "~no-such-user-at-all/a"', "names a user who does not exist"),
     ],
 )
 def test_a_mistake_in_the_file_is_told_without_what_stands_there(

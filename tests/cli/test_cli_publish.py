@@ -219,7 +219,9 @@ def test_files_that_are_left_for_the_next_run_make_this_one_partial(
     outcome = conclude(done, Path("public"), 0.1)
 
     assert outcome.exit == 3
-    assert outcome.closing[-1].text.startswith("1 file changed while read, or could not be read")
+    assert outcome.closing[-1].text.startswith(
+        "1 file not published: unreadable, or changed while being read"
+    )
 
 
 def test_damaged_settings_in_the_catalogue_are_told(tree: Path, said: Said) -> None:
@@ -269,7 +271,7 @@ def test_a_file_of_somebody_else_is_never_overwritten(
 
     assert run(["publish", "public", "--url", "https://museum.example", "--out", out]) == 2
 
-    assert f"{name} exists already" in said.readouterr().err
+    assert f"{name} already exists" in said.readouterr().err
     assert theirs.read_text() == "<mine/>"
     assert not (tree / ".resourcesync").exists()
 

@@ -54,7 +54,7 @@ def test_a_signal_ends_a_run_with_its_code_and_a_closing_line(
     assert main.run(["demo"]) == code
 
     assert capsys.readouterr().out == (
-        f"Stopped   by {by}; everything here is whole. Run again to go on: resourcesync demo\n"
+        f"Stopped   by {by}; all files are consistent. Run again to continue: resourcesync demo\n"
         f"exit {code}\n"
     )
     assert signal.getsignal(number) is before

@@ -25,7 +25,7 @@ class NewExport:
         out: The final name.
 
     Raises:
-        ConfigurationError: The name exists already.
+        ConfigurationError: Something of that name already exists.
     """
 
     def __init__(self, out: Path) -> None:
@@ -111,9 +111,9 @@ class NewExport:
 
 def _exists_error(out: Path) -> ConfigurationError:
     return ConfigurationError(
-        f"{out} exists already",
-        evidence=(("kept", "it is unchanged"),),
-        hint="choose another --out",
+        f"{out} already exists",
+        evidence=(("kept", "it is untouched"),),
+        hint="name another --out",
     )
 
 

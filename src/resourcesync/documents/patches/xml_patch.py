@@ -317,7 +317,7 @@ def _add_value(document: bytes, operation: _PatchOperation, place: NodeSpan, kin
     else:
         raise PatchError(f"the type {kind[:200]!r} cannot be added")
     if value_span(document, place, *known) is not None:
-        raise PatchError(f"{kind} is there already")
+        raise PatchError(f"{kind} already exists")
     added = f' {name}="'.encode() + _value(operation.content, b'"') + b'"'
     return document[:at] + added + document[at:]
 
