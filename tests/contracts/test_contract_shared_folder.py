@@ -306,7 +306,7 @@ def test_names_that_are_no_keys_are_not_listed(store: FolderStore) -> None:
 def test_nothing_is_moved_over_something_else(store: FolderStore) -> None:
     version = put(store, "a.txt", b"one")
     put(store, "b.txt", b"two")
-    with pytest.raises(StorageError, match="b exists already"):
+    with pytest.raises(StorageError, match=r"b\.txt exists already"):
         store.move("a.txt", "b.txt", version)
     assert files(store.root) == {"a.txt": b"one", "b.txt": b"two"}
 
