@@ -357,7 +357,7 @@ def test_each_cause_says_when_its_resources_are_tried_again() -> None:
     early = replace(museum.causes[0], due=NOW - HOUR)
     texts = Seen(mirror_page(replace(museum, causes=(late, early)), 1)).texts
 
-    assert f"from {formatting.moment(NOW + HOUR)} on" in texts
+    assert f"from {formatting.moment(NOW + HOUR)}" in texts
     assert "with the next pull" in texts
 
 
