@@ -357,7 +357,7 @@ def test_each_cause_says_when_its_resources_are_tried_again() -> None:
     early = replace(museum.causes[0], due=NOW - HOUR)
     texts = Seen(mirror_page(replace(museum, causes=(late, early)), 1)).texts
 
-    assert f"from {formatting.moment(NOW + HOUR)} on" in texts
+    assert f"from {formatting.moment(NOW + HOUR)}" in texts
     assert "with the next pull" in texts
 
 
@@ -366,7 +366,7 @@ def test_an_interval_in_which_nothing_was_right_stands_in_the_table_of_the_chart
     assert bad.report is not None
     bad = replace(bad, report=replace(bad.report, pending=9))
     page = mirror_page(replace(detail("museum"), runs=(bad,)), 1)
-    chart = page.partition("In sync, the worst pull")[2].partition("</figure>")[0]
+    chart = page.partition("In sync, minimum")[2].partition("</figure>")[0]
 
     assert "<td>0 %</td>" in chart
 
