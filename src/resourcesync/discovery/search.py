@@ -92,7 +92,7 @@ class Search:
         allowed: Origins that a page or a ``robots.txt`` may lead to, besides its own.
 
     Attributes:
-        road: The way to the first document, in words; empty when it is the address itself.
+        found_by: The way to the first document, in words; empty when it is the address itself.
     """
 
     def __init__(self, documents: DocumentProvider, allowed: Iterable[str] = ()) -> None:

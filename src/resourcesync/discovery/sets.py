@@ -40,7 +40,7 @@ class SetChoice:
     """The choice of a set where a Source offers several.
 
     Attributes:
-        wanted: The operator's choice: a URI, a name or a number; empty for none.
+        requested: The operator's choice: a URI, a name or a number; empty for none.
         pinned: The set followed so far: the default.
         is_bound: True if the operator chose that set, so that no other one can take its place.
         folder: The mirror's folder, for the commands that an error shows; empty shows none.

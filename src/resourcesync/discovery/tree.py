@@ -228,7 +228,7 @@ class SourceNode:
         error: Reason why it could not be read.
         skipped: Reason why it was not read: met before, a channel of notifications, of a capability
             unknown (in the entry or in its own root), too many documents.
-        road: The way to the first document, in words; empty when it is the address itself.
+        found_by: The way to the first document, in words; empty when it is the address itself.
         package: The entry of a package in a dump; it is no document and is not fetched.
     """
 

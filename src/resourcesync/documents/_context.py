@@ -138,9 +138,9 @@ class ReadingContext:
 
     Attributes:
         longest: Most characters of a URI.
-        told: The faults tolerated so far, by their codes.
+        tolerated: The faults tolerated so far, by their codes.
         dropped: Number of values that could not be read; they count as absent.
-        shows: Marks of a version that were met; see `_dialects`.
+        version_marks: Marks of a version that were met; see `_dialects`.
         line, column: The place of the entry that is being read.
     """
 

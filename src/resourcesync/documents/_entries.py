@@ -463,7 +463,7 @@ class EntryFamily:
     Attributes:
         known: Attributes of ``rs:md`` that are values, not extra.
         is_regular: True if its entries fit into columns.
-        tells_changes: True if each entry must name its change.
+        has_changes: True if each entry must name its change.
         make: Makes the value of any entry from its change, if it names one, and the document.
     """
 

@@ -45,7 +45,7 @@ class UnitOutcome(NamedTuple):
         wait: Seconds without requests that the host asked for (429, 503, ``Retry-After``); ``None``
             if it did not.
         failed: Reason why it was not done: a stable code and a sentence; ``None`` when it was.
-        told: Further facts from the unit, such as counts.
+        details: Further facts from the unit, such as counts.
     """
 
     name: str

@@ -87,7 +87,7 @@ class FetchRequest:
             byte; empty when the body could not be recognized later.
         message: Message to send with POST; only for ``Purpose.MESSAGE``.
         fields: Further header fields of a GET.
-        is_named: True if the operator named this very address: ``robots.txt``, which is for
+        is_explicit: True if the operator named this very address: ``robots.txt``, which is for
             crawlers, is not checked.
         is_head: True to use HEAD: the sink stays empty, and the answer has the fields.
     """

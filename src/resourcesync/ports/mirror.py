@@ -306,13 +306,13 @@ class StateTransaction:
     """One transaction of the mirror's state: all of it is stored, or none.
 
     Attributes:
-        doubted: Copies whose files are about to change; their pending rows stay.
+        suspect: Copies whose files are about to change; their pending rows stay.
         installed: Copies that are in place now (their pending rows end; then those of this step
             are written).
         removed: URIs whose copies are gone (their pending rows end).
         pending: Rows to write; ``first`` and ``first_at`` of an existing row are retained.
         outdated: Forget the pending rows of readings older than this generation.
-        settled: URIs with nothing left to do.
+        completed: URIs with nothing left to do.
         documents: Documents that were read.
         only_documents: Forget all other documents.
         notes: Values to store; the cursor is among them.

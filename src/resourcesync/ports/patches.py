@@ -42,7 +42,7 @@ class PatchMaker:
         media_type: The format of the patches.
         load: Returns the function that computes them; it may be slow, and may raise a
             ConfigurationError.
-        suits: True if it is for resources of a media type.
+        supports: Returns true if it is for resources of a media type.
         largest: Bytes of the largest version that can be compared; ``None`` for no such bound.
     """
 

@@ -36,7 +36,7 @@ class SubscriptionIntent:
         secret: Signs deliveries; empty for none.
         lease: Seconds.
         echo: The value that the receiver expects back.
-        asked: Time of the request.
+        requested: Time of the request.
         attempts: Number of verifications that failed.
         since: The number of the topic's newest payload when this was read. The receiver gets all
             later ones: none published while it answers is missed.
@@ -198,7 +198,7 @@ class TopicSubscriber:
         topic: The topic.
         origin: Scheme, host and port of the callback.
         expires: End of the lease, in microseconds.
-        is_owed: True if a delivery is pending.
+        has_pending_delivery: True if a delivery is pending.
         attempts: Deliveries that failed since the last good one.
     """
 
@@ -230,7 +230,7 @@ class ChannelSubscription:
         token: The last part of the callback that is in use; empty before the first.
         secret: The secret that signs its deliveries.
         next_token, next_secret: Those that are requested now.
-        former_token: The one before, whose deliveries are no longer wanted.
+        previous_token: The one before, whose deliveries are no longer wanted.
         lease_until: End of the lease; 0 before it was confirmed.
         attempts: Requests in a row that failed.
         due: Time of the next step.

@@ -94,15 +94,15 @@ class JoinResult(NamedTuple):
         update: Number of listed resources whose copy may have to be fetched again.
         size: Bytes to fetch as far as known.
         unsized: Number of them without a listed length.
-        unsure: True if one of them has neither hash nor ``lastmod``.
+        has_unprovable: True if one of them has neither hash nor ``lastmod``.
         slices: The files of resources to check.
         unlisted: A file of the copies that nothing lists, in URI order.
         unlisted_rows: Their number.
         filtered: A file of the copies that are listed and not wanted, or whose row cannot be used,
             in URI order; they stay as they are.
         filtered_rows: Their number.
-        resting: A file of the listed rows that are left out until they are due.
-        resting_rows: Their number.
+        deferred: A file of the listed rows that are left out until they are due.
+        deferred_rows: Their number.
         conflicts: A file of the rows of URIs that one Resource List gives twice, differently, and
             of which no change tells; their copies stay as they are. Of each URI there are two rows
             one after the other: the first, and the first that differs from it.

@@ -33,7 +33,7 @@ class ResourceVersion:
         sha256: Its digest, which is also its name in the store.
         media_type: Its media type; may be empty.
         patch: The patch from the version before, if that is stored too.
-        is_former: True if another version, or a deletion, followed.
+        is_superseded: True if another version, or a deletion, followed.
     """
 
     uri: str

@@ -160,7 +160,7 @@ class ElementParser:
         window: The bytes around what was read last.
         root: The root, once it has started.
         encoding: The encoding in the XML declaration, if it is not UTF-8.
-        closed: True if the root has ended.
+        fed: Number of bytes fed so far.
     """
 
     def __init__(self, limits: Limits) -> None:

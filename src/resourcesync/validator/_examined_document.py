@@ -126,7 +126,7 @@ class ExaminedDocument:
         namespace: Its spelling of the Sitemap namespace.
         root, md: Places of the root and its first ``rs:md``.
         root_times: The times of the root's ``rs:md`` as written and as parsed.
-        seen: Findings that are reported once only.
+        reported: Rules of findings that are reported once only.
         places: The rule that an attribute of an ``rs:md`` breaks, by whether it is the root's and
             by its name; computed once for this kind of document.
     """

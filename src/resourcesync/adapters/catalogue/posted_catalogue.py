@@ -73,9 +73,9 @@ class LossLimit(NamedTuple):
     """A limit on the deletions of several batches of changes.
 
     Attributes:
-        known: Number of resources before.
+        resources: Number of resources before.
         gone: Number by which there are fewer now.
-        most: Number by which there may be fewer.
+        limit: Number by which there may be fewer.
     """
 
     resources: int

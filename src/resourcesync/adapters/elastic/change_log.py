@@ -123,8 +123,8 @@ class LogEntry(NamedTuple):
 
     Attributes:
         name: The document's ``_id``.
-        at: The time that it is ordered by, in milliseconds: ``timestamp``, else ``datetime``.
-        happened: ``datetime`` in milliseconds, else ``at``.
+        logged: The time that it is ordered by, in milliseconds: ``timestamp``, else ``datetime``.
+        happened: ``datetime`` in milliseconds, else ``logged``.
         uri: The resource.
         kind: The kind of change.
         lastmod: The resource's last modification.

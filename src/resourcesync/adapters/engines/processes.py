@@ -63,7 +63,7 @@ class _WorkerState:
 
     Attributes:
         busy: A unit is running.
-        ended: The process was asked to end.
+        is_ending: True if the process received the signal to end.
     """
 
     busy: bool = False

@@ -96,7 +96,7 @@ class StreamOptions(NamedTuple):
         quiet: Seconds without an event until a caller that does not wait gets the result.
         silence: Seconds without any byte until a connection counts as dead.
         since: The time to begin at the first time; ``None`` for the present.
-        takes_since: The server accepts a start time, as ``?since=``.
+        accepts_since: The server accepts a start time, as ``?since=``.
         accept_gaps: Go on after lost changes.
     """
 

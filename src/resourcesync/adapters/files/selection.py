@@ -37,7 +37,7 @@ class FileSelection:
             the documents.
         is_own: True for the name of a file at the top that is never scanned, either.
         hidden: Publish names that begin with a dot or end with ``~``.
-        other_devices: Publish folders on another file system than the root's.
+        crosses_devices: Publish folders on another file system than the root's.
     """
 
     include: tuple[str, ...] = ()

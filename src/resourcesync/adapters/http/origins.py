@@ -207,7 +207,7 @@ class OriginQueue:
     Attributes:
         origin: The origin.
         in_flight: Transfers in progress.
-        asking: ``robots.txt`` is being fetched.
+        awaits_rules: True while ``robots.txt`` is being fetched.
     """
 
     def __init__(self, origin: OriginState) -> None:

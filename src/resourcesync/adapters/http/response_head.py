@@ -88,11 +88,10 @@ class ResponseHead:
 
     Attributes:
         status: The number.
-        reason: The reason phrase.
         fields: The fields.
         length: Bytes of the body as announced, ``None`` if they are not.
         coding: ``Content-Encoding`` in lower case, empty when there is none.
-        said: The status line, as evidence.
+        status_line: The status line, as evidence.
     """
 
     __slots__ = ("coding", "fields", "length", "status", "status_line")

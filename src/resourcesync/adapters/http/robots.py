@@ -93,7 +93,7 @@ class RobotsRules:
     Attributes:
         robots: The parsed file; ``None`` when there are no rules.
         unread: Why the file could not be fetched; discovery must then not guess.
-        asked: Seconds between two requests that the file asks for; 0 when it asks for none.
+        requested_delay: Seconds between two requests, as the file requests; 0 for none.
     """
 
     robots: "Protego | None" = None

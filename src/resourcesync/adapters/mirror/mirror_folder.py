@@ -348,8 +348,9 @@ class FileSystem:
 
     Attributes:
         refusal: Why nothing can be written; empty if something can.
-        tells_case: ``a`` and ``A`` are two files; ``None`` if that could not be tried.
-        keeps_forms: The two Unicode forms of one letter are two files.
+        distinguishes_case: ``a`` and ``A`` are two files; ``None`` if that could not be tried.
+        preserves_unicode_forms: The two Unicode forms of one letter are two files; ``None`` if that
+            could not be tried.
         room: Free bytes.
         inodes: Number of files that can still be created; ``None`` if that is not limited.
     """

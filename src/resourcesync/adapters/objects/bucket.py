@@ -108,7 +108,7 @@ class ObjectStream(NamedTuple):
     """An open object.
 
     Attributes:
-        found: The object.
+        info: The object.
         attributes: Its stored header fields.
         stream: Its bytes; the caller closes it.
     """

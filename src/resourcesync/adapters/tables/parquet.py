@@ -62,8 +62,8 @@ class FileKind(NamedTuple):
 
     Attributes:
         schema: Its columns.
-        flat: Converts an object to the values of one row.
-        made: Converts the values of a row to an object.
+        to_row: Converts an object to the values of one row.
+        from_row: Converts the values of a row to an object.
     """
 
     schema: Any
