@@ -213,7 +213,7 @@ def test_a_service_manager_is_told(source: TinySource, monkeypatch: pytest.Monke
         ('cron = "61 * * * *"\n', "not a crontab line"),
         ('cron = "5 2 * * *"\nevery = "5m"\n', "choose one"),
         ('every = "5m"\naudit_sample = "0%"\n', "share of the files"),
-        ('every = "5m"\non_change = "sh"\n', "list of texts"),
+        ('every = "5m"\non_change = "sh"\n', "list of strings"),
         ('every = "5m"\non_change = ["sh"]\non_change_limit = "0"\n', "at least 1s"),
     ],
 )

@@ -264,14 +264,14 @@ def convert_setting(option: click.Option, written: object) -> Any:
     if option.is_flag:
         return _check_type(written, bool, "must be true or false")
     if option.multiple:
-        texts = _check_type(written, list, "must be a list of texts")
-        written = [_check_type(text, str, "must be a list of texts") for text in texts]
+        texts = _check_type(written, list, "must be a list of strings")
+        written = [_check_type(text, str, "must be a list of strings") for text in texts]
     elif isinstance(option.type, Parsed) and type(written) in {int, float}:
         written = str(written)
     elif isinstance(option.type, click.IntRange):
         _check_type(written, int, "must be a whole number")
     else:
-        _check_type(written, str, "must be a text")
+        _check_type(written, str, "must be a string")
     try:
         value = option.type_cast_value(click.Context(click.Command("config")), written)
     except click.BadParameter as error:

@@ -249,8 +249,8 @@ _PANELS: Final = (
         "{{mirror}} {{change}}",
     ),
     ("Received", "Bps", "rate(resourcesync_fetch_bytes_total{M}[15m])", "{{mirror}}"),
-    ("Not as listed", "short", "resourcesync_mirror_pending{M}", "{{mirror}}"),
-    ("Deletions held back", "short", "resourcesync_mirror_held_deletions{M}", "{{mirror}}"),
+    ("Pending", "short", "resourcesync_mirror_pending{M}", "{{mirror}}"),
+    ("Deletions not applied", "short", "resourcesync_mirror_held_deletions{M}", "{{mirror}}"),
     ("Last pull took", "s", "resourcesync_pull_duration_seconds{M}", "{{mirror}}"),
     (
         "Runs that failed, per hour",
