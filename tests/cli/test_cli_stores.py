@@ -22,7 +22,7 @@ COPIES = MIRRORED
 
 @pytest.fixture(autouse=True)
 def site(here: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Install the store ``shelf:`` and two that are of no use; keep state in a folder of ours."""
+    """Install the store ``shelf:`` and two that cannot be used; keep state in a folder of ours."""
     points = {
         plugins.STORES: {
             "shelf": "acme_shelf:open_shelf",

@@ -105,7 +105,7 @@ def test_the_next_program_is_told_of_each_set(source: TinySource) -> None:
     assert all(Path("copies/museum", path).is_file() for path in paths)
 
 
-def test_a_next_program_that_takes_too_long_is_ended_told_of_and_told_again(
+def test_a_program_that_times_out_is_stopped_reported_and_run_again(
     source: TinySource, said: Said
 ) -> None:
     program = 'on_change = ["sh", "-c", "cat >> told.ndjson; (sleep 3; touch late) & sleep 60"]'
@@ -117,7 +117,7 @@ def test_a_next_program_that_takes_too_long_is_ended_told_of_and_told_again(
 
     lines = [row for row in rows(said) if row["type"] == "watch.hand-on"]
     assert [(line["exit"], line["code"], line["tries"]) for line in lines] == [(3, "on-change", 1)]
-    assert lines[0]["message"] == "sh was ended: it took longer than 1.0 s"
+    assert lines[0]["message"] == "sh was stopped: it took longer than 1.0 s"
     assert lines[0]["again"] is not None
     cursor = Path("copies/museum/.resourcesync/consumers/on_change.json")
     assert not cursor.exists()
@@ -144,7 +144,9 @@ def test_one_that_fails_waits_and_keeps_no_other_back(source: TinySource, said: 
     assert len([line for line in lines if line["mirror"] == "museum"]) >= 2
 
 
-def test_a_new_configuration_is_taken_and_a_bad_one_is_not(source: TinySource, said: Said) -> None:
+def test_a_valid_new_configuration_is_applied_and_an_invalid_one_is_not(
+    source: TinySource, said: Said
+) -> None:
     put(museum(source, 'every = "1h"\n'))
 
     def another() -> bool:
@@ -174,9 +176,9 @@ def test_a_new_configuration_is_taken_and_a_bad_one_is_not(source: TinySource, s
         assert run(["watch"]) == 0
 
     out, err = said.readouterr()
-    assert "no mirror says when" in err
+    assert "no mirror has a schedule" in err
     assert "unknown key `evrey`" in err
-    assert "the configuration as it was before" in err
+    assert "the former configuration" in err
     assert "2 mirrors: museum, two" in out
     assert "cleanly" in out
 
@@ -208,7 +210,7 @@ def test_a_service_manager_is_told(source: TinySource, monkeypatch: pytest.Monke
 @pytest.mark.parametrize(
     ("table", "why"),
     [
-        ("", "no mirror says when"),
+        ("", "no mirror has a schedule"),
         ('every = "0"\n', "at least 1s"),
         ('cron = "61 * * * *"\n', "not a crontab line"),
         ('cron = "5 2 * * *"\nevery = "5m"\n', "choose one"),
@@ -217,9 +219,7 @@ def test_a_service_manager_is_told(source: TinySource, monkeypatch: pytest.Monke
         ('every = "5m"\non_change = ["sh"]\non_change_limit = "0"\n', "at least 1s"),
     ],
 )
-def test_what_makes_no_sense_is_refused(
-    table: str, why: str, source: TinySource, said: Said
-) -> None:
+def test_invalid_settings_are_refused(table: str, why: str, source: TinySource, said: Said) -> None:
     put(museum(source, table))
 
     assert run(["watch"]) == 2

@@ -305,7 +305,7 @@ def test_a_list_of_which_an_index_gives_no_times_is_read_in_its_turn(
     assert world.in_sync()
 
 
-# --- Resource Lists whose time is of no use ---
+# --- Resource Lists whose time cannot be used ---
 
 
 def test_a_resource_list_from_the_far_future_does_not_hide_later_changes(tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ _METRICS: Final = {
     "absent": ("absent", "Listed resources that the server does not have, if accepted."),
     "skipped": ("skipped", "Listed resources that the Source blocks or redirects, if accepted."),
     "refused": ("refused", "Entries of the Source that cannot be used."),
-    "held": ("held_deletions", "Deletions that are held back."),
+    "held": ("held_deletions", "Deletions that are not applied."),
     "deleted": ("deleted", "Copies that the run deleted."),
     "requests": ("requests", "Requests that the run sent."),
     "bytes": ("received_bytes", "Bytes that the run received, lists included."),

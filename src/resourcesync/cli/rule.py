@@ -37,7 +37,7 @@ def command(output: OutputOptions, name: str) -> Job:
 
 
 def _explain(name: str, screen: Screen) -> CommandOutcome:
-    from resourcesync.validator.rules import RULES, find_rule  # noqa: PLC0415 - help stays quick
+    from resourcesync.validator.rules import RULES, find_rule  # noqa: PLC0415 - help stays fast
 
     rule = find_rule(name)
     if rule is not None:
@@ -58,10 +58,10 @@ def _explain(name: str, screen: Screen) -> CommandOutcome:
 
 
 def _unknown(name: str) -> Exception:
-    from difflib import get_close_matches  # noqa: PLC0415 - seldom needed
+    from difflib import get_close_matches  # noqa: PLC0415 - rarely needed
 
-    from resourcesync.errors import ConfigurationError  # noqa: PLC0415 - seldom needed
-    from resourcesync.validator.rules import BY_CODE, FAMILIES  # noqa: PLC0415 - seldom needed
+    from resourcesync.errors import ConfigurationError  # noqa: PLC0415 - rarely needed
+    from resourcesync.validator.rules import BY_CODE, FAMILIES  # noqa: PLC0415 - rarely needed
 
     near = get_close_matches(name.upper(), BY_CODE, n=1) or ["RS402"]
     return ConfigurationError(
@@ -91,8 +91,8 @@ def rule_fields(rule: "Rule") -> dict[str, object]:
 
 def _find_error(code: str) -> dict[str, object] | None:
     """Return what is known of the code of an error; ``None`` when there is no such code."""
-    from resourcesync import errors  # noqa: PLC0415 - help stays quick
-    from resourcesync.cli.exit_codes import exit_code_for  # noqa: PLC0415 - help stays quick
+    from resourcesync import errors  # noqa: PLC0415 - help stays fast
+    from resourcesync.cli.exit_codes import exit_code_for  # noqa: PLC0415 - help stays fast
 
     known = CODES.get(code.strip().lower())
     if known is not None:
@@ -116,7 +116,7 @@ def _find_error(code: str) -> dict[str, object] | None:
 
 def _code_fields(code: str, kind: str, meaning: str) -> dict[str, object]:
     """Return what is known of a code that errors of a kind, or warnings, may carry."""
-    from resourcesync import errors  # noqa: PLC0415 - help stays quick
+    from resourcesync import errors  # noqa: PLC0415 - help stays fast
     from resourcesync.cli.exit_codes import ExitCode, exit_code_for  # noqa: PLC0415 - as above
 
     fields: dict[str, object] = {"code": code, "meaning": meaning}
@@ -145,7 +145,7 @@ _CHECKED = {
 
 
 def clause_of(text: str) -> str:
-    """Return a clause as people say it: ``section 12.1``, or the name of another document."""
+    """Return a clause as a phrase: ``section 12.1``, or the name of another document."""
     return f"section {text}" if text[:1].isdigit() else text
 
 
@@ -178,101 +178,101 @@ def _render_page(fields: Mapping[str, Any]) -> Iterator[TextLine]:
 
 _CODE_TABLE: Final = """
 ConfigurationError
-  usage              The command line cannot be understood; --help shows how it is written.
-  unknown-key        The other system takes no such key of --with; see which it takes.
+  usage              The command line is invalid; --help shows the syntax.
+  unknown-key        The other system accepts no such key of --with; see which it accepts.
   no-plugin          There is no plug-in of that name; `resourcesync plugins` lists them.
   ambiguous-plugin   Several plug-ins have that name; uninstall all but one.
-  bad-plugin         A plug-in fails, or cannot be used; fix or uninstall it.
-  map                The rule of --map cannot be used, or cannot be undone.
-  other-mapper       The mirror's places come from another mapper; use that, or another folder.
-  several-sets       The Source offers several sets; say which one is meant.
+  bad-plugin         A plug-in fails, or cannot be used; correct or uninstall it.
+  map                The rule of --map cannot be used, or cannot be reversed.
+  other-mapper       The mirror's paths come from another mapper; use that, or another folder.
+  several-sets       The Source offers several sets; choose one.
   no-such-set        The Source offers no set of that name.
   set-gone           The Source no longer offers the set that this mirror follows.
-  own-publication    The mirror holds what is published at the same address; see the hint.
-  links-unknown      The mirror does not know yet what entries link to; pull a whole list once.
+  own-publication    The mirror has copies of what is published at the same address; see the hint.
+  links-unknown      The links of the Source's entries are not recorded; pull a whole list once.
   empty-account      The other system lists no resource; see the hint.
-  ndjson             A line of JSON cannot be understood.
+  ndjson             A line is not valid JSON, or has invalid fields.
   many-refused       Too many rows of a table cannot be published; see the hint.
-  many-gone          The other system tells of less than half of what it had; see the hint.
-  empty-tree         Nothing is left to publish, though there was something; see the hint.
-  glob               A pattern of --include or --exclude cannot be understood.
-  max-size           The largest size cannot be used.
-  since              The time to start from has no time zone.
-  origins            What was given is no origin; write https://HOST.
-  type               What was given is no media type; write text/html or text/*.
+  many-gone          The other system lists fewer than half of its former resources; see the hint.
+  empty-tree         No file is left to publish, though there were some; see the hint.
+  glob               A pattern of --include or --exclude is invalid.
+  max-size           The largest size is invalid.
+  since              The start time has no time zone.
+  origins            The value is not an origin; write https://HOST.
+  type               The value is not a media type; write text/html or text/*.
   base               The Source's address cannot be the root of a mirror.
-  wrong-mapping      The mapping of an index does not let its documents be found; see the how-to.
-  no-view            The server opens no point in time: it is another kind, or too old.
+  wrong-mapping      The mapping of an index prevents a search for its documents; see the guide.
+  no-view            The server does not support points in time: another product, or too old.
 StoppedError
-  interrupted        The run was stopped before its end; run it again, it goes on.
+  interrupted        The run was stopped before its end; run it again to continue.
 StorageError
-  run-over           A worker was left from a run that ended; it puts nothing in place.
+  run-over           A worker belongs to a run that has ended; it installs nothing.
   unreadable-file    A file of the tree cannot be read; make it readable, or exclude it.
   unreadable-folder  A folder of the tree cannot be read; make it readable, or exclude it.
-  read-back          What was written is not what was read back: look at the disk.
-  path-in-the-way    Something of yours is where a copy belongs; move it away.
-  local-change       A file was changed while it was replaced; move it away if you want to keep it.
-  on-change          The program of on_change failed or took too long; it is told again.
-  store              The store of a plug-in failed; see that it can be reached and written.
-  no-bucket          There is no such bucket; make it, or mend the address.
-  store-refused      The store refuses our key; see what it is and what it may do.
-  watch              The system watches no more folders; raise its limit, or publish by the clock.
+  read-back          The bytes read back are not those that were written; check the disk.
+  path-in-the-way    A file or folder that is not a copy has the path of a copy; move it away.
+  local-change       A file changed while it was being replaced; to keep its bytes, move it away.
+  on-change          The program of on_change failed or timed out; it gets the same changes again.
+  store              The store of a plug-in failed; check that it is reachable and writable.
+  no-bucket          The bucket does not exist; create it, or correct the address.
+  store-refused      The store refuses the access key; check the key and its permissions.
+  watch              The limit of watched folders is reached; raise it, or run publish from cron.
 StateError
-  clock-ahead        The clock is a year after all that was published; if it is right: --rebase.
-  clock-behind       The clock is before what was published; if it is right: --rebase.
+  clock-ahead        The clock is over a year after the last publication; if it is right: --rebase.
+  clock-behind       The clock is before the last publication; if it is right: --rebase.
   catalogue-row      A row of a catalogue cannot be published; `catalogue check` names it.
 SyncError
-  names              Too many resources cannot have their names; see the hint.
+  names              The names of too many resources clash with others; see the hint.
 DiscontinuityError
-  changes-lost       The log of changes does not reach back to the cursor; begin anew.
-  feed-gap           A feed lost changes that were not read yet; see the hint.
-  bad-position       What was noted of a log of changes is another program's; all is read again.
+  changes-lost       The log of changes does not reach back to the cursor; read all resources again.
+  feed-gap           A feed lost changes before they were read; see the hint.
+  bad-position       The stored position of a log is not of this version; all is read again.
 SourceUnavailableError
-  lost-view          The server lost the point in time that was being read; run again.
-  partial-search     Some shards of an index did not answer; run again when the cluster is well.
-  unsteady-index     The index is being filled or emptied; run again when that is done.
-  connect            The host cannot be connected; see its name and port, then try again later.
-  dns                The host's name cannot be resolved; see that it is written well.
-  timeout            The connection was not made in time.
+  lost-view          The server lost the point in time during the read; run again.
+  partial-search     Some shards of an index did not answer; run again when the cluster is healthy.
+  unsteady-index     The number of documents changes during the read; run again when it is stable.
+  connect            No connection to the host; check its name and port, then try again later.
+  dns                The host's name cannot be resolved; check its spelling.
+  timeout            The connection timed out.
   reset              The connection broke.
-  truncated          The response was cut short.
-  too-slow           The server gives less than the least speed.
-  stale-copy         The Source gives older lists than before; a cache may hold an old copy.
-  mixed-copies       The parts of a list are from different times; a cache may hold an old copy.
+  truncated          The response is incomplete.
+  too-slow           The server sends less than the minimum speed.
+  stale-copy         The Source serves older lists than before; a cache may have an old copy.
+  mixed-copies       The parts of a list are of different times; a cache may have an old copy.
   transport          The transport of a plug-in failed; `resourcesync plugins` names it.
 SourceRefusedError
-  egress             The address is private or special, and a Source chose it; see --allow-origin.
-  redirect           A redirect leads where policy does not allow, or to nowhere.
-  robots             robots.txt keeps programs out; ask the Source, or --robots ignore.
+  egress             The Source led to a private or special address; see --allow-origin.
+  redirect           A redirect leads to an address that policy forbids, or to none.
+  robots             robots.txt disallows the request; ask the Source, or use --robots ignore.
   tls                No trusted TLS connection is possible; see --ca-file.
-  uri                The address cannot be used.
-  proxy              The proxy does not let the request through, or does not answer.
+  uri                The address is invalid.
+  proxy              The proxy refuses the request, or does not answer.
 SourceNotFoundError
-  no-index           The server has no such index; see the address, or make it by an import.
+  no-index           The server has no such index; check the address, or create it by an import.
 BadResponseError
   not-oai            The address is not the base URL of an OAI-PMH provider.
-  oai-error          An OAI-PMH provider refuses; what it says stands beside it.
-  oai-many-gone      Most of what a repository had is listed no more; see the hint.
+  oai-error          An OAI-PMH provider refuses the request; its message is shown.
+  oai-many-gone      Most former records of a repository are no longer listed; see the hint.
   oai-endless        The lists of an OAI-PMH provider have no end; try --with window=30d.
-  cut-short          An index gave fewer documents than it said; run again.
-  index-changed      An index was made anew while it was read; run again when it is filled.
-  protocol           The server does not speak HTTP as it should.
-  too-big            The response is bigger than allowed.
+  cut-short          An index returned fewer documents than announced; run again.
+  index-changed      An index was recreated while it was read; run again when it is filled.
+  protocol           The server violates the HTTP protocol.
+  too-big            The response is larger than allowed.
 VerificationError
-  contradicting      The bytes are not what the list says and are kept (--verify lenient).
+  contradicting      The bytes do not match the list, but are stored (--verify lenient).
 OutOfScopeError
-  foreign            The entry is of another origin; --allow-origin if the Source may speak for it.
-  part-unread        A part of a list cannot be read; the others are, and nothing is deleted.
-  mapper             The mapper gives the resource a place that cannot be used.
+  foreign            The entry is of another origin; if the Source may list it: --allow-origin.
+  part-unread        A part of a list cannot be read; the others are used, and nothing is deleted.
+  mapper             The mapper returns a path that cannot be used.
 DocumentError
-  no-address         What should be an address is none.
-  change-unknown     A change is of a kind that the standard does not know.
-  entry-invalid      An entry has no address that can be used; ask the Source.
-  time-invalid       A time is not written as the standard asks.
+  no-address         A value that must be an address is not one.
+  change-unknown     A change has no kind, or one that the standard does not define.
+  entry-invalid      An entry has no usable address; report it to the Source.
+  time-invalid       A time does not have the format that the standard requires.
   gzip               The compressed data are damaged.
-  xml-dtd            The document has a DTD, which is refused for safety.
-  xml-encoding       The document is not in the encoding that it says.
-  xml-metadata       The document's own rs:md stands in the wrong place or twice.
+  xml-dtd            The document has a DTD, which is refused for security.
+  xml-encoding       The document is not in its declared encoding.
+  xml-metadata       The root's rs:md is misplaced, repeated, or without a capability.
 PackageError
   manifest-missing   The package has no manifest at its root.
   manifest-duplicate The package has two manifests.
@@ -281,46 +281,46 @@ PackageError
   package-mismatch   The package is not the one that its dump lists.
   package-unknown    The file is neither ZIP nor tar.
   tar-junk           The tar has bytes after its end.
-  tar-order          The members of the tar stand in an order that costs too much to read.
-  tar-ratio          The tar grows more than allowed when it is unpacked.
+  tar-order          The order of the members of the tar costs too much to read.
+  tar-ratio          The tar exceeds the allowed ratio of decompression.
   zip-limit          The ZIP has more members than allowed.
-  zip-overlap        Members of the ZIP lie over one another.
-  zip-ratio          The ZIP grows more than allowed when it is unpacked.
+  zip-overlap        Members of the ZIP overlap.
+  zip-ratio          The ZIP exceeds the allowed ratio of decompression.
 ResourceSyncError
-  bug                A fault of resourcesync, not of you or the Source; the report says more.
-  output             What was to be said could not be written.
+  bug                A fault of resourcesync, not of the user or the Source; see the report.
+  output             The output could not be written.
 warning
-  tolerated          The document breaks a rule, and was read all the same.
-  no-room            The version of a file is not kept: --versions-max-bytes leaves no room.
-  versions-gone      Changes cannot be packed: the Change Dump starts over after them.
-  ignored            A configuration of another program says what has no meaning here.
-  never              A time in a scenario is after its end.
-  omitted            A file is not published, for the reason that is given.
-  no-secret          A secret that the configuration names is not there.
-  notify               A hub was not told what changed; it is told again the next time.
-  published-elsewhere  The lists lead to another address than the one that is served.
-  clock-skew         Our clock and the Source's do not agree.
-  log                The log cannot be written; the command goes on without it.
-  crawl-delay        robots.txt asks for a longer delay between two requests than is kept.
-  no-time            A list does not tell its time, so each pull takes the whole list.
-  change-gap         The Change Lists do not reach back; a newer Resource List makes up for it.
-  not-understood     The Source lists what cannot be used: nothing goes for not being listed.
-  uris-encoded       Listed addresses hold blanks, or letters beyond ASCII: they are encoded.
-  values-dropped     Values of the lists cannot be read: their entries are used without them.
-  cut-list           A Resource List of the same moment had more entries: nothing goes by this one.
-  old-part           A part of a list is older than its index says: the mirror is behind.
-  lists-moved        The Source's lists are not where they were; they are looked for anew.
-  log-lost           The log of another system cannot be gone on with: all is read again.
-  held-back          Another system logged changes whose effect cannot be seen there yet.
-  log-partial        Some changes are not logged there, until all is read again; see the reason.
-  memory-restored    A mirror without a memory here begins with the copy in its store.
-  library            What no command expects, such as a list of the past that is of no use.
-  set-aside          A file was not what is known here; it is kept in the quarantine.
-  rewritten          The Source rewrote its Change List; a baseline was done.
-  worker-died        A worker was lost with a piece of the work: that is done again.
-  bad-dump           A dump is of no use; its resources are fetched singly.
-  bad-package        A package is of no use; its resources are fetched singly.
-  bad-members        Members of a package are of no use; they are fetched singly.
+  tolerated          The document breaks a rule, but was read.
+  no-room            A former version of a file is not stored: --versions-max-bytes is reached.
+  versions-gone      Changes cannot be packed; the Change Dump begins after them.
+  ignored            A setting of another program's configuration has no meaning in this one.
+  never              An event of a scenario is after its end.
+  omitted            A file is not published, for the reason given.
+  no-secret          A secret that the configuration names is missing in the environment.
+  notify             A hub did not receive the changes; they are sent again the next time.
+  published-elsewhere The lists name another address than the one that is served.
+  clock-skew         The clocks of this machine and of the Source do not agree.
+  log                The log cannot be written; the command continues without it.
+  crawl-delay        robots.txt requests a longer delay between two requests than is used.
+  no-time            A list does not state its time, so each pull compares with the whole list.
+  change-gap         The Change Lists do not reach back; a newer Resource List is used instead.
+  not-understood     The Source lists entries that cannot be used: no unlisted copy is deleted.
+  uris-encoded       Listed URIs have invalid characters, such as spaces: they are percent-encoded.
+  values-dropped     Some values of the lists cannot be read: their entries are used without them.
+  cut-list           An earlier Resource List of the same time had more entries: nothing is deleted.
+  old-part           A part of a list is older than its index states: the mirror is behind.
+  lists-moved        The Source's lists are not at their former addresses; discovery runs again.
+  log-lost           The log of another system cannot be continued: all is read again.
+  held-back          Changes that another system logged wait until their effect is visible there.
+  log-partial        Some changes are not logged, and are found when all is read again.
+  memory-restored    The state of a mirror was restored from the copy in its store.
+  library            A warning that no command expects, such as an old list that cannot be used.
+  set-aside          A local file did not match the recorded copy; it was moved to quarantine.
+  rewritten          The Source rewrote its Change List; a baseline was run.
+  worker-died        A worker ended during a unit of work; the unit is done again.
+  bad-dump           A dump cannot be used; its resources are fetched one by one.
+  bad-package        A package cannot be used; its resources are fetched one by one.
+  bad-members        Members of a package cannot be used; they are fetched one by one.
 """
 
 

@@ -202,7 +202,7 @@ _FIGURES: Final[tuple[tuple[str, str, Callable[[CheckedMirror], float | None]], 
         lambda mirror: mirror.status.contradicting,
     ),
     ("refused", "Entries of the Source that cannot be used.", lambda mirror: mirror.status.refused),
-    ("held_deletions", "Deletions that are held back.", lambda mirror: mirror.status.held),
+    ("held_deletions", "Deletions that are not applied.", lambda mirror: mirror.status.held),
     (
         "complete_until_timestamp_seconds",
         "The Source's time of the mirror's state.",

@@ -206,8 +206,9 @@ def _linked(found: "Explanation") -> Iterator[tuple[str, str]]:
         yield "Linked by", f"{found.via[0]}{more}"
     if found.patched is not None:
         at = formatting.moment(from_microseconds(found.patched.time))
-        reason = found.patched.reason
-        how = f"not usable, fetched whole: {reason}" if reason else "made this copy, hash verified"
+        how = "made this copy, hash verified"
+        if found.patched.reason:
+            how = f"cannot be used, fetched whole: {found.patched.reason}"
         yield "Patched", f"{at}  {how}"
 
 

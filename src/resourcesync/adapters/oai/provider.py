@@ -40,7 +40,7 @@ EMPTY_ANSWERS: Final = frozenset({"noRecordsMatch", "noSetHierarchy", "noMetadat
 BAD_TOKEN: Final = "badResumptionToken"  # noqa: S105 - a word of OAI-PMH
 BAD_ARGUMENT: Final = "badArgument"
 RETAINED: Final = ("kept", "what was published before")
-_OPEN_HINT: Final = "open that address in a browser; if it says the same there, tell the repository"
+_OPEN_HINT: Final = "open that address in a browser; if it fails too, report it to the repository"
 _SHORTER: Final = "run it again; if its tokens always expire, read shorter lists: --with window=30d"
 _AGAIN: Final = "run the same command again: it resumes there"
 
