@@ -291,7 +291,7 @@ ResourceSyncError
   output             What was to be said could not be written.
 warning
   tolerated          The document breaks a rule, and was read all the same.
-  no-room            The version of a file is not kept: --versions-max-bytes leaves no room.
+  no-room            The version of a file is not kept: --versions-max-bytes is reached.
   versions-gone      Changes cannot be packed: the Change Dump starts over after them.
   ignored            A configuration of another program says what has no meaning here.
   never              A time in a scenario is after its end.
