@@ -227,7 +227,7 @@ PULL: list[Step] = [
         "Hash and store the bytes in a temporary file",
         "adapters.mirror.staged_file:StagedFile.write",
     ),
-    ("Check length and hash against the list", "destination.planner:verify_bytes"),
+    ("Check length and hash against the list", "destination.verification:verify_bytes"),
     ("Mark a batch as suspect before it is replaced", "destination.commit:CommitBatch.flush"),
     ("Sync the files, rename, sync the folders", "adapters.mirror.copies:FileTreeCopies.install"),
     ("Record the copies in one transaction", "adapters.mirror.state:SqliteMirrorState.commit"),

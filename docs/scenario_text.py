@@ -18,7 +18,7 @@ from resourcesync.simulator.scenario import (
     Sizes,
 )
 from resourcesync.wiring import scenarios, simulation_runs
-from resourcesync.wiring.scenarios import DAYS, Reader
+from resourcesync.wiring.scenarios import DAYS, Reader, read_seconds
 
 TABLES = {
     "": (scenarios.TOP, Scenario),
@@ -83,7 +83,7 @@ def usual(field: Field[object], reader: Reader) -> str:
     if field.default is MISSING:
         return "" if field.default_factory is not MISSING else "must be given"
     found = field.default
-    if reader.__name__ == "seconds" and isinstance(found, float):
+    if reader is read_seconds and isinstance(found, float):
         return f"`{span(found)}`"
     if isinstance(found, frozenset):
         return "every day" if len(found) == len(DAYS) else f"`{sorted(found)}`"

@@ -167,14 +167,16 @@ def test_a_mirror_from_before_links_were_remembered_asks_for_a_whole_list(tmp_pa
     (tmp_path / ".resourcesync").mkdir()
     with SqliteMirrorState(tmp_path / ".resourcesync" / "state.db") as state:
         state.commit(StateTransaction(installed=[copy_of("a", b"1")]))
-    with pytest.raises(ConfigurationError, match="does not know yet") as raised:
+    with pytest.raises(
+        ConfigurationError, match="does not know the links of its Source's entries yet"
+    ) as raised:
         open_account(options(tmp_path)).__enter__()
     assert "--mode baseline" in raised.value.hint
 
 
 @pytest.mark.parametrize("values", [{"hops": "some"}, {"colour": "red"}])
 def test_a_word_that_mirrors_do_not_know_is_refused(tmp_path: Path, values: dict[str, str]) -> None:
-    with pytest.raises(ConfigurationError, match="knows no such thing"):
+    with pytest.raises(ConfigurationError, match="a mirror has no such setting"):
         open_account(options(tmp_path, **values)).__enter__()
 
 

@@ -71,7 +71,9 @@ def test_an_audit_of_a_plain_sitemap_says_that_its_accuracy_is_not_known(
         assert run(["audit", "m", "--json"]) == 0
         end = rows(capsys)[-1]
         assert run(["audit", "m", "--method", "remote"]) == 1
-    unknown = "accuracy not known: the Source lists no hash; --method remote asks the server"
+    unknown = (
+        "accuracy not known: the Source lists no hash; check them at the server: --method remote"
+    )
     assert re.search(rf"In sync   coverage 100 % \(3 of 3\), {unknown}  ", said)
     assert (end["accuracy"], end["unproven"], end["in_sync"]) == (None, 3, True)
     assert "accuracy 66.7 % (2 of 3)" in capsys.readouterr().out

@@ -79,7 +79,7 @@ def test_a_note_that_cannot_be_understood_is_a_damaged_memory(world: World, key:
     with pytest.raises(StateError) as caught:
         world.pull()
 
-    assert f"its {key} cannot be read" in caught.value.message
+    assert f"cannot read {key}" in caught.value.message
     assert len(world.files_on_disk()) == 41
 
 

@@ -220,7 +220,7 @@ def test_a_part_without_an_address_is_our_own_error(source: TinySource) -> None:
     broken = f"{index}<sitemap><loc>http://[</loc></sitemap></sitemapindex>"
     source.put("/resourcelist.xml", broken.encode(), "application/xml")
 
-    with pytest.raises(NotAListError, match="no address"):
+    with pytest.raises(NotAListError, match="not an address"):
         list(discover(source.url).resources())
 
 

@@ -156,6 +156,6 @@ def test_a_pull_by_a_wrong_clock_ends_with_3_and_says_what_to_do(
         assert run(["pull", "m", "--json"]) == 3
     text = said.out + said.err
     assert "this machine's clock is 399 days behind the Source's" in text
-    assert "next   set this machine's clock" in text
+    assert "next   correct this machine's clock" in text
     assert "run it again" not in text
     assert rows(capsys)[-1]["skew_seconds"] < -399 * 86_400

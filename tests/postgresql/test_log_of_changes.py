@@ -162,7 +162,7 @@ def test_what_is_pruned_while_it_is_read_is_told(
 def test_a_column_that_the_log_does_not_notice_is_not_published(records: Records) -> None:
     with (
         account(records.address, RECORDS | {"type": "notes"}) as found,
-        pytest.raises(ConfigurationError, match="does not notice notes"),
+        pytest.raises(ConfigurationError, match="the change log does not cover notes"),
     ):
         found.position()
     with (

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from resourcesync.documents.packages.manifest_agreement import check_manifest
 from resourcesync.documents.packages.planning import (
     ManifestEntry,
     PackageSize,
     content_of,
     plan_packages,
 )
-from resourcesync.documents.packages.verification import check_manifest
 from resourcesync.documents.packages.zip_writer import write_package
 from resourcesync.documents.writer import write
 from resourcesync.errors import PackageError

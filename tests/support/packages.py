@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from resourcesync.documents.packages.container import DEFAULT_LIMITS, PackageLimits
 from resourcesync.documents.packages.planning import content_of
 from resourcesync.documents.packages.reader import PackageReader, open_package
+from resourcesync.documents.packages.safety import DEFAULT_LIMITS, PackageLimits
 from resourcesync.documents.packages.zip_directory import CENTRAL, END, LOCAL
 from resourcesync.errors import PackageError, VerificationError
 from resourcesync.model.capabilities import Header

@@ -13,8 +13,8 @@ from resourcesync.destination.deletion import purge_old_trash, register_lost_tra
 from resourcesync.destination.incremental import LocalStrategy
 from resourcesync.destination.links import LinkFilter, PatchSizeLimits, check_relation
 from resourcesync.destination.locate import CapabilityListProbe, ListLocator, report_source
-from resourcesync.destination.mappers import check_mapper, is_rule, mapper_of, normalise_rule
 from resourcesync.destination.mapping import FileSystemProfile, origin
+from resourcesync.destination.mapping_rules import check_mapper, is_rule, mapper_of, normalise_rule
 from resourcesync.destination.options import Dependencies, Filters, PullOptions, SyncStrategy
 from resourcesync.destination.path_assignment import PathAssignment
 from resourcesync.destination.planner import ABSENT

@@ -35,9 +35,10 @@ from resourcesync.destination.manifests import (
     read_manifest,
 )
 from resourcesync.destination.packages import DumpPackage
-from resourcesync.destination.planner import Fetch, algorithms_for, recordable_lastmod, verify_bytes
+from resourcesync.destination.planner import Fetch, algorithms_for, recordable_lastmod
 from resourcesync.destination.reports import PlanSummary
 from resourcesync.destination.session import SyncSession
+from resourcesync.destination.verification import verify_bytes
 from resourcesync.discovery import FetchedDocument
 from resourcesync.errors import (
     BudgetError,

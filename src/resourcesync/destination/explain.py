@@ -9,8 +9,8 @@ from urllib.parse import quote
 
 from resourcesync.destination.baseline import Baseline
 from resourcesync.destination.fixity import SuspectMarker, listed_from_copy
-from resourcesync.destination.mappers import owner_of, uris_at
 from resourcesync.destination.mapping import normalise
+from resourcesync.destination.mapping_rules import owner_of, uris_at
 from resourcesync.destination.planner import (
     CONTRADICTING,
     DAMAGED,

@@ -15,8 +15,8 @@ from typing import BinaryIO, Final, NamedTuple
 
 from resourcesync import __version__
 from resourcesync.documents.packages.bagit import DECLARATION, PAYLOAD, bag_info, day, manifest_line
-from resourcesync.documents.packages.member_names import MANIFEST, find_clash, member_name
 from resourcesync.documents.packages.planning import ManifestEntry, PackageSize, plan_packages
+from resourcesync.documents.packages.safety import MANIFEST, find_clash, member_name
 from resourcesync.documents.packages.zip_writer import ZipMember, write_package, write_zip
 from resourcesync.documents.writer import write
 from resourcesync.errors import ConfigurationError

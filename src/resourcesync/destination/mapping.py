@@ -26,7 +26,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from hashlib import sha256
-from typing import Final
+from typing import Final, Protocol
 
 from resourcesync.destination.uris import MAX_URI, normalise, origin
 from resourcesync.errors import ConfigurationError, OutOfScopeError
@@ -394,3 +394,19 @@ def uri_of_published(tail: str, base: str) -> str | None:
             authority = authority.replace(escaped, bracket)
         uri = f"{scheme}://{authority}/{rest}"
     return uri if published_tail(uri, base) == tail else None
+
+
+class PathMapping(Protocol):
+    """Mapping from URI to path and back."""
+
+    def path(self, uri: str) -> str:
+        """Return the path of a URI.
+
+        Raises:
+            OutOfScopeError: It has none.
+        """
+        ...
+
+    def uri(self, path: str) -> str | None:
+        """Return the URI of a path; ``None`` if there is none."""
+        ...

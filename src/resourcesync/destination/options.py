@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, BinaryIO, Literal, Protocol
 
 from resourcesync.destination.dump_policy import DumpPolicy
-from resourcesync.destination.mappers import MapperFactory, load_no_mapper
+from resourcesync.destination.mapping_rules import MapperFactory, load_no_mapper
 from resourcesync.destination.planner import Decision, DeletionLimit
 from resourcesync.destination.reports import Mode
 from resourcesync.ports import Clock, Copies, Fetcher, Reporter

@@ -197,7 +197,7 @@ class DumpPackages:
         except SourceError as error:
             _log.info("cannot fetch the copy of a manifest: %s", error)
             return None
-        from resourcesync.documents.packages.verification import check_manifest  # noqa: PLC0415 - where there are dumps only
+        from resourcesync.documents.packages.manifest_agreement import check_manifest  # noqa: PLC0415 - where there are dumps only
 
         try:
             header = fetched.open().header
@@ -282,7 +282,7 @@ class DumpPackages:
             DocumentError: Its manifest cannot be used.
             StorageError: It cannot be stored or read.
         """
-        from resourcesync.documents.packages.verification import check_copy  # noqa: PLC0415 - as above
+        from resourcesync.documents.packages.manifest_agreement import check_copy  # noqa: PLC0415 - as above
 
         staged = self._retained.pop(offered.uri, None) or self._download(offered)
         try:
@@ -427,8 +427,8 @@ def _manifest_document(copied: FetchedDocument, offered: DumpPackage) -> Fetched
 
 
 def _open_package(file: BinaryIO, offered: DumpPackage) -> "PackageReader":
+    from resourcesync.documents.packages.manifest_agreement import check_manifest  # noqa: PLC0415 - as above
     from resourcesync.documents.packages.reader import open_package  # noqa: PLC0415 - as above
-    from resourcesync.documents.packages.verification import check_manifest  # noqa: PLC0415 - as above
 
     reader = open_package(file, uri=offered.uri)
     check_manifest(reader.manifest().header, dump=offered.dump, package=offered.entry)

@@ -17,8 +17,7 @@ from operator import attrgetter
 from typing import BinaryIO, Final, NamedTuple
 
 from resourcesync.destination.external_sort import ExternalSorter
-from resourcesync.destination.mappers import PathMapping
-from resourcesync.destination.mapping import FileSystemProfile
+from resourcesync.destination.mapping import FileSystemProfile, PathMapping
 from resourcesync.destination.name_mapping import NameMapping
 from resourcesync.destination.options import Dependencies
 from resourcesync.destination.planner import FILTERED, ListedEntry, is_unknown

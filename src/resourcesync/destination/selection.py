@@ -10,8 +10,8 @@ from typing import Any, Final, NamedTuple
 from resourcesync.destination.entry_links import encode_entry_links
 from resourcesync.destination.fetch_locations import memento_of, mirrors_of
 from resourcesync.destination.links import LinkFields, LinkFilter, LinkTarget, usable_patch_of
-from resourcesync.destination.mappers import PathMapping, uris_at
-from resourcesync.destination.mapping import TreeMapping, normalise, origin
+from resourcesync.destination.mapping import PathMapping, TreeMapping, normalise, origin
+from resourcesync.destination.mapping_rules import uris_at
 from resourcesync.destination.name_mapping import NameMapping
 from resourcesync.destination.planner import FILTERED, ListedEntry
 from resourcesync.destination.scope import FilterVerdict, Scope

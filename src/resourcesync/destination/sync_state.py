@@ -8,17 +8,16 @@ from typing import Final, TypeVar
 import msgspec
 
 from resourcesync.destination.cursor import INTERRUPTED_CHANGES, REPAIR_CHANGES
-from resourcesync.destination.mappers import (
+from resourcesync.destination.mapping import FileSystemProfile, PathMapping, TreeMapping, origin
+from resourcesync.destination.mapping_rules import (
     NAMES,
     TREE,
     MapperFactory,
-    PathMapping,
     PluggedMapping,
     TemplateMapping,
     is_rule,
     load_no_mapper,
 )
-from resourcesync.destination.mapping import FileSystemProfile, TreeMapping, origin
 from resourcesync.destination.name_mapping import NameMapping
 from resourcesync.destination.options import Filters
 from resourcesync.destination.reports import AuditReport

@@ -30,12 +30,11 @@ from resourcesync.destination.planner import (
     Fetch,
     ListedEntry,
     algorithms_for,
-    describe_mismatch,
     has_bytes,
-    verify_bytes,
     without_patch,
 )
 from resourcesync.destination.uris import origin
+from resourcesync.destination.verification import describe_mismatch, verify_bytes
 from resourcesync.documents.patches.limits import BoundedSink
 from resourcesync.errors import (
     BudgetError,

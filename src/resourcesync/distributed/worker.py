@@ -11,7 +11,7 @@ import msgspec
 
 from resourcesync.destination.commit import TransferPolicy, TransferTally
 from resourcesync.destination.external_sort import ExternalSorter
-from resourcesync.destination.mappers import MapperFactory
+from resourcesync.destination.mapping_rules import MapperFactory
 from resourcesync.destination.planner import (
     RESTORED,
     Delete,

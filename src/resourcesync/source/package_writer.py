@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import BinaryIO, Final
 
 from resourcesync.documents import writer
-from resourcesync.documents.packages.container import PackageLimits
 from resourcesync.documents.packages.planning import ManifestEntry, content_of
 from resourcesync.documents.packages.reader import open_package
+from resourcesync.documents.packages.safety import PackageLimits
 from resourcesync.documents.packages.zip_writer import write_package
 from resourcesync.errors import (
     DigestMismatchError,

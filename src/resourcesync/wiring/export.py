@@ -17,7 +17,7 @@ from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.adapters.stored_copies import StoreCopyInspector
 from resourcesync.destination.reports import AuditFinding, FindingKind
 from resourcesync.destination.sync_state import SyncState
-from resourcesync.documents.packages.verification import running_digest
+from resourcesync.documents.packages.manifest_agreement import running_digest
 from resourcesync.errors import ConfigurationError, StorageError
 from resourcesync.model.digests import Digest, parse_digests
 from resourcesync.model.timestamps import to_microseconds

@@ -18,8 +18,8 @@ from resourcesync.adapters.mirror.copies import OWN_FOLDER
 from resourcesync.adapters.mirror.open_folders import FolderCopyInspector
 from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.destination.explain import Explanation, load_recorded
-from resourcesync.destination.mappers import owner_of, uris_at
 from resourcesync.destination.mapping import normalise
+from resourcesync.destination.mapping_rules import owner_of, uris_at
 from resourcesync.destination.reports import RunReport
 from resourcesync.destination.runs import read_failed
 from resourcesync.destination.sync_state import AuditRecord, SyncState

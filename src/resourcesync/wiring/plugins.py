@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from resourcesync import __version__
-from resourcesync.destination.mappers import MapperFactory
+from resourcesync.destination.mapping_rules import MapperFactory
 from resourcesync.documents.patches.limits import MAX_BYTES
 from resourcesync.errors import ConfigurationError
 from resourcesync.ports.patches import PatchFormat, PatchMaker
@@ -30,7 +30,7 @@ ENGINES: Final = "resourcesync.engines"
 
 _OURS: Final = "resourcesync"
 _BUILT_IN: Final[Mapping[str, Mapping[str, str]]] = {
-    MAPPERS: {"tree": "resourcesync.destination.mappers:tree"},
+    MAPPERS: {"tree": "resourcesync.destination.mapping_rules:tree"},
     PATCHES: {
         "application/json-patch+json": "resourcesync.documents.patches.json_patch:apply",
         "application/json-patch": "resourcesync.documents.patches.json_patch:apply",

@@ -13,8 +13,8 @@ from resourcesync.destination.planner import (
     algorithms_for,
     deduplicate,
     match_copy,
-    verify_bytes,
 )
+from resourcesync.destination.verification import verify_bytes
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.mirror import Copy
 

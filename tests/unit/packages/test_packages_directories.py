@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from resourcesync.documents.packages.container import PackageLimits
 from resourcesync.documents.packages.reader import open_package
+from resourcesync.documents.packages.safety import PackageLimits
 from resourcesync.documents.packages.zip_directory import END, END64, LOCATOR
 from resourcesync.documents.reader import Limits
 from resourcesync.errors import PackageError, TruncatedPackageError

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from resourcesync.documents.packages.container import PackageLimits
+from resourcesync.documents.packages.safety import PackageLimits
 from resourcesync.documents.packages.zip_directory import END
 from resourcesync.errors import DocumentLimitError
 from tests.support.packages import (

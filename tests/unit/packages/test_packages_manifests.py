@@ -7,8 +7,8 @@ from datetime import timedelta
 
 import pytest
 
+from resourcesync.documents.packages.manifest_agreement import check_copy, check_manifest
 from resourcesync.documents.packages.reader import open_package
-from resourcesync.documents.packages.verification import check_copy, check_manifest
 from resourcesync.documents.reader import Document, read_stream
 from resourcesync.errors import PackageError, TruncatedPackageError
 from resourcesync.model.capabilities import Header, Package, RefusedEntry

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from resourcesync.documents.packages.container import DEFAULT_LIMITS
+from resourcesync.documents.packages.safety import DEFAULT_LIMITS
 from resourcesync.documents.reader import Limits
 from resourcesync.errors import DocumentLimitError, PackageError
 from resourcesync.model.capabilities import RefusedEntry

@@ -7,7 +7,7 @@ import tarfile
 
 import pytest
 
-from resourcesync.documents.packages.container import PackageLimits
+from resourcesync.documents.packages.safety import PackageLimits
 from resourcesync.errors import PackageError, TruncatedPackageError
 from tests.support.packages import (
     listed,

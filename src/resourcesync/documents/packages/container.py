@@ -1,10 +1,8 @@
 """The container of a package: named members, their bytes, and limits on both."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Final, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
-from resourcesync.documents.reader import Limits
 from resourcesync.errors import PackageError, PackedMemberError
 
 _FAULTS = {
@@ -87,53 +85,4 @@ def find_manifest(members: Sequence[PackedMember], manifest: str, *, uri: str) -
         uri=uri,
         evidence=tuple(("found", name) for name in near),
         code="manifest-missing",
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PackageLimits:
-    """Limits of one package; they bound memory, time and bytes for any input.
-
-    Unpacked bytes may be ``free`` plus ``ratio`` times the size of the package, and never
-    more than ``unpacked``. This applies to what the package declares, and for what is read from it
-    in one pass, so listing one member many times gains nothing.
-
-    Attributes:
-        members: Members of one package, the manifest and folders included.
-        directory: Bytes of the central directory of a ZIP.
-        name: Bytes of one member's name.
-        unpacked: Bytes of all members together, unpacked.
-        free: Bytes that may be unpacked however small the package is.
-        ratio: Unpacked bytes per byte of the package, beyond ``free``.
-        decoder: Bytes of memory for unpacking xz.
-        rewinds: Number of times that a compressed tar may be unpacked from its start again because
-            its members are in another order than its manifest.
-        manifest: Bounds of the manifest as a document.
-    """
-
-    members: int = 100_000
-    directory: int = 32 * 2**20
-    name: int = 4096
-    unpacked: int = 2**40
-    free: int = 128 * 2**20
-    ratio: int = 200
-    decoder: int = 128 * 2**20
-    rewinds: int = 16
-    manifest: Limits = field(default_factory=Limits)
-
-    def budget(self, size: int) -> int:
-        """Return how many bytes a package of ``size`` bytes may unpack to."""
-        return min(self.unpacked, self.free + self.ratio * size)
-
-
-DEFAULT_LIMITS: Final = PackageLimits()
-
-
-def over_budget(budget: int, *, uri: str, code: str) -> PackageError:
-    """Return the error for a package that would unpack to more than ``budget`` bytes."""
-    return PackageError(
-        "The package unpacks to more than its size can justify",
-        uri=uri,
-        evidence=(("limit", f"{budget:,} bytes unpacked"),),
-        code=code,
     )

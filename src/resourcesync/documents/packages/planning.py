@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields, replace
 from operator import attrgetter
 from typing import Any, Final
 
-from resourcesync.documents.packages.member_names import new_path
+from resourcesync.documents.packages.safety import new_path
 from resourcesync.documents.writer import render, write
 from resourcesync.model.capabilities import Header
 from resourcesync.model.resources import Change, Resource, many_resources

@@ -9,18 +9,23 @@ import zlib
 from collections.abc import Callable, Iterator
 from typing import BinaryIO, Final, final
 
-from resourcesync.documents.packages.container import (
+from resourcesync.documents.packages.container import PackageContainer, find_manifest, member_error
+from resourcesync.documents.packages.manifest_agreement import (
+    check_bytes,
+    checked_chunks,
+    wrong_length,
+)
+from resourcesync.documents.packages.planning import ManifestEntry, content_of
+from resourcesync.documents.packages.safety import (
     DEFAULT_LIMITS,
-    PackageContainer,
+    MANIFEST,
     PackageLimits,
-    find_manifest,
-    member_error,
+    find_clash,
+    member_name,
+    name_key,
     over_budget,
 )
-from resourcesync.documents.packages.member_names import MANIFEST, find_clash, member_name, name_key
-from resourcesync.documents.packages.planning import ManifestEntry, content_of
 from resourcesync.documents.packages.tar_reader import TarContainer, may_be_tar
-from resourcesync.documents.packages.verification import check_bytes, checked_chunks, wrong_length
 from resourcesync.documents.packages.zip_directory import may_be_truncated_zip
 from resourcesync.documents.packages.zip_reader import ZipContainer
 from resourcesync.documents.reader import Document, read_stream

@@ -8,7 +8,8 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import BinaryIO, Final, NamedTuple, final
 
-from resourcesync.documents.packages.container import PackageLimits, PackedMember, over_budget
+from resourcesync.documents.packages.container import PackedMember
+from resourcesync.documents.packages.safety import PackageLimits, over_budget
 from resourcesync.errors import PackageError, PackedMemberError, TruncatedPackageError
 
 _BLOCK: Final = 65_536

@@ -5,7 +5,8 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import BinaryIO, Final, final
 
-from resourcesync.documents.packages.container import PackageLimits, PackedMember
+from resourcesync.documents.packages.container import PackedMember
+from resourcesync.documents.packages.safety import PackageLimits
 from resourcesync.documents.packages.zip_directory import (
     DESCRIBED,
     DESCRIPTOR_MARK,

@@ -7,14 +7,14 @@ from itertools import pairwise
 from struct import Struct
 from typing import BinaryIO, Final, NamedTuple, TypeGuard
 
-from resourcesync.documents.packages.member_names import MANIFEST, find_clash, member_name
-from resourcesync.documents.packages.planning import ManifestEntry, content_of, length_of
-from resourcesync.documents.packages.verification import (
+from resourcesync.documents.packages.manifest_agreement import (
     check_bytes,
     check_digest,
     running_digest,
     wrong_length,
 )
+from resourcesync.documents.packages.planning import ManifestEntry, content_of, length_of
+from resourcesync.documents.packages.safety import MANIFEST, find_clash, member_name
 from resourcesync.documents.packages.zip_directory import (
     CENTRAL,
     CENTRAL_MARK,

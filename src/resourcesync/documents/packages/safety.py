@@ -10,11 +10,13 @@ each version of a resource in a Change Dump has its own.
 import re
 import unicodedata
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 from urllib.parse import unquote
 
-__all__ = ["MANIFEST", "member_name", "name_key", "new_path"]
+from resourcesync.documents.reader import Limits
+from resourcesync.errors import PackageError
 
 MANIFEST: Final = "manifest.xml"
 """The manifest of every package, at its root, in exactly this case (§11.2, §13.2)."""
@@ -82,3 +84,52 @@ def new_path(index: int, uri: str) -> str:
     tail = unquote(way.rpartition("/")[2], errors="replace")
     tail = _UNSAFE.sub("-", tail)[-_MAX_TAIL:].strip(".-")
     return f"/resources/{index // 1000:02}/{index:05}" + (f"-{tail}" if tail else "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PackageLimits:
+    """Limits of one package; they bound memory, time and bytes for any input.
+
+    Unpacked bytes may be ``free`` plus ``ratio`` times the size of the package, and never
+    more than ``unpacked``. This applies to what the package declares, and for what is read from it
+    in one pass, so listing one member many times gains nothing.
+
+    Attributes:
+        members: Members of one package, the manifest and folders included.
+        directory: Bytes of the central directory of a ZIP.
+        name: Bytes of one member's name.
+        unpacked: Bytes of all members together, unpacked.
+        free: Bytes that may be unpacked however small the package is.
+        ratio: Unpacked bytes per byte of the package, beyond ``free``.
+        decoder: Bytes of memory for unpacking xz.
+        rewinds: Number of times that a compressed tar may be unpacked from its start again because
+            its members are in another order than its manifest.
+        manifest: Bounds of the manifest as a document.
+    """
+
+    members: int = 100_000
+    directory: int = 32 * 2**20
+    name: int = 4096
+    unpacked: int = 2**40
+    free: int = 128 * 2**20
+    ratio: int = 200
+    decoder: int = 128 * 2**20
+    rewinds: int = 16
+    manifest: Limits = field(default_factory=Limits)
+
+    def budget(self, size: int) -> int:
+        """Return how many bytes a package of ``size`` bytes may unpack to."""
+        return min(self.unpacked, self.free + self.ratio * size)
+
+
+DEFAULT_LIMITS: Final = PackageLimits()
+
+
+def over_budget(budget: int, *, uri: str, code: str) -> PackageError:
+    """Return the error for a package that would unpack to more than ``budget`` bytes."""
+    return PackageError(
+        "The package unpacks to more than its size can justify",
+        uri=uri,
+        evidence=(("limit", f"{budget:,} bytes unpacked"),),
+        code=code,
+    )

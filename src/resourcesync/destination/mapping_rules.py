@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from shlex import quote
 from typing import Any, Final, Protocol
 
-from resourcesync.destination.mapping import MAX_PATH, FileSystemProfile, TreeMapping
+from resourcesync.destination.mapping import MAX_PATH, FileSystemProfile, PathMapping, TreeMapping
 from resourcesync.destination.name_mapping import NameMapping
 from resourcesync.destination.uris import MAX_URI, normalise
 from resourcesync.errors import ConfigurationError, OutOfScopeError
@@ -52,22 +52,6 @@ MapperFactory = Callable[[str, bool], Mapper]
 """Factory, called with the mirror's base, a URI that ends in ``/``, and whether its file system is
 case-sensitive.
 """
-
-
-class PathMapping(Protocol):
-    """Mapping from URI to path and back."""
-
-    def path(self, uri: str) -> str:
-        """Return the path of a URI.
-
-        Raises:
-            OutOfScopeError: It has none.
-        """
-        ...
-
-    def uri(self, path: str) -> str | None:
-        """Return the URI of a path; ``None`` if there is none."""
-        ...
 
 
 def uris_at(mapping: PathMapping, path: str) -> list[str]:
