@@ -50,7 +50,9 @@ class ChangesArguments:
 @click.command("changes")
 @mirror_argument
 @option("--since", metavar="CURSOR|TIME", help="Only later changes: a number, -7d or a date.")
-@option("--consumer", metavar="NAME", help="Continue after this program's last acknowledged change.")
+@option(
+    "--consumer", metavar="NAME", help="Continue after this program's last acknowledged change."
+)
 @option("--ack", is_flag=True, help="Move the consumer's cursor when all lines are written.")
 @option("--restart", is_flag=True, help="Start again with all resources of the mirror.")
 @option("--follow", is_flag=True, help="Keep running, and show changes as they come.")
@@ -61,8 +63,12 @@ class ChangesArguments:
     show_default=True,
     help="Time between two checks of --follow.",
 )
-@option("--touched", is_flag=True, help="Also resources that were fetched again with the same bytes.")
-@option("--paths0", is_flag=True, help="Write only the paths of existing files, each ended by a NUL.")
+@option(
+    "--touched", is_flag=True, help="Also resources that were fetched again with the same bytes."
+)
+@option(
+    "--paths0", is_flag=True, help="Write only the paths of existing files, each ended by a NUL."
+)
 @option("--deleted-paths0", is_flag=True, help="Write only the paths of deleted files, likewise.")
 @option("--csv", is_flag=True, help="Write comma-separated values with a header line.")
 @options.CONFIG

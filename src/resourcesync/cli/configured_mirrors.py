@@ -248,7 +248,9 @@ class MirrorConfiguration:
             )
         table = ("mirror", name)
         if not NAME.fullmatch(name):
-            raise self.file.key_error(("mirror",), name, "is not a valid name: use letters, digits, . _ -")
+            raise self.file.key_error(
+                ("mirror",), name, "is not a valid name: use letters, digits, . _ -"
+            )
         overrides = dict(_overridden(name))
         own = {**without_conflicts(self._settings(table, MIRROR_KEYS), overrides), **overrides}
         for key in ("source", "dest"):

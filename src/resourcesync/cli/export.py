@@ -110,7 +110,9 @@ def _outcome(done: "Exported", folder: Path, out: Path, since: datetime | None) 
     line = TextLine(text, "Exported", QUIET)
     more: tuple[TextLine, ...] = ()
     if done.is_begun:
-        text = "incomplete: the first pull never completed, so the number of missing ones is unknown"
+        text = (
+            "incomplete: the first pull never completed, so the number of missing ones is unknown"
+        )
         more = (
             TextLine(f"          {text}", level=QUIET),
             TextLine(f"  next   resourcesync pull {folder}, then export again"),
@@ -127,9 +129,7 @@ def _refused(done: "Exported", folder: Path) -> tuple[TextLine, ...]:
     copies = formatting.counted(done.damaged, "resource")
     are = "is" if done.damaged == 1 else "are"
     return (
-        TextLine(
-            f"{copies} of {folder} {are} damaged; nothing was written", "Refused", QUIET
-        ),
+        TextLine(f"{copies} of {folder} {are} damaged; nothing was written", "Refused", QUIET),
         # Without an audit that reads every byte, a repair compares only sizes and times.
         TextLine(f"  next   resourcesync audit {folder}"),
         TextLine(f"         resourcesync repair {folder} --from-audit last, then export again"),

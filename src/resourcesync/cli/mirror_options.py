@@ -185,9 +185,7 @@ _SCHEDULE: Final = (
         help="The times of pulls as in crontab, such as 5 2 * * * (UTC), or with a time zone:"
         " 5 2 * * * Europe/Vienna.",
     ),
-    option(
-        "--push", is_flag=True, help="Pull at once after a Change Notification of the Source."
-    ),
+    option("--push", is_flag=True, help="Pull at once after a Change Notification of the Source."),
     option("--audit-every", type=options.DURATION, help="Time between two audits, such as 7d."),
     option(
         "--audit-method",
@@ -196,12 +194,8 @@ _SCHEDULE: Final = (
         show_default=True,
         help="The method of the audit.",
     ),
-    option(
-        "--audit-sample", type=options.LIMIT, help="The share of files to audit, such as 15%."
-    ),
-    option(
-        "--audit-oldest-first", is_flag=True, help="Audit the files checked longest ago first."
-    ),
+    option("--audit-sample", type=options.LIMIT, help="The share of files to audit, such as 15%."),
+    option("--audit-oldest-first", is_flag=True, help="Audit the files checked longest ago first."),
     option(
         "--on-change",
         multiple=True,

@@ -199,7 +199,9 @@ _LOG_FILE: Final = option(
     help="Append log messages to this file; for diagnostics only.",
 )
 _LOG_FORMAT: Final = option(
-    "--log-format", type=click.Choice(["text", "json"]), help="The format of the log; default: text."
+    "--log-format",
+    type=click.Choice(["text", "json"]),
+    help="The format of the log; default: text.",
 )
 
 

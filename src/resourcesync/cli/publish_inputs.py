@@ -269,7 +269,9 @@ class ExternalInput:
         from resourcesync.wiring.accounts import FollowedAccount  # noqa: PLC0415 - help stays quick
 
         if self.values["hash"]:
-            raise ConfigurationError("--hash is only for folders: another system has its own digests")
+            raise ConfigurationError(
+                "--hash is only for folders: another system has its own digests"
+            )
         (out, store), values = self._places(), dict(self.values["with"])
         if self.name.startswith(MIRROR) and "hops" not in values:
             from resourcesync.wiring import mirror_account  # noqa: PLC0415 - help stays quick

@@ -79,7 +79,11 @@ POLICY: Final = (
         type=options.DURATION,
         help="Remove closed Change Lists of this age, if no Resource List is older.",
     ),
-    option("--rebase-every", type=options.DURATION, help="Write a new Resource List (baseline) at this interval."),
+    option(
+        "--rebase-every",
+        type=options.DURATION,
+        help="Write a new Resource List (baseline) at this interval.",
+    ),
     option(
         "--archive",
         type=options.DURATION,

@@ -464,7 +464,9 @@ def _incomplete_steps(report: RunReport, folder: str) -> Iterator[TextLine]:
         yield TextLine("  next   some changes are unknown, and nothing was deleted for them; after")
         yield TextLine(f"         the Source's next Resource List: resourcesync pull {folder}")
     if report.unread:
-        yield TextLine("  next   a part of the list cannot be read, and nothing was deleted: ask the")
+        yield TextLine(
+            "  next   a part of the list cannot be read, and nothing was deleted: ask the"
+        )
         yield TextLine(f"         Source to correct it, then: resourcesync pull {folder}")
 
 
@@ -472,14 +474,18 @@ def _next_steps(report: RunReport, folder: str) -> Iterator[TextLine]:
     """Yield the next steps; a rerun does not help for entries that cannot be used."""
     if report.contradicting:
         copies = formatting.counted(report.contradicting, "copy", "copies")
-        yield TextLine(f"  next   {copies} not matching the list (--verify lenient): ask the Source")
+        yield TextLine(
+            f"  next   {copies} not matching the list (--verify lenient): ask the Source"
+        )
         yield TextLine(f"         to correct its list; for details: resourcesync why {folder} URI")
     if report.edited:
         files = formatting.counted(report.edited, "file")
         yield TextLine(f"  next   {files} to delete, but changed locally: move or remove them,")
         yield TextLine(f"         then: resourcesync pull {folder}")
     if report.skew:
-        yield TextLine("  next   correct this machine's clock, for example with NTP; if the Source's")
+        yield TextLine(
+            "  next   correct this machine's clock, for example with NTP; if the Source's"
+        )
         yield TextLine("         clock is wrong, report it to the Source")
     missing = sum(failure.code == ResourceMissingError.default_code for failure in report.failures)
     if missing:

@@ -238,7 +238,9 @@ class ValidateRenderer:
             yield TextLine(f"{fields['uri']}: {fields['code']} failed: {fields['message']}")
         elif event == "cut-short":
             text = f"{fields['uri']}: warning: {fields['message']}"
-            yield TextLine(text if fields["all_read"] else f"{text}; --max-documents sets the limit")
+            yield TextLine(
+                text if fields["all_read"] else f"{text}; --max-documents sets the limit"
+            )
         elif event == "document":
             counted = f"{formatting.count(fields['entries'])} entries"
             yield TextLine(f"{fields['uri']}: {fields['kind'].lower()}, {counted}", level=DETAIL)

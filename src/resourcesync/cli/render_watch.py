@@ -309,9 +309,7 @@ def _subscription_figures(found: Sequence[SubscriptionReport]) -> Iterator[Metri
     yield _gauge("mirror_subscriptions", "Subscriptions to channels of its Source.", standing)
     yield _gauge("mirror_lease_end_timestamp_seconds", "Time of the end of its first lease.", ends)
     yield _gauge("mirror_last_delivery_timestamp_seconds", "Time of the last delivery.", last)
-    yield _counter(
-        "mirror_deliveries_total", "Deliveries of hubs, by outcome.", deliveries
-    )
+    yield _counter("mirror_deliveries_total", "Deliveries of hubs, by outcome.", deliveries)
 
 
 def _gauge(name: str, what: str, values: Mapping[Labels, float]) -> Metric:

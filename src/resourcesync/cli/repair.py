@@ -30,7 +30,9 @@ class RepairArguments:
 
 @click.command("repair")
 @mirror_argument
-@option("--from-audit", metavar="ID", help="Repair the findings of this audit; last: the newest one.")
+@option(
+    "--from-audit", metavar="ID", help="Repair the findings of this audit; last: the newest one."
+)
 @option("-n", "--dry-run", is_flag=True, help="Show what would be done; change nothing.")
 @option("-i", "--itemize", is_flag=True, help="Show a line per action.")
 @option("--delete", is_flag=True, help="Also delete copies that the Source does not list.")

@@ -10,7 +10,6 @@ from contextlib import contextmanager, suppress
 from heapq import merge
 from itertools import islice
 from operator import itemgetter, lt
-from types import TracebackType
 from typing import BinaryIO, Final, Generic, NamedTuple, Self, TypeVar
 
 import msgspec
@@ -122,12 +121,7 @@ class ExternalSorter(Generic[T]):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_exception: object) -> None:
         self.close()
 
     def __len__(self) -> int:

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
-from types import TracebackType
 from typing import BinaryIO, Final, Protocol, Self
 
 from resourcesync.documents.reader import Document, read_stream
@@ -89,12 +88,7 @@ class FetchedDocument:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_exception: object) -> None:
         self.stream.close()
 
 
