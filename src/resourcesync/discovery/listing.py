@@ -260,7 +260,8 @@ def compare_rows(left: ListingRow, right: ListingRow) -> tuple[ListingComparison
         return ListingComparison.DIFFERENT, f"{left.length:,} B in A, {right.length:,} B in B"
     item, other = parse_digests(left.hash), parse_digests(right.hash)
     if disagree(item, other):
-        names = ", ".join(_differing_algorithms(item, other))
+        known = dict(other)
+        names = ", ".join([name for name, value in item if known.get(name, value) != value])
         return ListingComparison.DIFFERENT, f"{names} differs"
     if agree(item, other):
         return ListingComparison.SAME, ""
@@ -270,13 +271,6 @@ def compare_rows(left: ListingRow, right: ListingRow) -> tuple[ListingComparison
         ]
         return ListingComparison.DIFFERENT, f"lastmod {times[0]}Z in A, {times[1]}Z in B"
     return ListingComparison.UNPROVEN, "no hash in common"
-
-
-def _differing_algorithms(
-    iterable: Iterable[tuple[str, str]], other: Iterable[tuple[str, str]]
-) -> list[str]:
-    known = dict(other)
-    return [name for name, value in iterable if known.get(name, value) != value]
 
 
 def _parts(index: Document) -> list[Part]:

@@ -112,14 +112,6 @@ class StagedFile:
 
     def write(self, chunk: bytes) -> None:
         """Write the next bytes."""
-        self._put(chunk)
-        self.length += len(chunk)
-        for hasher in self._hashers.values():
-            hasher.update(chunk)
-        if self._validator and self.length >= MIN_SAVED_BYTES:
-            self._note()
-
-    def _put(self, chunk: bytes) -> None:
         file = self._file if self._file >= 0 else self._open()
         try:
             written = os.write(file, chunk)
@@ -127,12 +119,13 @@ class StagedFile:
                 written += os.write(file, chunk[written:])
         except OSError as error:
             raise storage_error(error, "writing a temporary file") from error
-
-    def _note(self) -> None:
-        """Write the note of this part once."""
-        if self._notes is not None:
-            self._noted = self._notes.note(self.name, self._of, self._validator)
-        self._validator = ""
+        self.length += len(chunk)
+        for hasher in self._hashers.values():
+            hasher.update(chunk)
+        if self._validator and self.length >= MIN_SAVED_BYTES:
+            if self._notes is not None:
+                self._noted = self._notes.note(self.name, self._of, self._validator)
+            self._validator = ""
 
     def record_validator(self, validator: str) -> None:
         """Record the validator for the rest of these bytes."""
@@ -199,9 +192,6 @@ class StagedFile:
     def seal(self) -> tuple[int, tuple[Digest, ...]]:
         """Finish writing; return the length in bytes and the requested digests."""
         self._open()
-        return self._sealed()
-
-    def _sealed(self) -> tuple[int, tuple[Digest, ...]]:
         self.digests = tuple(
             Digest(name, hasher.hexdigest()) for name, hasher in self._hashers.items()
         )

@@ -232,15 +232,11 @@ class TableFileWriter:
         self._stream.flush()
         os.fsync(self._stream.fileno())
         self._beside.replace(self.file)
-        _sync_folder(self.file.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+        handle = os.open(self.file.parent, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 @contextmanager

@@ -284,22 +284,17 @@ class ResponseScanner:
                 raise self.not_an_answer(f"an element {local[:64]!r}")
             self._namespace = namespace
         elif self._path[2:] == ["record", "metadata"]:
-            self._begin_copy(name, attributes, around, declared)
+            if self._metadata or self._problem:
+                self._problem = "it has more than one element of metadata"
+            self._copy = ElementCopier(around, self._limits.record)
+            self._copy.start(name, attributes, declared)
+            self._path.append("")
             return
         known = local if namespace in (self._namespace, _IDENTIFIER_OF) else ""
         self._path.append(known)
         self._check_depth()
         self._text, self._length = [], 0
         self._begin(known, attributes)
-
-    def _begin_copy(
-        self, name: str, attributes: list[str], around: dict[str, str], declared: dict[str, str]
-    ) -> None:
-        if self._metadata or self._problem:
-            self._problem = "it has more than one element of metadata"
-        self._copy = ElementCopier(around, self._limits.record)
-        self._copy.start(name, attributes, declared)
-        self._path.append("")
 
     def _begin(self, name: str, attributes: list[str]) -> None:
         depth = len(self._path)

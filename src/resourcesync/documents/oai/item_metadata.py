@@ -148,19 +148,16 @@ class _MetadataParser:
         text, self._text = "".join(self._text).strip(), []
         namespace, _, local = name.rpartition(SEPARATOR)
         if namespace in _DUBLIN_CORE:
-            self._end_dublin_core(local, text)
+            if local in _MENTIONS and _WEB.match(text):
+                self._add(MetadataFile(uri=text, is_listed=False))
+            elif local in _RIGHTS:
+                self._add_rights(text)
+            elif local == "description" and self._about and len(self._bundles) < _MOST:
+                self._bundles.setdefault(_encoded(self._about), text[:64])
         elif namespace == METS_NS and local == "fileGrp" and self._uses:
             self._uses.pop()
         elif namespace == XOAI_NS:
             self._end_xoai(local, text)
-
-    def _end_dublin_core(self, local: str, text: str) -> None:
-        if local in _MENTIONS and _WEB.match(text):
-            self._add(MetadataFile(uri=text, is_listed=False))
-        elif local in _RIGHTS:
-            self._add_rights(text)
-        elif local == "description" and self._about and len(self._bundles) < _MOST:
-            self._bundles.setdefault(_encoded(self._about), text[:64])
 
     # --- METS ---
 
