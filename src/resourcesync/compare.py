@@ -16,7 +16,6 @@ class Account(Protocol):
     @property
     def uri(self) -> str:
         """The resource's URI: what the accounts are ordered by."""
-        ...
 
 
 B = TypeVar("B", bound=Account)

@@ -14,11 +14,9 @@ class Consumers(Protocol):
 
     def cursor(self, name: str) -> int | None:
         """Return the number of the last change that ``name`` acknowledged, or ``None``."""
-        ...
 
     def acknowledge(self, name: str, cursor: int) -> None:
         """Record durably that ``name`` has processed all changes up to ``cursor``."""
-        ...
 
 
 @dataclass(slots=True, kw_only=True)

@@ -102,7 +102,6 @@ class DocumentProvider(Protocol):
             SourceError: It could not be had.
             StorageError: It could not be kept or read.
         """
-        ...
 
 
 def fetch(documents: DocumentProvider, uri: str) -> FetchedDocument:

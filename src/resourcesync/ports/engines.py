@@ -16,12 +16,10 @@ class WorkUnit(Protocol):
     @property
     def name(self) -> str:
         """Name of its object; unique among the units of a run."""
-        ...
 
     @property
     def host(self) -> str:
         """The host that is asked, with its port; empty when nobody is."""
-        ...
 
 
 class HostShare(NamedTuple):
@@ -64,15 +62,12 @@ class UnitFuture(Protocol):
 
     def result(self) -> UnitOutcome:
         """Return it, or raise what the work or the engine raised; waits until it is there."""
-        ...
 
     def cancel(self) -> object:
         """Let go of it, as far as the engine can."""
-        ...
 
     def add_done_callback(self, fn: Callable[[Any], object], /) -> object:
         """Call a function, from any thread, as soon as the outcome is there."""
-        ...
 
 
 class ExecutionEngine(Protocol):
@@ -81,7 +76,6 @@ class ExecutionEngine(Protocol):
     @property
     def slots(self) -> int:
         """Number of units are done at a time, as far as known now; at least 1."""
-        ...
 
     def submit(self, work: UnitFunction, unit: WorkUnit, share: HostShare) -> UnitFuture:
         """Begin a unit somewhere; what it raised, or the engine's own error, comes by ``result``.
@@ -89,18 +83,15 @@ class ExecutionEngine(Protocol):
         Raises:
             EngineError: The engine takes no more work.
         """
-        ...
 
     def restart_workers(self) -> bool:
         """Begin anew after workers died such that the engine takes no more work.
 
         What was under way is lost, and is submitted again by the caller. Returns whether it could.
         """
-        ...
 
     def close(self) -> None:
         """Let go of the engine; what is under way is cancelled as far as it can be."""
-        ...
 
 
 class FileExchange(Protocol):
@@ -112,7 +103,6 @@ class FileExchange(Protocol):
         Raises:
             StorageError: It is not there; nothing of it.
         """
-        ...
 
     def receive(self, name: str) -> str | None:
         """Return a file of this machine with what is there under a name; ``None`` when nothing is.
@@ -120,12 +110,9 @@ class FileExchange(Protocol):
         Raises:
             StorageError: It cannot be had.
         """
-        ...
 
     def names(self, prefix: str) -> Iterator[str]:
         """Yield the names that begin so, in no order."""
-        ...
 
     def remove(self, name: str) -> None:
         """Remove what is there under a name; it is no error when nothing is."""
-        ...

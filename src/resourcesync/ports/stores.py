@@ -67,30 +67,24 @@ class Store(Protocol):
         Returns:
             The new version; ``None`` when something else was there, which is untouched.
         """
-        ...
 
     def stat(self, key: str) -> StoredObject | None:
         """Return what is at a key now, as the last ``put`` left it; ``None`` when nothing is."""
-        ...
 
     def open(self, key: str) -> BinaryIO | None:
         """Open the bytes at a key, those of one version to their end; ``None`` when none are."""
-        ...
 
     def move(self, key: str, to: str, version: str) -> bool:
         """Move a version to a key where nothing is; ``False`` when it is not at ``key`` any more.
 
         Killed in between, it may leave the bytes at both keys, never at none.
         """
-        ...
 
     def remove(self, key: str) -> None:
         """Remove what is at a key for good; it is no error when nothing is."""
-        ...
 
     def keys(self, prefix: str) -> Iterator[str]:
         """Yield all keys that begin so, in no order; what was put before is among them."""
-        ...
 
     def lock(self, who: str) -> AbstractContextManager[object]:
         """Exclude every other holder while the block runs, also on other machines.
@@ -103,7 +97,6 @@ class Store(Protocol):
         Raises:
             LockedError: Somebody holds it.
         """
-        ...
 
 
 @runtime_checkable
@@ -113,7 +106,6 @@ class ParallelStore(Store, Protocol):
     @property
     def max_in_flight(self) -> int:
         """Number of calls it takes at a time, from as many threads; at most 64 are made."""
-        ...
 
 
 @runtime_checkable
@@ -130,7 +122,6 @@ class ReclaimableStore(Store, Protocol):
         Raises:
             LockedError: Another holder has it.
         """
-        ...
 
 
 StoreFactory = Callable[[str], Store]

@@ -22,7 +22,6 @@ class Messenger(Protocol):
         ``None`` says that there is nothing for the moment; it asks again soon while others are in
         flight. What ``requests`` raises passes, and gives up what is in flight.
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,47 +116,36 @@ class HubStore(Protocol):
 
     def latest(self) -> int:
         """Return the latest moment that was stored, 0 at first."""
-        ...
 
     def add_intent(self, intent: SubscriptionIntent) -> None:
         """Remember a wish; those of one receiver for one topic are confirmed in their order."""
-        ...
 
     def count_intents(self) -> int:
         """Return how many wishes wait to be confirmed."""
-        ...
 
     def count_subscriptions(self, topic: str | None = None) -> int:
         """Return how many subscriptions there are, to one topic or in all."""
-        ...
 
     def find(self, topic: str, callback: str) -> Subscription | None:
         """Return one subscription."""
-        ...
 
     def has_intent(self, topic: str, callback: str) -> bool:
         """True if a wish of that receiver waits to be confirmed."""
-        ...
 
     def due_intents(self, now: int, most: int, busy: Collection[int]) -> list[SubscriptionIntent]:
         """Return the first wish of each receiver that may be asked now, but for the busy ones."""
-        ...
 
     def confirm(self, intent: SubscriptionIntent, expires: int) -> None:
         """Subscribe, or end a subscription, as was wished."""
-        ...
 
     def postpone(self, intent: SubscriptionIntent, due: int) -> None:
         """Verify the receiver's intent again later."""
-        ...
 
     def forget(self, intent: SubscriptionIntent) -> None:
         """Forget a wish."""
-        ...
 
     def accept(self, topic: str, payload: Payload, digest: bytes, now: int) -> bool:
         """Store what is to be told, durably; ``False`` when it was told lately already."""
-        ...
 
     def due_deliveries(
         self, now: int, most: int, *, busy: Collection[int], full: Collection[str], late: bool
@@ -171,23 +159,18 @@ class HubStore(Protocol):
             full: The origins that are being told enough at a time.
             late: True if to give those whose last delivery failed, or the others.
         """
-        ...
 
     def payloads(self, topic: str, after: int) -> Sequence[Payload]:
         """Return what is kept of a topic after a number, oldest first."""
-        ...
 
     def record_outcomes(self, outcomes: Iterable[DeliveryOutcome]) -> None:
         """Remember how deliveries ended, all or none."""
-        ...
 
     def prune(self, now: int, oldest_intent: int) -> None:
         """End leases that are over, forget old wishes and what everybody has; store the moment."""
-        ...
 
     def next_due(self, now: int) -> int | None:
         """Return the next moment, later than ``now``, at which something may be done."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -257,11 +240,9 @@ class SubscriberStore(Protocol):
 
     def subscriptions(self) -> list[ChannelSubscription]:
         """Return all subscriptions."""
-        ...
 
     def find_token(self, token: str) -> ChannelSubscription | None:
         """Return the subscription that has a token, in use, asked for or former."""
-        ...
 
     def save(
         self, follower: ChannelSubscription, before: ChannelSubscription | None = None
@@ -275,8 +256,6 @@ class SubscriberStore(Protocol):
         Returns:
             True if it was stored.
         """
-        ...
 
     def remove(self, follower: ChannelSubscription) -> None:
         """Forget a subscription."""
-        ...

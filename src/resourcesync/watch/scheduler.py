@@ -39,7 +39,6 @@ class Jitter(Protocol):
 
     def uniform(self, a: float, b: float) -> float:
         """Return any number from ``a`` to ``b``."""
-        ...
 
 
 class Timetable(Protocol):
@@ -53,7 +52,6 @@ class Timetable(Protocol):
             now: The present moment, not before ``last``.
             dice: Source of random delays.
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,7 +46,6 @@ class PackageContainer(Protocol):
     @property
     def members(self) -> Sequence[PackedMember]:
         """The members, without folders."""
-        ...
 
     def read(self, index: int) -> Iterator[bytes]:
         """Yield the bytes of a member, exactly its ``size``, in pieces of at most 64 KiB.
@@ -55,14 +54,12 @@ class PackageContainer(Protocol):
             PackedMemberError: They contradict the package's own record of them.
             TruncatedPackageError: The file ends before they do.
         """
-        ...
 
     def read_short(self, index: int) -> bytes | None:
         """Return the bytes of a member that is at most 64 KiB and what the package says of it.
 
         ``None`` says nothing but that `read` is the way to them, or to why there are none.
         """
-        ...
 
 
 def member_error(member: PackedMember, *, uri: str) -> PackedMemberError:
