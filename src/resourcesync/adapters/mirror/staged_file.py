@@ -37,14 +37,14 @@ def storage_error(error: OSError, doing: str) -> StorageError:
     """Return the error for a failure of the file system."""
     if error.errno in _NO_ROOM:
         return DiskFullError(
-            f"no room left while {doing}",
+            f"no space left while {doing}",
             evidence=(("got", os.strerror(error.errno or 0)), ("kept", "all complete copies")),
-            hint="make room (resourcesync trash empty MIRROR), then run it again",
+            hint="free disk space (resourcesync trash empty MIRROR), then run it again",
         )
     return StorageError(
         f"failed while {doing}: {os.strerror(error.errno or 0)}",
         evidence=(("kept", "all complete copies"),),
-        hint="mend permissions or the disk, then run the same command",
+        hint="fix permissions or the disk, then run the same command",
     )
 
 
@@ -63,9 +63,11 @@ class PartNotes(Protocol):
 
     def note(self, name: str, of: str, validator: str) -> bool:
         """Write the note of a part; return whether that succeeded."""
+        ...
 
     def forget(self, name: str) -> None:
         """Delete the note of a part."""
+        ...
 
 
 class StagedFile:
@@ -110,6 +112,14 @@ class StagedFile:
 
     def write(self, chunk: bytes) -> None:
         """Write the next bytes."""
+        self._put(chunk)
+        self.length += len(chunk)
+        for hasher in self._hashers.values():
+            hasher.update(chunk)
+        if self._validator and self.length >= MIN_SAVED_BYTES:
+            self._note()
+
+    def _put(self, chunk: bytes) -> None:
         file = self._file if self._file >= 0 else self._open()
         try:
             written = os.write(file, chunk)
@@ -117,13 +127,12 @@ class StagedFile:
                 written += os.write(file, chunk[written:])
         except OSError as error:
             raise storage_error(error, "writing a temporary file") from error
-        self.length += len(chunk)
-        for hasher in self._hashers.values():
-            hasher.update(chunk)
-        if self._validator and self.length >= MIN_SAVED_BYTES:
-            if self._notes is not None:
-                self._noted = self._notes.note(self.name, self._of, self._validator)
-            self._validator = ""
+
+    def _note(self) -> None:
+        """Write the note of this part once."""
+        if self._notes is not None:
+            self._noted = self._notes.note(self.name, self._of, self._validator)
+        self._validator = ""
 
     def record_validator(self, validator: str) -> None:
         """Record the validator for the rest of these bytes."""
@@ -190,6 +199,9 @@ class StagedFile:
     def seal(self) -> tuple[int, tuple[Digest, ...]]:
         """Finish writing; return the length in bytes and the requested digests."""
         self._open()
+        return self._sealed()
+
+    def _sealed(self) -> tuple[int, tuple[Digest, ...]]:
         self.digests = tuple(
             Digest(name, hasher.hexdigest()) for name, hasher in self._hashers.items()
         )

@@ -15,7 +15,6 @@ from contextlib import contextmanager, suppress
 from itertools import chain
 from pathlib import Path
 from secrets import token_hex
-from types import TracebackType
 from typing import Any, Final, NamedTuple, Self
 
 from resourcesync.adapters.tables.arrow import pa, pc, pq
@@ -182,13 +181,8 @@ class TableFileWriter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if error is None:
+    def __exit__(self, kind: type[BaseException] | None, *_exception: object) -> None:
+        if kind is None:
             self.close()
         else:
             self.abandon()

@@ -19,6 +19,7 @@ from resourcesync.documents._expat import (
     exceeded_bound,
     new_parser,
 )
+from resourcesync.documents._foreign import TEXT_ESCAPES, VALUE_ESCAPES
 from resourcesync.documents.oai.records import (
     ListToken,
     MetadataFormat,
@@ -31,18 +32,6 @@ from resourcesync.errors import MalformedDocumentError, NotAListError
 
 DECLARATION: Final = '<?xml version="1.0" encoding="UTF-8"?>\n'
 _MOST_PREFIXES: Final = 200
-_TEXT: Final = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;"})
-_VALUE: Final = str.maketrans(
-    {
-        "&": "&amp;",
-        "<": "&lt;",
-        ">": "&gt;",
-        '"': "&quot;",
-        "\t": "&#9;",
-        "\n": "&#10;",
-        "\r": "&#13;",
-    }
-)
 
 Scope = Mapping[str, str]
 """Namespaces by prefix; the default one is at the empty prefix."""
@@ -77,7 +66,7 @@ class ElementCopier:
         written, namespace = _qualified_name(name)
         pairs = iter(attributes)
         values = "".join(
-            f' {_qualified_name(key)[0]}="{value.translate(_VALUE)}"'
+            f' {_qualified_name(key)[0]}="{value.translate(VALUE_ESCAPES)}"'
             for key, value in zip(pairs, pairs, strict=True)
         )
         self._needs_default = self._needs_default or namespace == self._around.get("")
@@ -98,7 +87,7 @@ class ElementCopier:
 
     def text(self, text: str) -> None:
         """Add some text."""
-        self._add((">" if self._is_open else "") + text.translate(_TEXT))
+        self._add((">" if self._is_open else "") + text.translate(TEXT_ESCAPES))
         self._is_open = False
 
     def document(self) -> bytes:
@@ -129,7 +118,7 @@ def _qualified_name(name: str) -> tuple[str, str]:
 
 def _declared(scope: Scope) -> str:
     return "".join(
-        f' xmlns{":" if prefix else ""}{prefix}="{scope[prefix].translate(_VALUE)}"'
+        f' xmlns{":" if prefix else ""}{prefix}="{scope[prefix].translate(VALUE_ESCAPES)}"'
         for prefix in sorted(scope)
         if prefix != "xml"
     )
