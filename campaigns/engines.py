@@ -73,9 +73,9 @@ def _spark(master: str) -> Iterator[ExecutionEngine]:
 
 def _measure(name: str, engine: ExecutionEngine, asked: Asked, outcome: Outcome) -> None:
     units = pieces(asked.folder, asked.size)
-    list(run_units(engine, do_nothing, units[:4], manners=HostLimits(), clock=SystemClock()))
+    list(run_units(engine, do_nothing, units[:4], limits=HostLimits(), clock=SystemClock()))
     began = time.monotonic()
-    found = list(run_units(engine, do_nothing, units, manners=HostLimits(), clock=SystemClock()))
+    found = list(run_units(engine, do_nothing, units, limits=HostLimits(), clock=SystemClock()))
     outcome.add(f"{name}: ms for each unit", (time.monotonic() - began) * 1_000 / asked.size)
     outcome.require(len(found) == asked.size, f"{name}: {len(found)} outcomes")
 
@@ -85,7 +85,7 @@ def _kill(name: str, engine: ExecutionEngine, asked: Asked, outcome: Outcome) ->
     folder.mkdir()
     units, found = pieces(folder, asked.size), list[Became]()
     began = time.monotonic()
-    for became in run_units(engine, do_a_little, units, manners=HostLimits(), clock=SystemClock()):
+    for became in run_units(engine, do_a_little, units, limits=HostLimits(), clock=SystemClock()):
         found.append(became)
         if len(found) == asked.size // 2:
             for pid in _victims(name, became):
@@ -116,7 +116,7 @@ def _hold_the_rate(name: str, engine: ExecutionEngine, folder: Path, outcome: Ou
     with serving(tree, folder / f"nginx-{name.replace(' ', '-')}") as server:
         units = [Batch(name, server.url.removeprefix("http://"), BATCH) for name in names]
         manners = HostLimits(units=4, rate=RATE)
-        done = run_units(engine, fetch_batch, units, manners=manners, clock=SystemClock())
+        done = run_units(engine, fetch_batch, units, limits=manners, clock=SystemClock())
         rows = sum(outcome.rows for outcome in done)
         moments = server.moments()
     worst = busiest(moments, RATE, lanes=min(4, engine.slots))
@@ -139,7 +139,7 @@ def _restart(asked: Asked, outcome: Outcome) -> None:
         engine = second.enter_context(open_engine(address))
         units = pieces(folder, asked.size)
         for became in run_units(
-            engine, do_a_little, units, manners=HostLimits(), clock=SystemClock()
+            engine, do_a_little, units, limits=HostLimits(), clock=SystemClock()
         ):
             found.append(became)
             if len(found) == asked.size // 2:

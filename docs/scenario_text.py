@@ -29,23 +29,23 @@ TABLES = {
     "destination": (scenarios.TABLES["destination"], DestinationSettings),
     "faults": (scenarios.TABLES["faults"], Faults),
 }
-"""What can be written in each table, and the values that come of it."""
+"""The readers of each table, and the values that they return."""
 HEADS = {
     "": "Above all tables",
-    "source": "`[source]`: the resources, and what becomes of them",
-    "source.sizes": "`source.sizes`: how long resources are",
+    "source": "`[source]`: the resources and their changes",
+    "source.sizes": "`source.sizes`: the lengths of resources",
     "source.bursts": "`source.bursts`: each a table in a list",
-    "publish": "`[publish]`: how the Source publishes",
-    "destination": "`[[destination]]`: who follows; as many as you like",
-    "faults": "`[faults]`: what goes wrong",
+    "publish": "`[publish]`: the publication of the Source",
+    "destination": "`[[destination]]`: one Destination; any number of these tables",
+    "faults": "`[faults]`: the faults",
 }
 FIELDS = {"source.changes": "per_second"}
 MEANINGS = {
-    "scale": "So much of the resources and of the changes there are; 1 is the true size.",
-    "source.bursts.at": "When, in the zone.",
-    "source.bursts.days": "On which days of the week.",
+    "scale": "Factor of the numbers of resources and changes; 1 is the real size.",
+    "source.bursts.at": "Time of the day, in the zone.",
+    "source.bursts.days": "Days of the week.",
 }
-"""Where what is written differs from the value that comes of it."""
+"""Meanings of keys whose written form differs from the value."""
 SPANS = ((86_400, "d"), (3_600, "h"), (60, "m"))
 
 

@@ -11,11 +11,11 @@ from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar, final
 
 
 class Account(Protocol):
-    """Anything that tells of one resource: all it must have is the URI."""
+    """A row of one resource: all it must have is the URI."""
 
     @property
     def uri(self) -> str:
-        """The resource's URI: what the accounts are ordered by."""
+        """The resource's URI: the order of the listings."""
 
 
 B = TypeVar("B", bound=Account)
@@ -31,7 +31,7 @@ class Created(NamedTuple, Generic[A]):
 
 @final
 class Updated(NamedTuple, Generic[B, A]):
-    """Both accounts have it, and they differ."""
+    """Both listings have it, and they differ."""
 
     before: B
     after: A
@@ -46,13 +46,13 @@ class Deleted(NamedTuple, Generic[B]):
 
 @final
 class Same(NamedTuple, Generic[B, A]):
-    """Both accounts have it, and they agree."""
+    """Both listings have it, and they agree."""
 
     before: B
     after: A
 
 
-# What most resources of a large account are: made without Python code, as millions are.
+# Most results of a large listing are equal: made without Python code, as there are millions.
 _same: Final[Callable[[tuple[Any, Any]], Same[Any, Any]]] = partial(tuple.__new__, Same)
 _updated: Final[Callable[[tuple[Any, Any]], Updated[Any, Any]]] = partial(tuple.__new__, Updated)
 

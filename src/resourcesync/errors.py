@@ -76,13 +76,13 @@ class ConfigurationError(ResourceSyncError):
 
 
 class StoppedError(ResourceSyncError):
-    """The program that uses the library asked to stop; what was complete is kept, run again."""
+    """The program that uses the library requested a stop; complete copies remain, run again."""
 
     default_code = "stopped"
 
 
 class BudgetError(StoppedError):
-    """The time that a run was given is over; what was complete is kept, run again."""
+    """The time of the run is over; complete copies remain, run again."""
 
     default_code = "budget"
 
@@ -135,13 +135,13 @@ class NotAListError(DocumentError):
 
 
 class UnexpectedDocumentError(DocumentError):
-    """A good document, but of another capability than the one asked for."""
+    """A good document, but of another capability than the requested one."""
 
     default_code = "unexpected-document"
 
 
 class DocumentLimitError(DocumentError):
-    """A document over one of the limits that keep memory and time bounded."""
+    """A document over one of the limits that bound memory and time."""
 
     default_code = "document-limit"
 
@@ -225,13 +225,13 @@ class SourceUnavailableError(SourceError):
     """The Source does not answer now: DNS, refused, timeout, cut short, 5xx, 429.
 
     Args:
-        retry_after: Seconds the Source asked to wait; ``None`` when it did not say.
+        retry_after: Seconds of ``Retry-After``; ``None`` if absent.
     """
 
     default_code = "unavailable"
     transient = True
 
-    def __init__(  # noqa: PLR0913 - what every error has, and when to come again
+    def __init__(  # noqa: PLR0913 - the fields of every error, and the time to retry
         self,
         message: str,
         *,
@@ -265,7 +265,7 @@ class ResourceMissingError(SourceError):
 
 
 class VerificationError(ResourceSyncError):
-    """The bytes are not what the list says; they are never installed.
+    """The bytes are not those of the list; they are never installed.
 
     Args:
         uri: The resource.

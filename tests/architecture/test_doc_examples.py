@@ -118,7 +118,7 @@ def test_the_tutorial_does_what_it_says(tmp_path: Path) -> None:
 def test_the_page_on_handing_changes_on_does_what_it_says(tmp_path: Path) -> None:
     port = free_port()
     publish, serve, *_ = (block.replace("8080", str(port)) for block in shell_blocks(TUTORIAL))
-    first, later = shell_blocks(ROOT / "docs" / "how-to" / "hand-changes-on.md")
+    first, later = shell_blocks(ROOT / "docs" / "how-to" / "pass-changes-on.md")
     in_a_shell(publish, tmp_path)
     here = tmp_path / "here"
     here.mkdir()
@@ -178,7 +178,7 @@ def test_the_page_on_several_mirrors_does_what_it_says(tmp_path: Path) -> None:
     shown = in_a_shell(show, here)
 
     assert "2 mirrors, 1 secret" in good
-    assert "2 of 2 mirrors without a fault" in pulled
+    assert "2 of 2 mirrors OK" in pulled
     assert len(files_of(here / "copies" / "museum")) == 2
     assert list(files_of(here / "copies" / "bowls")) == ["objects/0002.txt"]
     assert "nothing changed" in again

@@ -12,7 +12,7 @@ from tests.support.commands import Ran, free_port, resourcesync, running, script
 from tests.support.rule_documents import NT
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "how-to" / "judge-a-source.md"
+PAGE = ROOT / "docs" / "how-to" / "validate-a-source.md"
 
 BROKEN = """\
 <?xml version="1.0" encoding="UTF-8"?>

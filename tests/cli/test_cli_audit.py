@@ -36,7 +36,7 @@ def test_an_audit_names_what_it_finds_and_exits_1(source: TinySource, said: Said
     assert lines[3].startswith("- /mine.txt   ")
     assert lines[4] == "Not in sync   coverage 91.7 % (11 of 12)"
     assert lines[5].startswith("              accuracy 90.9 % (10 of 11)     ")
-    assert "1 file here did not come from the Source and is left alone" in lines[6]
+    assert "1 file did not come from the Source (not touched)" in lines[6]
     assert lines[-2].startswith("  next        resourcesync repair museum --from-audit ")
     assert lines[-1] == "exit 1"
 
@@ -117,5 +117,5 @@ def test_an_audit_asks_nobody_when_told_so(source: TinySource, said: Said) -> No
 
 def test_an_audit_needs_a_mirror_and_makes_none(said: Said) -> None:
     assert run(["audit", "nothing"]) == 2
-    assert "nothing is no mirror" in said.readouterr().err
+    assert "nothing is not a mirror" in said.readouterr().err
     assert not Path("nothing").exists()

@@ -136,7 +136,7 @@ def test_a_wrong_secret_and_a_missing_bucket_are_told_without_the_secret(
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "s3cret-and-wrong")
     assert run(["pull", source.url, bucket, "--state", "state"]) == 8
     told = said.readouterr().err
-    assert "refuses what it was asked" in told
+    assert "refuses the request" in told
     assert "s3cret" not in told
     assert run(["pull", source.url, "s3://Not_A_Bucket/x", "--state", "state"]) == 2
     assert not Path("state").exists()

@@ -60,7 +60,7 @@ def test_only_the_lists_are_to_be_uploaded_where_there_is_no_folder_of_files(sai
 
     assert run(["publish", "catalogue:c.db", "--url", BASE, "--out", "out"]) == 0
 
-    assert "Next      upload what is in out, then check:" in said.readouterr().out
+    assert "Next      upload the files in out, then check:" in said.readouterr().out
 
 
 def test_what_is_exported_can_be_imported(
@@ -80,7 +80,7 @@ def test_what_is_exported_can_be_imported(
     assert list(Catalogue("other.db").resources()) == list(Catalogue("c.db").resources())
 
     assert run(["catalogue", "import", "c.db", str(LINES)]) == 0
-    assert b"nothing that was not known" in capfdbinary.readouterr().out
+    assert b"nothing new" in capfdbinary.readouterr().out
     assert run(["catalogue", "export", "c.db", "--changes"]) == 0
     assert capfdbinary.readouterr().out == b""
 
@@ -115,7 +115,7 @@ def test_a_bad_line_is_named_and_nothing_is_imported(said: Said) -> None:
     ("action", "line", "words"),
     [
         ("post", {"uri": BASE}, "has no kind of change for"),
-        ("import", {"uri": BASE, "change": "created"}, "tells of changes"),
+        ("import", {"uri": BASE, "change": "created"}, "has changes"),
         ("post", {"uri": "a", "change": "created"}, "'a' cannot be published"),
         ("post", {"uri": "http://u@h/", "change": "deleted"}, "cannot be published"),
         ("import", {"uri": "https://h/a b"}, "cannot be published"),

@@ -30,8 +30,8 @@ def test_a_folder_in_another_is_told_together_with_the_other_mistakes(said: Said
 
     told = said.readouterr()
     assert "`jbs`" in told.err + told.out
-    assert "lies in the folder of [mirror.a]" in told.err + told.out
-    assert "has the folder of [mirror.b] in it" in told.err + told.out
+    assert "is inside the folder of [mirror.a]" in told.err + told.out
+    assert "contains the folder of [mirror.b]" in told.err + told.out
 
 
 def test_a_part_that_no_task_needs_is_gone_after_a_complete_pull(
@@ -69,7 +69,7 @@ def test_of_entries_that_cannot_be_used_no_further_run_is_advised(
 
     told = said.readouterr().out
     assert "run it again" not in told
-    assert "  next   ask the Source to mend the 1 entry that cannot be used;" in told
+    assert "  next   ask the Source to correct the 1 entry that cannot be used;" in told
     assert "--allow-origin ORIGIN" in told
 
 
@@ -79,7 +79,7 @@ def test_a_host_that_cannot_be_connected_is_told_with_what_to_do(said: Said) -> 
 
     told = said.readouterr().err
     assert "error[connect]" in told
-    assert "see that host and port are right" in told
+    assert "check the host and port" in told
 
 
 def test_the_names_that_the_first_steps_tell_of_are_the_names_that_are_there(
@@ -103,7 +103,7 @@ def test_a_lenient_pull_says_how_many_copies_contradict_the_list(
     said_by_pull = said.readouterr().out
     assert "! /objects/0003.txt   the list says 9 B, the Source served 5 B" in said_by_pull
     assert "; kept (--verify lenient)" in said_by_pull
-    assert "12 created, 1 here against the list" in said_by_pull
+    assert "12 created, 1 not matching the list" in said_by_pull
     assert "1 copy contradict" in said_by_pull
     assert run(["audit", "museum"]) == 1
     said.readouterr()

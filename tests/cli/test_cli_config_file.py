@@ -56,7 +56,7 @@ def test_a_file_that_is_there_is_never_written_over(said: Said) -> None:
     assert run(["config", "init"]) == 2
 
     assert Path("resourcesync.toml").read_text("utf-8") == GOOD
-    assert "is there already" in said.readouterr().err
+    assert "already exists" in said.readouterr().err
 
 
 def test_an_example_goes_where_it_is_asked_for_or_says_why_not(said: Said) -> None:
@@ -83,7 +83,7 @@ def test_where_no_file_is_the_places_are_named(said: Said) -> None:
 
     lines = said.readouterr().out.splitlines()
     assert lines[0].startswith("No file   resourcesync.toml  (")
-    assert lines[0].endswith("is a mirror or a published tree; does not count)")
+    assert lines[0].endswith("is a mirror or a published tree; not used)")
     assert lines[-1] == "exit 1"
     assert run(["config", "check"]) == 2
     assert "there is no configuration file" in said.readouterr().err
@@ -108,10 +108,10 @@ def test_every_mistake_is_told_at_once(said: Said) -> None:
         "unknown key `jbs` in [mirror.a]",
         "`retries` in [mirror.a] must be a whole number",
         "`dest` in [mirror.b] is the folder of [mirror.museum] too",
-        "`c/d` in [mirror] is no name: use letters, digits, . _ -",
+        "`c/d` in [mirror] is not a valid name: use letters, digits, . _ -",
         "`tokn` in [auth.key] is unknown",
         (
-            "`password` in [auth.two] must not hold the secret itself: write { env = … }, "
+            "`password` in [auth.two] must not contain the secret itself: write { env = … }, "
             "{ file = … }, { credential = … } or { command = […] }"
         ),
         "`token` in [auth.three] needs the command and its arguments, as a list of strings",
@@ -230,7 +230,7 @@ def test_a_secret_that_is_not_there_is_a_warning_with_its_name(
             "`token` in [auth.key] comes from the environment variable THE_TOKEN, "
             "which is not set or is empty"
         ),
-        "`token` in [auth.two] comes from the file nowhere/token, which is not there",
+        "`token` in [auth.two] comes from the file nowhere/token, which does not exist",
     ]
     monkeypatch.setenv("THE_TOKEN", "abc")
     Path("nowhere").mkdir()
@@ -260,9 +260,9 @@ def test_the_variable_for_the_file_is_the_same_for_all_commands(
     [
         ('cron = "61 2 * * *"', "`cron` in [mirror.a] '61 2 * * *' is not a crontab line"),
         ('cron = "5 2 * * * Nowhere/Here"', "`cron` in [mirror.a]"),
-        ('every = "0.5s"', "`every` in [mirror.a] is at least 1s"),
-        ('audit_sample = "15"', "`audit_sample` in [mirror.a] is a share of the files"),
-        ('on_change_limit = "0"', "`on_change_limit` in [mirror.a] is at least 1s"),
+        ('every = "0.5s"', "`every` in [mirror.a] must be at least 1s"),
+        ('audit_sample = "15"', "`audit_sample` in [mirror.a] must be a share of the files"),
+        ('on_change_limit = "0"', "`on_change_limit` in [mirror.a] must be at least 1s"),
         ('[log]\nfile = "nowhere/here.log"', "cannot write the log"),
     ],
 )

@@ -32,11 +32,11 @@ HEADER = Header(
 )
 INFERRED_DATETIME = (
     "warning[inferred]: datetime of 3 entries is inferred from lastmod, "
-    "which before 1.1 was the time of the change"
+    "which was the time of the change before 1.1"
 )
 INFERRED_LASTMOD = (
-    "warning[inferred]: lastmod of 3 entries is inferred from the time of the change, "
-    "or of the document, that is listed"
+    "warning[inferred]: lastmod of 3 entries is inferred from the listed time of the change "
+    "or of the document"
 )
 CHANGES: list[Entry] = [
     Change(kind=ChangeKind.CREATED, time=NINE, resource=Resource(uri="http://a/1", length=5)),
@@ -102,8 +102,8 @@ def test_what_was_left_out_is_named_on_standard_error(
     said = capsysbinary.readouterr()
     assert said.out == b"".join(write(HEADER, CHANGES, Dialect.V0_6))
     assert said.err.decode().splitlines() == [
-        "warning[left-out]: 0.6 does not say of the Change List: from, until",
-        "warning[left-out]: 0.6 does not say of 1 entry: link timemap",
+        "warning[left-out]: 0.6 has no place in the Change List for: from, until",
+        "warning[left-out]: 0.6 has no place for link timemap of 1 entry",
         INFERRED_LASTMOD,
     ]
 
@@ -118,9 +118,10 @@ def test_what_was_added_is_named_too(said: Any) -> None:
     assert header.until is not None
     assert header.until > TEN
     captured = said.readouterr()
-    assert "does not say of the Change List: open" in captured.err
+    assert "has no place in the Change List for: open" in captured.err
     assert (
-        "warning[added]: 0.9 asks for what the Change List does not say; until: now" in captured.err
+        "warning[added]: 0.9 requires a value that the Change List does not have; until: now"
+        in captured.err
     )
     assert captured.out.splitlines() == ["Wrote     there.xml  Change List, 3 entries, 1.1 to 0.9"]
 
@@ -235,8 +236,11 @@ def test_a_list_that_tells_only_its_last_update_gets_its_times(said: Any) -> Non
 
     assert told("o.xml")[0].from_ == TEN
     assert [json.dumps(row["message"]) for row in rows(said) if row["type"] == "warning"] == [
-        '"1.1 does not say of the Change List: modified"',
-        '"1.1 asks for what the Change List does not say; from: the time of its last update"',
+        '"1.1 has no place in the Change List for: modified"',
+        (
+            '"1.1 requires a value that the Change List does not have;'
+            ' from: the time of its last update"'
+        ),
     ]
 
 

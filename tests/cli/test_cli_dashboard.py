@@ -181,16 +181,16 @@ def test_the_page_of_mirrors_says_what_status_says(
 
 def test_a_mirror_its_pulls_its_resources_and_its_audits_have_pages(address: str) -> None:
     page = get(f"{address}mirror?name=theses")
-    assert "Not here as listed, by cause" in page
+    assert "Pending resources, by cause" in page
     assert 'class="join"' in page
     place = page.partition('href="run?')[2].partition('"')[0].replace("&amp;", "&")
-    assert "What it did" in get(f"{address}run?{place}")
+    assert "Result" in get(f"{address}run?{place}")
     failed = get(f"{address}mirror?name=maps")
     assert "503" in failed
     uri = quote("http://source.example/collection-0/item-00007.xml", safe="")
     for resource in (uri, "collection-0/item-00007.xml"):
         why = get(f"{address}resource?name=theses&resource={resource}")
-        assert "its file was changed locally since it was fetched" in why
+        assert "the file was changed in the mirror after it was fetched" in why
         assert "resourcesync repair" in why
     audits = get(f"{address}audits")
     report = audits.partition('href="audit?name=theses')[2].partition('"')[0]

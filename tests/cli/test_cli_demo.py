@@ -64,7 +64,9 @@ def test_it_shows_every_step_and_ends_in_sync(source: Path, temporary: Path, sai
     assert "3 created, 5 updated, 5 deleted" in lines[3]
     assert lines[5].startswith("Pulled    incremental: in sync, 29 resources (3 created")
     assert lines[7].startswith("Compared  29 of 29 files equal byte for byte")
-    assert lines[8].startswith("In sync   29 files: the mirror equals the tree; nothing is left")
+    assert lines[8].startswith(
+        "In sync   29 files: the mirror equals the tree; all files of the demo were removed"
+    )
     assert contents(source) == before
     assert list(temporary.iterdir()) == []
 

@@ -77,7 +77,7 @@ def test_another_origin_is_not_asked_unless_it_is_allowed(
 
     assert run(["pull", hidden.url, "museum"]) == 5
     assert other.asked == []
-    assert f"{target}  not asked: of another origin; --allow-origin" in said.readouterr().err
+    assert f"{target}  not requested: another origin; --allow-origin" in said.readouterr().err
 
     assert run(["pull", hidden.url, "museum", "--allow-origin", other.url]) == 0
     assert files_of(Path("museum")) == MIRRORED
@@ -151,7 +151,7 @@ def test_a_sitemap_in_a_format_that_is_not_read_is_named(
     assert run([verb, hidden.url + path, *rest]) == 5
 
     error = said.readouterr().err
-    assert f"The document is {name}, which is not read yet" in error
+    assert f"The document is {name}, which is not supported yet" in error
     assert "give the address of a sitemap in XML" in error
     assert "list.xml" not in error
 

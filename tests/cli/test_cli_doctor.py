@@ -67,7 +67,7 @@ def test_quiet_leaves_what_needs_a_person(mirror: str, said: Said) -> None:
 
     lines = said.readouterr().out.splitlines()
     assert not [line for line in lines if line.startswith("ok")]
-    assert lines[-1].startswith("Looked    0 problems, ")
+    assert lines[-1].startswith("Checked   0 problems, ")
 
 
 def test_a_damaged_memory_is_a_problem(mirror: str, said: Said) -> None:

@@ -122,7 +122,7 @@ def test_a_mirror_of_what_nginx_serves_is_the_same_tree_and_is_served_the_same_w
 
 def lines_of_the_page(mirror: Path) -> str:
     """Return what the page says to write into nginx's configuration."""
-    page = Path(__file__).parents[2] / "docs/how-to/choose-places.md"
+    page = Path(__file__).parents[2] / "docs/how-to/choose-file-names.md"
     (lines,) = re.findall(r"```nginx\n(.*?)```", page.read_text(), re.DOTALL)
     assert len(lines.splitlines()) == 4
     return str(lines).replace("/srv/mirror", str(mirror))

@@ -56,9 +56,9 @@ def test_dump_again_packs_only_what_changed(tree: Path, said: Said) -> None:
     assert run(["dump", "public", "--changes"]) == 0
     changed = said.readouterr().out.splitlines()
 
-    assert unchanged == "Nothing changed\nPacked    nothing new; 3 packages as before\n"
+    assert unchanged == "Nothing changed\nPacked    nothing new; 3 packages unchanged\n"
     assert changed[-1].startswith("Packed    ")
-    assert changed[-1].endswith("2 packages as before")
+    assert changed[-1].endswith("2 packages unchanged")
     assert {path: path.read_bytes() for path in before} == before
     assert (DOCUMENTS / "changedump-000001.zip").exists()
 
@@ -106,7 +106,7 @@ def test_a_dump_of_somebody_else_is_never_replaced(tree: Path, said: Said) -> No
 
     assert run(["dump", "public"]) == 2
 
-    assert "not a document of ours" in said.readouterr().err
+    assert "was not written by resourcesync" in said.readouterr().err
     assert foreign.read_text() == "<urlset/>"
     assert archives() == []
 

@@ -153,7 +153,7 @@ def test_a_channel_and_an_unknown_capability_are_named_and_not_fetched(
 
     text = said.readouterr().out
     assert "change-notification  a channel to subscribe to; not fetched" in text
-    assert "telepathy  a capability that is not known here; not fetched" in text
+    assert "telepathy  an unknown capability; not fetched" in text
     assert not {f"/{name}" for name in names} & {asked.target for asked in source.asked}
 
 

@@ -109,8 +109,8 @@ def test_who_loads_the_page_again_sends_the_source_no_requests(source: TinySourc
 @pytest.mark.parametrize(
     ("limits", "why"),
     [
-        ({"seconds": 0.0}, "not all was read within 0 s."),
-        ({"most": 2}, "only the first 2 places are shown."),
+        ({"seconds": 0.0}, "the time limit of 0 s was reached."),
+        ({"most": 2}, "only the first 2 nodes are shown."),
     ],
 )
 def test_a_walk_is_neither_long_nor_far(

@@ -120,7 +120,7 @@ def test_the_screen_answers_while_the_walk_goes_on() -> None:
 
     async def act(explorer: ExplorerApp, pilot: "Pilot[None]") -> None:
         await until(pilot, lambda: "first" in labels(explorer)[0])
-        assert text_of(explorer, "#status").startswith("Looking")
+        assert text_of(explorer, "#status").startswith("Reading")
         assert len(labels(explorer)) == 1
         gate.set()
         await until(pilot, lambda: len(labels(explorer)) == 2)

@@ -311,7 +311,7 @@ def test_what_is_not_here_is_said(source: TinySource, said: Said) -> None:
     said.readouterr()
 
     assert export("bagit", "bag") == 0
-    assert "1 listed resource not in it" in said.readouterr().out
+    assert "1 listed resource not included" in said.readouterr().out
 
 
 @pytest.mark.parametrize("form", ["zip", "bagit"])
@@ -322,7 +322,7 @@ def test_nothing_is_written_over(museum: str, said: Said, form: str, out: str) -
 
     assert export(form, out) == 2
 
-    assert f"{out} is there already" in said.readouterr().err
+    assert f"{out} already exists" in said.readouterr().err
     assert Path("there.zip").read_text() == "mine"
     assert left() == {"museum", "there", "there.zip"}
 
@@ -355,7 +355,7 @@ def test_a_full_disk_leaves_nothing_behind(museum: str, said: Said) -> None:
         assert list(Path("small").iterdir()) == []
     finally:
         subprocess.run(["umount", "small"], check=True)
-    assert "no room left while writing" in said.readouterr().err
+    assert "no space left while writing" in said.readouterr().err
 
 
 def test_an_export_that_is_to_be_served_is_judged_from_its_source_description(

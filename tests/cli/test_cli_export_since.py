@@ -41,7 +41,7 @@ def test_only_what_came_since_is_exported(
     assert {b"new", b"newer"} <= set(held.values())
     assert b"object 1\n" not in held.values()
     assert export(form, "all.zip", "--since", "-2d") == 0
-    assert "13 resources that came since " in said.readouterr().out
+    assert "13 resources newer than " in said.readouterr().out
 
 
 def test_where_nothing_came_since_nothing_is_written(museum: str, said: Said) -> None:
@@ -51,6 +51,6 @@ def test_where_nothing_came_since_nothing_is_written(museum: str, said: Said) ->
     assert export("zip", "news.zip", "--since", "-1h") == 0
 
     out = said.readouterr().out
-    assert "0 resources that came since " in out
+    assert "0 resources newer than " in out
     assert "nothing was written" in out
     assert not Path("news.zip").exists()

@@ -29,7 +29,10 @@ def test_the_share_and_the_lag_of_a_mirror_that_is_not_counted_are_not_known(
     out = said.readouterr().out
     assert "%" not in out
     assert out.splitlines()[1].split()[:4] == ["museum", "behind", "-", "-"]
-    assert "how much is missing is not known; go on with resourcesync pull museum" in out
+    assert (
+        "so the number of missing resources is unknown; continue with: resourcesync pull museum"
+        in out
+    )
     assert run(["status", begun, "--json"]) == 0
     (mirror,) = [row for row in rows(said) if row["type"] == "mirror"]
     assert (mirror["counted"], mirror["lag_seconds"]) == (False, None)
@@ -56,7 +59,7 @@ def test_an_offline_audit_of_a_first_pull_that_was_stopped_is_not_in_sync(
     assert run(["audit", begun, "--offline"]) == 1
 
     out = said.readouterr().out
-    assert "coverage not known: the first pull was never completed; " in out
+    assert "coverage not known: the first pull never completed; " in out
     assert "resourcesync pull museum" in out
     assert "In sync " not in out
     assert run(["audit", begun, "--offline", "--json"]) == 1
@@ -69,7 +72,7 @@ def test_an_export_of_a_first_pull_that_was_stopped_says_that_it_is_a_part(
 ) -> None:
     assert run(["export", begun, "--format", "zip", "--out", "part.zip"]) == 3
 
-    assert "a part only: the first pull was never completed" in said.readouterr().out
+    assert "incomplete: the first pull never completed" in said.readouterr().out
     assert zipfile.is_zipfile("part.zip")
 
 

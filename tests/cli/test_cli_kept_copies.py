@@ -42,7 +42,7 @@ def test_a_copy_that_a_pull_kept_is_no_fault_for_an_audit(
 
     out = said.readouterr().out
     assert "In sync " in out
-    assert "1 copy kept, no longer listed; resourcesync repair museum --delete drops it" in out
+    assert "1 copy no longer listed (kept); to remove: resourcesync repair museum --delete" in out
     assert run(["audit", "museum", "--json"]) == 0
     end = rows(said)[-1]
     assert (end["unlisted"], end["extra"], end["in_sync"]) == (1, 0, True)
@@ -101,8 +101,8 @@ def test_a_changed_file_that_is_to_be_deleted_is_named_with_what_to_do(
 
         out = said.readouterr().out
         assert "! /objects/0001.txt   it is to be deleted, and was changed here" in out
-        assert "1 changed here and kept" in out
-        assert "1 file to be deleted, changed here and kept: move or remove them," in out
+        assert "1 changed locally and kept" in out
+        assert "1 file to delete, but changed locally: move or remove them," in out
         assert "run it again" not in out
 
     assert run(["pull", "museum", "--json"]) == 3
@@ -126,10 +126,10 @@ def test_a_changed_file_that_is_to_be_deleted_is_explained_and_stays(
     status = said.readouterr().out
     assert run(["pull", "museum"]) == 3
 
-    assert "its file was changed here, and is kept" in told
-    assert "move museum/objects/0001.txt away, or remove it; then resourcesync pull" in told
+    assert "the file was changed in the mirror and is kept" in told
+    assert "move or remove museum/objects/0001.txt; then: resourcesync pull" in told
     assert "the next pull does it" not in status
-    assert "1 file to be deleted, changed here and kept" in status
+    assert "1 file to delete, but changed locally" in status
     assert edited.read_text() == "my notes"
     edited.unlink()
     assert run(["pull", "museum"]) == 0
@@ -144,7 +144,7 @@ def test_a_changed_file_stays_known_whatever_policies_came_between(
 
     assert run(["pull", "museum"]) == 3
 
-    assert "1 changed here and kept" in said.readouterr().out
+    assert "1 changed locally and kept" in said.readouterr().out
     assert edited.read_text() == "my notes"
 
 
@@ -166,7 +166,7 @@ def test_a_page_that_leads_to_a_site_without_an_address_is_skipped_where_that_is
     source.answers[GONE] = Answer(status=302, headers={"Location": f"{site}/login"})
     assert run(["pull", f"{source.url}/sitemap.xml", "pages", "--retries", "0"]) == 0
     out = said.readouterr().out
-    assert f"~ {GONE}   skipped: it leads to another site, {site}: " in out
+    assert f"~ {GONE}   skipped: redirected to another site, {site}: " in out
     assert "1 skipped" in out
 
 
@@ -186,7 +186,7 @@ def test_a_list_that_was_cut_says_nothing_of_what_is_missing(
     audited = said.readouterr().out
 
     assert "5 of at least 5" in told
-    assert "the Source's next Resource List settles it" in told
+    assert "after\n         the Source's next Resource List" in told
     assert "run it again" not in told
     assert "repair museum --delete" not in audited
     assert run(["pull", "museum", "--mode", "baseline", "--json"]) == 3

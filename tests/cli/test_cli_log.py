@@ -108,7 +108,7 @@ def test_the_log_of_a_service_has_what_it_reports(source: TinySource, said: Said
     assert (bad["exit"], bad["code"], bad["tries"], bad["level"]) == (4, "connect", 1, "warning")
     assert bad["uri"].startswith(dead)
     assert "museum in sync 12 changes" in good["message"]
-    assert f"dead pull: connect: the host cannot be connected ({dead}" in bad["message"]
+    assert f"dead pull: connect: cannot connect to the server ({dead}" in bad["message"]
     assert "museum" not in said.readouterr().out  # -q is of the screen
     assert '"message":"watch begins"' in log.read_text()
     assert '"message":"watch ends with exit 0"' in log.read_text()
@@ -173,7 +173,7 @@ def test_warnings_of_the_library_are_shown_each_once_and_not_too_many(
         "warning[library]: the same each time",
     ]
     assert len(lines) == 22
-    assert "--log-file FILE takes them all" in lines[-2]
+    assert "see them all with --log-file FILE" in lines[-2]
 
     logging.getLogger("resourcesync.somewhere").warning("nobody runs now")
     assert said.readouterr().err == ""

@@ -29,7 +29,7 @@ def test_a_file_that_is_cut_short_is_unusable_and_not_unreachable(
 
     captured = said.readouterr()
     assert captured.err.startswith("error[xml-cut-short]: The document stops before its end\n")
-    assert "  fix    the file on this machine is cut short: get it again, whole" in captured.err
+    assert "  fix    the file on this machine is truncated: get a complete copy" in captured.err
     assert captured.out == ""
 
 
@@ -39,9 +39,9 @@ def test_a_document_that_comes_whole_and_is_cut_is_unusable(source: TinySource, 
     assert run(["explore", f"{source.url}/list.xml"]) == 5
     told = said.readouterr().err
     assert "this machine" not in told
-    assert "  got    a whole answer, as far as HTTP tells: the Source's own document" in told
+    assert "  got    a complete HTTP response: the Source's own document" in told
     assert "  kept   nothing was changed" in told
-    assert "  fix    tell the Source; look at its lists with: resourcesync validate" in told
+    assert "  fix    report it to the Source; check its lists: resourcesync validate" in told
 
 
 def test_a_package_that_comes_whole_and_is_cut_is_unusable(source: TinySource, said: Said) -> None:
@@ -53,8 +53,8 @@ def test_a_package_that_comes_whole_and_is_cut_is_unusable(source: TinySource, s
 
     told = said.readouterr().err
     assert "error[package-truncated]: " in told
-    assert "the Source's own package stops there" in told
-    assert "  fix    tell the Source; " in told
+    assert "the Source's own package is truncated" in told
+    assert "  fix    report it to the Source; " in told
 
 
 def test_a_package_that_is_cut_short_is_an_error(here: Path, said: Said) -> None:

@@ -104,7 +104,7 @@ def test_help_of_the_whole_is_quick(tmp_path: Path) -> None:
         (["pul"], "pull"),
         (["pull"], "SOURCE"),
         (["pull", "--delet", "never", "http://h/"], "--delete"),
-        (["pull", "museum", "there"], "no address"),
+        (["pull", "museum", "there"], "nor the address"),
         (["pull", "http://[/"], "DEST"),
         (["pull", "http://h/", "--max-size", "big"], "64KiB"),
         (["pull", "http://h/", "--since", "tomorrow"], "-7d"),

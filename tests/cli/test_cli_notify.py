@@ -38,7 +38,7 @@ def test_publish_with_notify_says_what_was_told(tree: Path, hub: Listener, said:
     assert captured.out.splitlines()[-1] == "Notified  1 hub of 1 change and 1 document"
     assert captured.err == ""
     assert run(["notify", "public"]) == 0
-    assert said.readouterr().out == "Notified  nothing is new\n"
+    assert said.readouterr().out == "Notified  nothing new\n"
 
 
 def test_a_hub_that_is_away_fails_no_publication_and_hears_it_from_notify(
@@ -51,8 +51,8 @@ def test_a_hub_that_is_away_fails_no_publication_and_hears_it_from_notify(
 
     captured = said.readouterr()
     assert captured.err.splitlines() == [
-        f"warning[notify]: the hub {hub.origin} was not told: it answers 503",
-        "  kept   it is told again the next time, with what comes then",
+        f"warning[notify]: the hub {hub.origin} was not notified: it answers 503",
+        "  kept   the next notification contains these changes too",
     ]
     assert "Notified" not in captured.out
     assert run(["notify", "public", "-q"]) == 4

@@ -192,7 +192,7 @@ def test_a_patch_of_no_use_is_told_and_explained(plugged: Plugged) -> None:
         source.publish("a.bin", b"other" * 90, ("application/x-acme", b"one>two"))
         ran = plugged("pull", "mirror", "-i")
         assert ran.code == 0
-        assert "fetched whole: its patch is of no use: what it leads to is not what" in ran.stdout
+        assert "fetched whole: its patch is of no use: the patched version is not as" in ran.stdout
         assert "1 resource fetched whole, since a patch was of no use" in ran.stdout
         end = plugged("why", "mirror", "a.bin", "--json").end
         assert end["patched"]["reason"] == "the patched version is not as listed"
@@ -270,4 +270,4 @@ def test_a_rule_of_the_configuration_gives_the_places_and_why_names_what_clashes
     assert "--map 'objects/{item}/{name} => {item}-{name}'" in told
     put(museum(source, 'map = "{a} => {b}"').replace("copies/", "other/"))
     assert run(["pull", "museum"]) == 2
-    assert "'{a} => {b}' is no rule for places: " in said.readouterr().err
+    assert "'{a} => {b}' is not a valid rule: " in said.readouterr().err

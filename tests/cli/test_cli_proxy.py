@@ -78,7 +78,7 @@ def test_every_command_that_asks_refuses_a_file_of_no_authorities(
 
     assert run([*words, "--ca-file", "ca.pem"]) == 2
 
-    assert "the file of authorities ca.pem cannot be used" in said.readouterr().err.lower()
+    assert "cannot use the ca file ca.pem" in said.readouterr().err.lower()
     assert not source.asked
     assert files_of(Path(mirror)) == before
     assert not Path("here").exists()
@@ -222,7 +222,7 @@ def test_a_secret_for_no_proxy_is_a_mistake(
         ("proxy = 3128", "`proxy` in [mirror.museum]"),
         ('proxy_auth = "none"', "[auth.none]"),
         ('ca_file = ""', "`ca_file` in [mirror.museum] must be a file"),
-        ('ca_file = "~no-such-user-at-all/a"', "names a user who is not there"),
+        ('ca_file = "~no-such-user-at-all/a"', "names a user who does not exist"),
     ],
 )
 def test_a_mistake_in_the_file_is_told_without_what_stands_there(

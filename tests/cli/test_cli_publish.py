@@ -115,7 +115,7 @@ def test_publish_refuses_an_address_that_is_none(tree: Path, url: str, said: Sai
 
 def test_publish_needs_a_folder(said: Said) -> None:
     assert run(["publish", "nothing", "--url", "https://museum.example"]) == 2
-    assert "nothing is no folder" in said.readouterr().err
+    assert "nothing is not a folder" in said.readouterr().err
 
 
 def test_a_dry_publication_of_a_new_tree_writes_nothing_at_all(tree: Path, said: Said) -> None:
@@ -219,7 +219,9 @@ def test_files_that_are_left_for_the_next_run_make_this_one_partial(
     outcome = conclude(done, Path("public"), 0.1)
 
     assert outcome.exit == 3
-    assert outcome.closing[-1].text.startswith("1 file changed while read, or could not be read")
+    assert outcome.closing[-1].text.startswith(
+        "1 file not published: unreadable, or changed while being read"
+    )
 
 
 def test_damaged_settings_in_the_catalogue_are_told(tree: Path, said: Said) -> None:
@@ -269,7 +271,7 @@ def test_a_file_of_somebody_else_is_never_overwritten(
 
     assert run(["publish", "public", "--url", "https://museum.example", "--out", out]) == 2
 
-    assert f"{name} is there already" in said.readouterr().err
+    assert f"{name} already exists" in said.readouterr().err
     assert theirs.read_text() == "<mine/>"
     assert not (tree / ".resourcesync").exists()
 
@@ -300,7 +302,7 @@ def test_a_catalogue_that_is_lost_starts_again_over_our_own_documents(
 
 def test_a_folder_with_an_endless_name_is_no_folder(said: Said) -> None:
     assert run(["publish", "x" * 300, "--url", "https://museum.example"]) == 2
-    assert "is no folder" in said.readouterr().err
+    assert "is not a folder" in said.readouterr().err
 
 
 @pytest.mark.parametrize("options", [["sha-512"], ["sha-256", "--hash", "md5"]])

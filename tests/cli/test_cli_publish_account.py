@@ -94,13 +94,13 @@ def test_a_system_that_is_down_is_an_error_and_all_stays(
     [
         (["told:one", "--url", "https://h/"], "needs --out"),
         (["told:one", "--out", "out"], "address of the resources"),
-        (["told:one", *URL, "--hash", "md5"], "--hash is for folders"),
+        (["told:one", *URL, "--hash", "md5"], "--hash is only for folders"),
         (["told:one", *URL, "--dry-run"], "no dry run"),
         (["told:one", *URL, "--with", "key"], "KEY=VALUE"),
         (["told:one", *URL, "--with", "key=env:NOT_THERE"], "--with key=env:NOT_THERE"),
         (["told:one", *URL, "--auth", "nobody"], "[auth.nobody]"),
-        (["public", "--url", "https://h/", "--with", "key=1"], "--with is for other systems"),
-        (["ndjson:x", *URL, "--watch"], "--watch is for folders and other systems"),
+        (["public", "--url", "https://h/", "--with", "key=1"], "--with is only for other systems"),
+        (["ndjson:x", *URL, "--watch"], "--watch is only for folders and other systems"),
         (["feed:none.ndjson", *URL], "there is no file none.ndjson"),
         (["feed:none.ndjson", *URL, "--with", "wiki=enwiki"], "knows no --with wiki"),
         (["nosuch:thing", *URL], "nosuch:thing"),
@@ -154,7 +154,7 @@ def test_watching_publishes_what_changes_and_ends_by_the_signal(
     stopping.join()
 
     output = said.readouterr().out
-    assert "told:one; Ctrl-C ends it" in output
+    assert "told:one; stop with Ctrl-C" in output
     assert "1 created" in output
     assert "https://h/b" in listed("changelist")
     assert output.splitlines()[-1] == "Stopped   no longer watched"
@@ -183,7 +183,7 @@ def test_what_fails_while_it_watches_is_told_and_tried_again(
 
     found = rows(said)
     pauses = [row["message"] for row in found if row["type"] == "warning"]
-    assert pauses[0] == "it does not answer; tried again in 0.05 s"
+    assert pauses[0] == "it does not answer; next try in 0.05 s"
     assert pauses[1] == "it does not answer; tried again in 0.1 s"
 
 

@@ -85,7 +85,7 @@ def test_all_sources_are_published_and_one_that_fails_keeps_no_other_back(
     assert (sources / "lists/.well-known/resourcesync").exists()
     (sources / "gone").rename(sources / "public")
     assert run(["publish", "--all"]) == 0
-    assert "2 of 2 sources without a fault" in said.readouterr().out
+    assert "2 of 2 sources OK" in said.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -126,8 +126,11 @@ def child_of(pid: int) -> int:
         (["tables:table", "--out", "out", "--url", BASE, "--watch"], "use cron"),
         (["tables:table", "--out", "out", "--url", BASE, "--sitemap"], "sitemap is not for tables"),
         (["tables:table", "--out", "out", "--url", BASE, "--dry-run"], "no dry run"),
-        (["tables:table", "--out", "out", "--url", BASE, "--auth", "u"], "is for other systems"),
-        (["out", "--engine", "processes"], "--engine is for tables"),
+        (
+            ["tables:table", "--out", "out", "--url", BASE, "--auth", "u"],
+            "is only for other systems",
+        ),
+        (["out", "--engine", "processes"], "--engine is only for tables"),
     ],
 )
 def test_what_does_not_fit_is_refused(said: Said, words: list[str], said_of_it: str) -> None:

@@ -182,14 +182,11 @@ def test_the_etag_is_a_digest_when_the_operator_says_so(
     [
         ([], "where the catalogue"),
         (["--out", "s3://other/x"], "where the catalogue"),
-        (["--out", "out", "--watch"], "--watch is for folders"),
+        (["--out", "out", "--watch"], "--watch is only for folders"),
         (["--out", "out", "--versions"], "versions and patches"),
         (["--out", "out", "--with", "x=y"], "know no --with x="),
-        (["--out", "out", "--auth", "x"], "--auth is for other systems"),
-        (
-            ["--out", "s3://other/x", "--state", "kept", "--robots"],
-            "robots.txt can only be written into",
-        ),
+        (["--out", "out", "--auth", "x"], "--auth is only for other systems"),
+        (["--out", "s3://other/x", "--state", "kept", "--robots"], "robots.txt is written into"),
     ],
 )
 def test_what_cannot_be_is_refused(bucket: str, words: list[str], error: str, said: Said) -> None:

@@ -80,7 +80,7 @@ def test_a_second_pull_needs_no_address_and_says_what_changed(
     assert sorted(items) == [
         "* /objects/0002.txt   9 → 11 B   sha-256 verified",
         "+ /objects/0099.txt   3 B   sha-256 verified",
-        "- /objects/0003.txt   deleted, now in the trash",
+        "- /objects/0003.txt   deleted (in the trash)",
     ]
     assert re.fullmatch(
         r"In sync   12 resources \(1 created, 1 updated, 1 deleted, 14 B\), \d+ requests, \S+ s",
@@ -139,8 +139,8 @@ def test_a_bad_day_is_told_resource_by_resource(source: TinySource, said: Said) 
     assert "old copy kept" in failures[1]
     assert lines[-4:] == [
         "Not in sync   11 of 13 (0 updated, 2 failed)  exit 3",
-        "  next   1 listed resource not at the Source (404): ask it to mend its list,",
-        "         or take that as it is: resourcesync pull museum --accept-missing",
+        "  next   1 listed resource not at the Source (404): ask it to correct its list,",
+        "         or accept that: resourcesync pull museum --accept-missing",
         "  next   run it again: resourcesync pull museum",
     ]
 
@@ -156,10 +156,10 @@ def test_what_is_listed_and_gone_is_accepted_where_a_person_says_so(
 
     lines = said.readouterr().out.splitlines()
     assert lines[0].startswith("~ /objects/0004.txt   absent: ")
-    assert lines[-1].strip().startswith("1 listed and absent at the Source (404)")
+    assert lines[-1].strip().startswith("1 listed but absent at the Source (404)")
     assert run(["pull", "museum"]) == 0
     assert run(["status", "museum", "--check"]) == 0
-    assert "1 listed and absent at the Source (404)" in said.readouterr().out
+    assert "1 listed but absent at the Source (404)" in said.readouterr().out
 
 
 def test_an_old_copy_of_what_is_gone_now_is_called_not_known_wherever_it_is_counted(
@@ -174,12 +174,12 @@ def test_an_old_copy_of_what_is_gone_now_is_called_not_known_wherever_it_is_coun
 
     assert run(["audit", "museum"]) == 0
     told = said.readouterr().out
-    assert "accuracy not known: the Source gives nothing of what it lists" in told
-    assert "12 listed and absent at the Source (404): whether a copy" in told
+    assert "accuracy not known: the Source delivers no listed resource" in told
+    assert "12 listed but absent at the Source (404): it is unknown if" in told
     assert run(["status", "museum"]) == 0
     told = said.readouterr().out
     assert "100 %" not in told
-    assert "12 listed and absent at the Source (404)" in told
+    assert "12 listed but absent at the Source (404)" in told
 
 
 def test_what_is_created_is_called_so_on_a_bad_day_too(source: TinySource, said: Said) -> None:
@@ -340,7 +340,7 @@ def test_a_folder_that_is_no_mirror_cannot_be_updated(said: Said) -> None:
 
     assert run(["pull", "museum"]) == 2
 
-    assert said.readouterr().err.splitlines()[0] == "error[config]: museum is no mirror"
+    assert said.readouterr().err.splitlines()[0] == "error[config]: museum is not a mirror"
     assert list(Path("museum").iterdir()) == []
 
 
@@ -447,7 +447,7 @@ def test_a_file_that_is_in_the_way_is_kept_and_told_of(source: TinySource, said:
     ]
     assert [path.read_text() for path in kept] == ["mine"]
     assert err == (
-        "warning[set-aside]: objects/0003.txt was not what is known here: it is kept as"
+        "warning[set-aside]: objects/0003.txt was changed locally: the local version was moved to"
         f" .resourcesync/quarantine/{kept[0].name}\n"
     )
 

@@ -76,9 +76,9 @@ def test_a_dry_run_says_would() -> None:
     [
         (
             {"bytes": 82, "was_bytes": 8114},
-            "/a   8,114 → 82 B   not verified by a strong hash",
+            "/a   8,114 → 82 B",
         ),
-        ({"bytes": 8230, "was_bytes": -1}, "/a   8,230 B   not verified by a strong hash"),
+        ({"bytes": 8230, "was_bytes": -1}, "/a   8,230 B"),
         (
             {"bytes": 1, "verified": True, "hash": "sha-512:ab md5:cd"},
             "/a   1 B   sha-512 verified",
@@ -125,7 +125,7 @@ def test_an_entry_without_a_place_is_named_by_its_uri() -> None:
 def test_copies_that_the_filters_do_not_want_any_more_are_counted_apart() -> None:
     outcome = conclude(report(resources=5, filtered=2), "museum", first=False, plan={})
 
-    assert "2 resources here that the filters do not want any more" in outcome.closing[1].text
+    assert "2 files no longer match the filters (kept)" in outcome.closing[1].text
     assert len(outcome.closing) == 2
     assert outcome.fields["filtered"] == 2
 
@@ -135,7 +135,7 @@ def test_copies_that_are_kept_though_unlisted_are_counted() -> None:
 
     assert outcome.exit is ExitCode.OK
     assert outcome.closing[-1].text == (
-        "          2 resources here no longer listed, and kept; --delete absent drops them"
+        "          2 files no longer listed (kept); --delete absent deletes them"
     )
 
 

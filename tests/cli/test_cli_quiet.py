@@ -84,7 +84,7 @@ def test_what_failed_is_named_with_why_and_what_to_do(
     lines = captured.err.splitlines()
     assert captured.out == ""
     assert len([line for line in lines if line.startswith("! /new/")]) == 10
-    assert "the server does not have it (404 Not Found)" in lines[0]
+    assert "not found on the server (404 Not Found)" in lines[0]
     assert "  and 2 more that failed" in lines
     assert any(line.startswith("Not in sync") for line in lines)
     assert any(line.startswith("  next   ") for line in lines)

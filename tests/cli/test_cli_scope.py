@@ -97,7 +97,7 @@ def test_pruning_deletes_what_the_filters_do_not_want_into_the_trash(
     run(["pull", source.url, "museum"])
     assert run(["pull", "museum", *THREE]) == 0
     assert len(here()) == len(FILES)
-    assert "9 resources here that the filters do not want any more; --prune deletes them" in (
+    assert "9 files no longer match the filters (kept); --prune deletes them" in (
         said.readouterr().out
     )
 

@@ -98,7 +98,7 @@ def test_all_sets_are_a_mirror_each(two: TinySource, said: Said) -> None:
     assert under("museum") == SETS
     lines = said.readouterr().out.splitlines()
     assert lines[0] == f"Sets      2 sets of {two.url}"
-    assert lines[-1] == "Sets      2 of 2 sets without a fault  exit 0"
+    assert lines[-1] == "Sets      2 of 2 sets OK  exit 0"
     assert sum(line.startswith("In sync") for line in lines) == 2
 
 
@@ -140,7 +140,7 @@ def test_a_set_that_is_broken_does_not_keep_the_others_back(two: TinySource, sai
 
     assert Path("museum/texts/texts/b.txt").read_bytes() == b"newer\n"
     assert Path("museum/maps/maps/a.txt").read_bytes() == b"map a\n"
-    assert "1 of 2 sets without a fault" in said.readouterr().err
+    assert "1 of 2 sets OK" in said.readouterr().err
 
 
 def test_new_sets_join_within_a_day(two: TinySource) -> None:
@@ -201,7 +201,7 @@ def test_the_sets_are_pulled_though_nobody_tells_which_there_are(
     assert run(["pull", "museum"]) == 0
 
     assert under("museum") == SETS
-    assert "as known: " in said.readouterr().out
+    assert "as last read, since now: " in said.readouterr().out
 
 
 def test_some_sets_are_followed_and_others_can_join(two: TinySource) -> None:

@@ -96,7 +96,7 @@ def test_a_file_system_that_is_not_mounted_is_no_empty_mirror(
     assert run(words) == 0
     (share / "copies").rename(here / "elsewhere")
     assert run(words) == 8
-    assert "is not the one that this mirror's memory tells of" in said.readouterr().err
+    assert "is not the one of this mirror's state" in said.readouterr().err
     share.rename(here / "unmounted")
     assert run(words) == 2
     assert "there is no folder" in said.readouterr().err

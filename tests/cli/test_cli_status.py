@@ -58,10 +58,13 @@ def test_a_source_that_stands_still_for_too_long_is_told_of_where_that_is_asked_
     assert run(["status", "museum"]) == 0
     assert run(["status", "museum", "--check"]) == 1
     told = said.readouterr().out
-    assert "museum  the Source is quiet since 2026-01-01 00:00:00Z: see that it has" in told
+    assert (
+        "museum  the Source has not published since 2026-01-01 00:00:00Z: check that it still"
+        in told
+    )
     assert run(["status", "museum", "--check", "--max-quiet", "5000w"]) == 0
     assert run(["status", "museum", "--format", "nagios"]) == 1
-    assert "museum its Source is quiet for " in said.readouterr().out
+    assert "museum its Source has not published for " in said.readouterr().out
     assert run(["status", "museum", "--format", "prom"]) == 0
     assert 'resourcesync_mirror_source_quiet_seconds{mirror="museum"} ' in said.readouterr().out
 
@@ -77,7 +80,7 @@ def test_status_tells_what_is_wrong(source: TinySource, said: Said) -> None:
 
     out = said.readouterr().out
     assert "behind" in out
-    assert "1 listed resource not here as listed" in out
+    assert "1 listed resource not in the mirror as listed" in out
     assert f"! {source.url}/new.txt" in out
 
 
@@ -91,7 +94,7 @@ def test_status_says_when_a_resource_that_failed_often_is_tried_again(
         run(["pull", "museum"])
     said.readouterr()
     run(["status", "museum"])
-    assert "not here as listed; the next pull tries again." in said.readouterr().out
+    assert "not in the mirror as listed; the next pull tries again." in said.readouterr().out
     run(["pull", "museum"])
     before = [asked.target for asked in source.asked].count("/new.txt")
     run(["pull", "museum"])
@@ -101,7 +104,9 @@ def test_status_says_when_a_resource_that_failed_often_is_tried_again(
     run(["status", "museum"])
     out = said.readouterr().out
     assert "the next pull tries again" not in out
-    assert re.search(r"1 listed resource not here as listed; tried again from 20\S+ \S+Z on\.", out)
+    assert re.search(
+        r"1 listed resource not in the mirror as listed; tried again after 20\S+ \S+Z\.", out
+    )
     assert "the list says 3 B, the Source served more (Content-Length: 5)" in out
     run(["status", "museum", "--json"])
     (mirror,) = [row for row in rows(said) if row["type"] == "mirror"]
@@ -123,7 +128,7 @@ def test_status_remembers_that_the_last_pull_failed(source: TinySource, said: Sa
 
     out = said.readouterr().out
     assert "failing" in out
-    assert f"the server does not have it ({source.url}/" in out
+    assert f"not found on the server ({source.url}/" in out
     assert "  exit 5\n        next   resourcesync pull museum\n" in out
 
 
@@ -216,7 +221,7 @@ def test_the_share_counts_each_listed_resource_once() -> None:
 def test_what_cannot_be_used_is_counted() -> None:
     odd = MirrorStatus(folder="m", source="", state=MirrorState.BEHIND, refused=3, resources=5)
 
-    assert [line.text for line in status_details([odd])] == ["", "m  3 listed that cannot be used."]
+    assert [line.text for line in status_details([odd])] == ["", "m  3 listed but not usable."]
 
 
 def test_a_mirror_whose_first_pull_failed_is_not_called_in_sync() -> None:

@@ -54,7 +54,7 @@ def test_a_signal_ends_a_run_with_its_code_and_a_closing_line(
     assert main.run(["demo"]) == code
 
     assert capsys.readouterr().out == (
-        f"Stopped   by {by}; everything here is whole. Run again to go on: resourcesync demo\n"
+        f"Stopped   by {by}; all files are consistent. Run again to continue: resourcesync demo\n"
         f"exit {code}\n"
     )
     assert signal.getsignal(number) is before
@@ -289,7 +289,7 @@ def test_any_locale_is_good_enough(encoding: str, tmp_path: Path) -> None:
     )
 
     assert ran.returncode == 2
-    assert b"is no mirror" in ran.stderr
+    assert b"is not a mirror" in ran.stderr
     assert b"Traceback" not in ran.stderr
 
 

@@ -139,7 +139,7 @@ def test_a_store_that_is_another_one_or_held_is_refused_and_nothing_is_changed(
     shelf.remove(".resourcesync/marker")
     before = shelf.contents()
     assert run(["pull", "state"]) == 8
-    assert "not the one that this mirror's memory tells of" in said.readouterr().err
+    assert "not the one of this mirror's state" in said.readouterr().err
     assert shelf.contents() == before
 
 
@@ -149,7 +149,7 @@ def test_a_store_that_is_another_one_or_held_is_refused_and_nothing_is_changed(
         ("broken:x", "RuntimeError: no luck today"),
         ("empty:x", "did not return a store"),
         ("zz://bucket/x", "no plug-in 'zz' in the group resourcesync.stores"),
-        ("shelf://user:secret@host/x", "must hold no user and no password"),
+        ("shelf://user:secret@host/x", "must not contain a user or a password"),
     ],
 )
 def test_a_store_that_cannot_be_used_is_a_mistake_that_leaves_nothing(

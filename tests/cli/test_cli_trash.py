@@ -51,7 +51,10 @@ def test_what_is_in_the_trash_is_listed(mirror: TinySource, said: Said) -> None:
     assert row["uri"] == f"{mirror.url}/{GONE[1]}"
     assert row["time"].startswith("20")
     assert run(["trash", "list", "museum", "nowhere*"]) == 1
-    assert said.readouterr().out.splitlines() == ["Trash     nothing in the trash fits", "exit 1"]
+    assert said.readouterr().out.splitlines() == [
+        "Trash     nothing in the trash matches",
+        "exit 1",
+    ]
     assert run(["trash", "list", "museum", "--older-than", "1d"]) == 0
     assert "0 files" in said.readouterr().out
 
@@ -74,7 +77,7 @@ def test_a_file_that_is_brought_back_is_no_foreign_file_and_stays(
         for mode in ("auto", "baseline"):
             assert run(["pull", "museum", "--mode", mode, "--delete", "absent"]) == 0
             assert GONE[0] in here()
-    assert "1 resource here brought back from the trash, kept" in said.readouterr().out
+    assert "1 file restored from the trash (kept)" in said.readouterr().out
 
 
 def test_a_source_that_lists_it_again_has_the_say_again(mirror: TinySource, said: Said) -> None:
@@ -120,7 +123,7 @@ def test_a_file_that_was_damaged_in_the_trash_is_not_brought_back(
     assert run(["trash", "restore", "museum", "--all"]) == 3
 
     out = said.readouterr().out
-    assert "! /objects/0001.txt   its bytes are not those that were deleted" in out
+    assert "! /objects/0001.txt   its bytes were changed in the trash" in out
     assert f".resourcesync/trash/{damaged.name}" in out
     assert "1 file left in the trash  exit 3" in out
     assert GONE[0] not in here()

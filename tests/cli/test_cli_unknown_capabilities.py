@@ -43,11 +43,11 @@ def test_they_are_named_in_the_tree_and_are_no_failure(gifted: TinySource, said:
     assert run(["explore", gifted.url]) == 0
     text = said.readouterr().out
     for name in ("telepathy", "levitation", "telekinesis"):
-        assert f"{name}  a capability that is not known here; not fetched" in text
+        assert f"{name}  an unknown capability; not fetched" in text
 
     gifted.put("/capabilitylist.xml", unlabelled.encode(), "application/xml")
     assert run(["explore", gifted.url]) == 0
-    assert "telepathy  a capability that is not known here; not read" in said.readouterr().out
+    assert "telepathy  an unknown capability; not read" in said.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_where_nothing_else_is_offered_the_unknown_is_named(gifted: TinySource, 
     ("command", "code", "shown"),
     [
         (("explore", "{}"), 3, "12 resources"),
-        (("validate", "{}", "--live"), 3, "Checked 3 documents, 15 entries, 1 not to be had"),
+        (("validate", "{}", "--live"), 3, "Checked 3 documents, 15 entries, 1 not reachable"),
         (("diff", "{}/index.xml", "{}"), 5, "error[no-address]"),
     ],
     ids=lambda item: item[0] if isinstance(item, tuple) else "",

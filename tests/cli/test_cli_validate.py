@@ -110,7 +110,7 @@ def test_an_address_is_one_document_and_live_is_all_of_them(source: TinySource, 
     assert run(["validate", source.url]) == 0
     assert said.readouterr().out == (
         "Checked 1 document, 1 entry: 0 errors, 0 warnings\n"
-        "  judged this document alone; --live follows its links\n"
+        "  checked only this document; --live follows its links\n"
     )
     assert run(["validate", source.url, "--live"]) == 0
     assert said.readouterr().out == "Checked 3 documents, 14 entries: 0 errors, 0 warnings\n"
@@ -136,7 +136,7 @@ def test_a_document_that_cannot_be_had_is_named_and_the_rest_is_judged(
 
     lines = said.readouterr().out.splitlines()
     assert lines[0].startswith(f"{source.url}/resourcelist.xml: missing failed: ")
-    assert lines[-2] == ("Checked 2 documents, 2 entries, 1 not to be had: 0 errors, 0 warnings")
+    assert lines[-2] == ("Checked 2 documents, 2 entries, 1 not reachable: 0 errors, 0 warnings")
 
 
 def test_a_document_served_as_something_else_is_told(source: TinySource, said: Said) -> None:
@@ -306,7 +306,7 @@ def test_a_folder_of_very_many_documents_is_judged_as_far_as_asked(here: Path, s
         write(f"docs/{name}.xml", GOOD)
 
     assert run(["validate", "docs", "--max-documents", "2"]) == 0
-    assert "only the first 2 documents were judged" in said.readouterr().out
+    assert "only the first 2 documents were checked" in said.readouterr().out
 
     assert run(["validate", "docs", "--max-documents", "3"]) == 0
     assert "only the first" not in said.readouterr().out

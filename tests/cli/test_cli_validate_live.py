@@ -172,11 +172,11 @@ def test_it_stops_at_its_limit_and_says_so(source: TinySource, said: Said) -> No
 
     lines = said.readouterr().out.splitlines()
     assert lines[-2] == (
-        f"{source.url}: warning: only the first 5 documents were judged, and more are listed;"
-        " --max-documents says how many"
+        f"{source.url}: warning: only the first 5 documents were checked, and more are listed;"
+        " --max-documents sets the limit"
     )
     assert lines[-1] == (
-        "Checked 5 documents, 12 entries: 0 errors, 0 warnings; not all was judged"
+        "Checked 5 documents, 12 entries: 0 errors, 0 warnings; not all documents were checked"
     )
     assert len(asked_documents(source)) == 5
     assert run(["validate", source.url, "--live", "--max-documents", "5", "-q"]) == 0
@@ -193,10 +193,10 @@ def test_where_more_is_listed_than_is_kept_all_documents_are_judged_all_the_same
 
     lines = said.readouterr().out.splitlines()
     assert lines[-2] == (
-        f"{source.url}: warning: 7 documents list more than is kept: what they say of each other"
-        " was judged in part"
+        f"{source.url}: warning: 7 documents list more than can be stored:"
+        " their relations were checked only in part"
     )
-    assert lines[-1].endswith("; not all was judged")
+    assert lines[-1].endswith("; not all documents were checked")
     assert len(asked_documents(source)) == 7
     assert run(["validate", source.url, "--live", "--fail-on", "warning", "-q"]) == 1
 
@@ -279,14 +279,14 @@ def test_a_document_that_leads_to_others_is_said_to_be_judged_alone(
     source: TinySource, said: Said
 ) -> None:
     offer(source)
-    alone = "  judged this document alone; --live follows its links"
+    alone = "  checked only this document; --live follows its links"
 
     assert run(["validate", f"{source.url}/capabilitylist.xml"]) == 0
     assert said.readouterr().out.splitlines()[-1] == alone
 
     assert run(["validate", source.url, f"{source.url}/capabilitylist.xml", "-q"]) == 0
     lines = said.readouterr().out.splitlines()
-    assert lines[-1] == "  judged 2 documents alone; --live follows their links"
+    assert lines[-1] == "  checked only 2 documents; --live follows their links"
 
     assert run(["validate", f"{source.url}/capabilitylist.xml", "--json"]) == 0
     told = rows(said)

@@ -247,7 +247,7 @@ def test_a_package_that_is_not_in_the_folder_is_told(dumped: Path, said: Said) -
     found(dumped, "resourcedump-*.zip").unlink()
 
     assert run(["validate", str(dumped)]) == 3
-    assert "1 not to be had" in said.readouterr().out
+    assert "1 not reachable" in said.readouterr().out
 
 
 def test_a_resource_that_no_package_has_is_found_without_copies_of_manifests(

@@ -178,7 +178,7 @@ def test_a_new_configuration_is_taken_and_a_bad_one_is_not(source: TinySource, s
     assert "unknown key `evrey`" in err
     assert "the configuration as it was before" in err
     assert "2 mirrors: museum, two" in out
-    assert "in good order" in out
+    assert "cleanly" in out
 
 
 def test_a_service_manager_is_told(source: TinySource, monkeypatch: pytest.MonkeyPatch) -> None:

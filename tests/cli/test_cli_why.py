@@ -34,7 +34,7 @@ def test_a_resource_that_is_well_is_said_to_be(source: TinySource, museum: str, 
         assert here.endswith(", verified")
         assert listed.startswith("Source    listed  ")
         assert listed.endswith("/resourcelist.xml")
-        assert conclusion == "Verdict   in the mirror as the Source lists it"
+        assert conclusion == "Verdict   the copy is as the Source lists it"
 
 
 def test_a_list_and_its_content_that_disagree_are_told_with_what_was_tried(
@@ -49,11 +49,11 @@ def test_a_list_and_its_content_that_disagree_are_told_with_what_was_tried(
 
     lines = said.readouterr().out.splitlines()
     assert [line[:10].strip() for line in lines[:6]] == [
-        "Here", "Source", "", "Tried", "Verdict", "Ask them",
+        "Here", "Source", "", "Tried", "Verdict", "Check",
     ]  # fmt: skip
     assert "the list says sha-256:" in lines[3]
     assert lines[4].endswith("list and its content disagree; kept our verified copy")
-    assert lines[5].startswith("Ask them  resourcesync validate http://")
+    assert lines[5].startswith("Check     resourcesync validate http://")
     assert lines[6] == "exit 1"
 
 
@@ -99,7 +99,7 @@ def test_a_deletion_done_and_a_deletion_held_are_told(
     lines = said.readouterr().out.splitlines()
     assert lines[0].startswith("Here      nothing; in the trash since ")
     assert lines[1] == "Source    does not list it"
-    assert lines[2] == "Verdict   deleted at the Source, and from the mirror"
+    assert lines[2] == "Verdict   deleted at the Source, and deleted here too"
 
 
 def test_what_the_filters_do_not_want_and_what_was_never_listed_are_told(
@@ -132,8 +132,8 @@ def test_a_source_that_does_not_answer_leaves_what_is_remembered(
     assert run(["why", museum, ONE]) == 0
 
     lines = said.readouterr().out.splitlines()
-    assert lines[1].startswith("Source    could not be asked: ")
-    assert lines[-1].startswith("Verdict   it is here as it was fetched")
+    assert lines[1].startswith("Source    could not be checked: ")
+    assert lines[-1].startswith("Verdict   the copy is as it was fetched")
 
 
 def test_why_needs_a_mirror_and_makes_none(said: Said) -> None:
@@ -203,14 +203,14 @@ def test_what_an_audit_found_is_told_and_whether_it_still_holds(damaged: Path, s
     assert run(["why", "museum", ONE]) == 1
     text = said.readouterr().out
     assert "Audit     sha-256 differs (same length): silent corruption or local edit" in text
-    assert "; read now: it still does" in text
+    assert "; checked now: still so" in text
     assert "Tried" not in text
     damaged.write_bytes(damaged.read_bytes().swapcase())
 
     assert run(["why", "museum", ONE]) == 0
     text = said.readouterr().out
-    assert "; read now: it is as it was fetched" in text
-    assert "Verdict   an audit found its file changed; now it is again as it was fetched" in text
+    assert "; checked now: it is as it was fetched" in text
+    assert "Verdict   an audit found the file changed; now it is as it was fetched" in text
 
 
 def test_what_was_set_aside_is_told(damaged: Path, said: Said) -> None:
@@ -269,7 +269,10 @@ def test_a_file_that_is_not_ours_is_called_so_and_left_alone(museum: str, said: 
         assert run(["why", museum, name]) == 0
         lines = said.readouterr().out.splitlines()
         assert lines[0] == "Here      notes.txt  not fetched by resourcesync"
-        assert "Verdict   not from the Source: a foreign file, left alone" in lines
+        assert (
+            "Verdict   the file did not come from the Source; resourcesync does not touch it"
+            in lines
+        )
     assert Path(museum, "notes.txt").read_text() == "mine"
 
 

@@ -132,5 +132,5 @@ def test_an_executor_of_others_stays_theirs(tmp_path: Path) -> None:
         assert not engine.restart_workers()
         assert len(engines.done(engine, pieces(tmp_path, 3))) == 3
 
-    with pytest.raises(EngineError, match="takes no more work"):
+    with pytest.raises(EngineError, match="accepts no more work"):
         engine.submit(do_piece, Piece("late", str(tmp_path)), HostShare())

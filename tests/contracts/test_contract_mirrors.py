@@ -179,5 +179,5 @@ def test_a_word_that_mirrors_do_not_know_is_refused(tmp_path: Path, values: dict
 
 
 def test_what_is_no_mirror_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="is no mirror"):
+    with pytest.raises(ConfigurationError, match="is not a mirror"):
         open_account(options(tmp_path)).__enter__()

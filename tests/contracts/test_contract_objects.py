@@ -133,7 +133,7 @@ def test_what_a_server_does_not_copy_is_put_after_a_look_and_moved_through_this_
     assert stream.read() == b"1234"
     assert store.put("b.txt", ObjectContent(BytesIO(b"5678"), 4, ()), None) is None
     second = store.put("a.txt", ObjectContent(BytesIO(b"5678"), 4, ()), None)
-    with pytest.raises(StorageError, match="something is at b"):
+    with pytest.raises(StorageError, match="b exists already"):
         store.move("a.txt", "b.txt", second or "")
     assert sorted(store.keys("")) == ["a.txt", "b.txt"]
 

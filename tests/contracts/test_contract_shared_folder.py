@@ -160,7 +160,7 @@ def test_who_waits_for_a_key_too_long_says_so_and_another_key_is_free(store: Fol
     version = put(store, "a.txt", b"one")
     other = put(store, "b.txt", b"one")
     with FolderStore(store.root)._locks.lock_keys("a.txt"):
-        with pytest.raises(StorageError, match=r"kept a key of .* for 0 s"):
+        with pytest.raises(StorageError, match=r"a key of .* has been locked for 0 s"):
             put(store, "a.txt", b"two", version)
         assert put(store, "b.txt", b"two", other)
     assert files(store.root) == {"a.txt": b"one", "b.txt": b"two"}
@@ -306,7 +306,7 @@ def test_names_that_are_no_keys_are_not_listed(store: FolderStore) -> None:
 def test_nothing_is_moved_over_something_else(store: FolderStore) -> None:
     version = put(store, "a.txt", b"one")
     put(store, "b.txt", b"two")
-    with pytest.raises(StorageError, match="something is at b"):
+    with pytest.raises(StorageError, match="b exists already"):
         store.move("a.txt", "b.txt", version)
     assert files(store.root) == {"a.txt": b"one", "b.txt": b"two"}
 
@@ -338,7 +338,7 @@ def test_what_killed_writers_left_is_removed_by_who_holds_it_when_it_is_old(
 @pytest.mark.parametrize("body", [b"neW", b"newer", b"ne"])
 def test_other_bytes_than_were_told_leave_nothing_behind(store: FolderStore, body: bytes) -> None:
     digest = Digest("sha-256", hashlib.sha256(b"new").hexdigest())
-    with pytest.raises(StorageError, match="not what they were when they were fetched"):
+    with pytest.raises(StorageError, match="changed since they were fetched"):
         store.put("a.txt", ObjectContent(BytesIO(body), 3, (digest,)), None)
     assert files(store.root) == {}
     assert list((store.root / OURS / "on-its-way").iterdir()) == []
@@ -396,7 +396,7 @@ def test_the_folder_of_a_mirror_is_not_held(store: FolderStore, name: str) -> No
     ],
 )
 def test_what_is_no_address_of_a_folder_is_refused(address: str) -> None:
-    with pytest.raises(ResourceSyncError, match="is no address of a folder"):
+    with pytest.raises(ResourceSyncError, match="is not the address of a folder"):
         open_store(address)
 
 

@@ -87,7 +87,7 @@ def test_a_server_that_speaks_no_tls_is_told_as_that(
 
     assert run(["publish", address, "--url", PREFIX, "--out", str(tmp_path / "out")]) == 4
 
-    assert "it speaks no TLS there: write http://" in capsys.readouterr().err
+    assert "the port does not use TLS: write http://" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", FAULTS)
@@ -269,7 +269,7 @@ def test_an_import_makes_the_indices_and_posts_what_differs(
     fields = {"uri": PREFIX + "1", "length": 1, "hash": "md5:" + "0" * 32}
     two = {"uri": PREFIX + "2", "length": 2, "type": "text/html"}
     assert "2 created" in imported(fields, two)
-    assert "nothing that was not known" in imported(fields, two)
+    assert "nothing new" in imported(fields, two)
     assert "1 created, 1 updated, 1 deleted" in imported(
         {**two, "length": 3}, {**fields, "uri": "https://o.example/"}
     )

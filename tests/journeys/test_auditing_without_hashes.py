@@ -91,4 +91,7 @@ def test_a_list_with_some_hashes_says_of_how_many_it_has_none(
         capsys.readouterr()
         assert run(["audit", "m"]) == 0
     said = capsys.readouterr().out
-    assert "accuracy not known: 1 of 3 without a hash at the Source; --method remote" in said
+    assert (
+        "accuracy not known: 1 of 3 not verifiable (the Source lists no hash);"
+        " check them at the server: --method remote" in said
+    )

@@ -80,7 +80,7 @@ def test_it_is_told_where_a_damaged_copy_that_was_taken_away_is_kept(damaged: Wo
 
     (warning,) = damaged.told("warning")
     assert warning["code"] == "set-aside"
-    assert str(warning["message"]).startswith(f"{NAME} was not what is known here")
+    assert str(warning["message"]).startswith(f"{NAME} was changed locally")
 
 
 @pytest.mark.parametrize("options", [{}, {"mode": "baseline"}, {"mode": "incremental"}])

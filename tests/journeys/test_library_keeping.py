@@ -242,7 +242,7 @@ def test_a_held_mirror_is_pulled_by_nobody_else(mirror: Mirror) -> None:
 def test_a_mirror_is_not_held_twice(mirror: Mirror) -> None:
     with mirror:
         mirror.pull()
-        with pytest.raises(ConfigurationError, match="held already"), mirror:
+        with pytest.raises(ConfigurationError, match="already open"), mirror:
             pass
         assert mirror.pull().same == len(FILES)
 

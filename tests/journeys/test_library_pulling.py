@@ -64,7 +64,7 @@ def test_a_folder_that_is_no_mirror_is_told(tmp_path: Path) -> None:
     mirror = Mirror(None, tmp_path / "none")
 
     for call in (mirror.pull, mirror.plan, mirror.audit, mirror.repair, mirror.status):
-        with pytest.raises(ConfigurationError, match="is no mirror"):
+        with pytest.raises(ConfigurationError, match="is not a mirror"):
             call()
     assert not mirror.folder.exists()
 

@@ -254,7 +254,7 @@ def test_an_old_copy_of_a_list_beside_an_old_resource_list_changes_nothing(tmp_p
     world.answers[FOLDER + "changelist.xml"] = Answer(body=old)
     held = world.files()
 
-    with pytest.raises(Exception, match="old copy"):
+    with pytest.raises(Exception, match="stale copy"):
         later(world)
 
     assert world.files() == held

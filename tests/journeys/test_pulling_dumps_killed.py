@@ -138,7 +138,7 @@ def test_a_disk_that_fills_up_in_the_middle_keeps_what_was_complete(
         def install(self, batch: Any) -> Any:
             Filling.groups += bool(batch)
             if Filling.groups > 1:
-                return [DiskFullError("no room left") for _ in batch]
+                return [DiskFullError("no space left") for _ in batch]
             return super().install(batch)
 
     world.before = lambda port: Filling(port, Fuse(1000, how=0))
@@ -173,7 +173,7 @@ def test_no_room_for_a_member_ends_the_run_and_leaves_nothing_behind(world: Dump
 
         def write(self, chunk: bytes) -> None:
             self._real.write(chunk[:1])
-            raise DiskFullError("no room left")
+            raise DiskFullError("no space left")
 
     world.before = lambda port: Full(port, Fuse(1000, how=0))
     with pytest.raises(DiskFullError):

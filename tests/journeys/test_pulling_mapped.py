@@ -74,7 +74,7 @@ def test_another_mapper_for_a_mirror_is_refused_before_anything_is_done(
 ) -> None:
     world.pull(mapper=first)
     before = world.files_on_disk()
-    with pytest.raises(ConfigurationError, match="places come from the mapper") as caught:
+    with pytest.raises(ConfigurationError, match="paths come from the mapper") as caught:
         world.pull(mapper=second)
     assert caught.value.code == "other-mapper"
     assert world.files_on_disk() == before

@@ -236,7 +236,7 @@ def test_nothing_takes_the_path_of_a_copy_that_cannot_be_moved(
     world.publish()
 
     for _ in range(2):
-        with pytest.raises(StorageError, match="a folder is where a copy belongs"):
+        with pytest.raises(StorageError, match="a folder is in the way of a copy"):
             world.pull(mode=mode)
     before = (world.folder / here).read_text()
     foreign.unlink()

@@ -132,17 +132,21 @@ def test_a_copy_whose_bytes_were_altered_behind_its_back_is_not_patched(
     update(world, 2, to(2))
     report = world.pull()
     assert (report.patched, report.unpatched) == (0, 1)
-    assert "changed here" in str(world.told("patch")[0]["reason"])
+    assert "changed locally" in str(world.told("patch")[0]["reason"])
     assert path.read_bytes() == version(2)
 
 
 @pytest.mark.parametrize(
     ("patch", "more", "why"),
     [
-        (to(3), None, "not what is listed"),
+        (to(3), None, "not as listed"),
         (b'[{"op": "test", "path": "/number", "value": 7}]', None, "its test fails"),
         (b"no patch", None, "no JSON"),
-        (to(2), f' hash="sha-256:{"0" * 64}" length="{len(to(2))}"', "not what its link says"),
+        (
+            to(2),
+            f' hash="sha-256:{"0" * 64}" length="{len(to(2))}"',
+            "does not match the hash of its link",
+        ),
         (to(2), f' length="{len(to(2)) + 1}"', "B, not"),
         (to(2), ' length="10"', "more bytes than allowed"),
     ],
@@ -291,7 +295,7 @@ def endless(_previous: BinaryIO, _patch: BinaryIO, result: BinaryIO, _limit: int
     [
         (replaced, 1, ""),
         (failing, 0, "ZeroDivisionError: a plug-in may raise anything"),
-        (endless, 0, "larger than what is listed"),
+        (endless, 0, "longer than listed"),
     ],
 )
 def test_a_plug_in_makes_the_result_and_a_bad_one_harms_nothing(

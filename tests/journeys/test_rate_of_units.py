@@ -30,7 +30,7 @@ def test_two_processes_together_ask_no_more_than_the_rate(tmp_path: Path) -> Non
                 engine,
                 fetch_batch,
                 units,
-                manners=HostLimits(units=4, rate=RATE, jobs=4),
+                limits=HostLimits(units=4, rate=RATE, jobs=4),
                 clock=SystemClock(),
             )
         )

@@ -136,7 +136,7 @@ def test_an_old_copy_that_no_asking_gets_past_is_refused_and_takes_nothing_away(
     assert world.pull().state is MirrorState.IN_SYNC
     world.answers.update(old)
 
-    with pytest.raises(SourceUnavailableError, match="an old copy"):
+    with pytest.raises(SourceUnavailableError, match="stale copy"):
         world.pull(filters=OTHER_FILTERS)
     assert world.in_sync()
     world.answers.clear()

@@ -132,9 +132,9 @@ def test_an_old_copy_that_lacks_less_than_a_second_is_refused(tmp_path: Path) ->
     assert world.pull().created == 1
     world.answers[CHANGE_LIST] = old
 
-    with pytest.raises(SourceUnavailableError, match="an old copy"):
+    with pytest.raises(SourceUnavailableError, match="stale copy"):
         world.pull(filters=OTHER_FILTERS)
-    with pytest.raises(SourceUnavailableError, match="an old copy"):
+    with pytest.raises(SourceUnavailableError, match="stale copy"):
         world.audit()
     assert world.in_sync()
 

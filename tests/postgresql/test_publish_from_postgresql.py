@@ -35,7 +35,7 @@ MISTAKES: list[tuple[dict[str, str], str, str]] = [
     ({"query": "SELECT nextval('numbers')::text AS id"}, "read-only", "config"),
     ({"query": "SELECT pg_sleep(5)::text AS id", "timeout": "1"}, "timeout", "unavailable"),
     ({"uri": "{id"}, "no partner", "config"),
-    ({"table": ""}, "what is read", "config"),
+    ({"table": ""}, "no table or query", "config"),
     ({"layout": "other"}, "no layout", "config"),
     ({"joins": "file("}, "cannot be read", "config"),
     ({"joins": "file(a,b)"}, "needs 1 columns", "config"),

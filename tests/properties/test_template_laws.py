@@ -113,7 +113,7 @@ def test_a_rule_that_cannot_be_undone_is_refused(rule: str) -> None:
     if rule == "a => b":
         assert mapping(rule).path(BASE + "a") == "b!9"  # one resource has another name: that can
         return
-    with pytest.raises(ConfigurationError, match="is no rule for places") as caught:
+    with pytest.raises(ConfigurationError, match="is not a valid rule") as caught:
         mapping(rule)
     assert caught.value.code == "map"
     assert caught.value.hint
@@ -145,7 +145,7 @@ def test_a_mirror_keeps_its_rule_and_refuses_clashes_before_anything_is_written(
     assert world.in_sync()
     assert world.audit().in_sync
     assert world.pull(mapper=normalise_rule(RULES[0])).state is MirrorState.IN_SYNC
-    with pytest.raises(ConfigurationError, match="places come from the mapper"):
+    with pytest.raises(ConfigurationError, match="paths come from the mapper"):
         world.pull(mapper="{rest*} => {rest*}")
 
 
@@ -165,7 +165,7 @@ def test_a_mistake_in_a_rule_makes_no_mirror(tmp_path: Path) -> None:
     world.put("a.txt", "a")
     world.publish()
 
-    with pytest.raises(ConfigurationError, match=re.escape("'{a} => {b}' is no rule")):
+    with pytest.raises(ConfigurationError, match=re.escape("'{a} => {b}' is not a valid rule")):
         world.pull(mapper="{a} => {b}")
 
     assert world.files_on_disk() == {}

@@ -139,7 +139,7 @@ def test_a_mounted_application_gets_what_is_below_its_path_and_no_more(
 
 @pytest.mark.parametrize("path", ["", "hub", "/", "/a//b", "/a/../b"])
 def test_a_path_that_is_none_takes_no_mount(served: ServedSource, path: str) -> None:
-    with pytest.raises(ConfigurationError, match="no path"):
+    with pytest.raises(ConfigurationError, match="not a path"):
         create_app(served, clock=SystemClock(), mounts={path: fail})
 
 

@@ -237,8 +237,8 @@ def test_nobody_answers_in_an_outage_and_the_page_tells_what_is_not_played() -> 
         page = source.answer("").body
 
     assert statuses == [200, 0, 0, 200]
-    assert b"What goes wrong: late, outages." in page
-    assert b"Not played over HTTP: faults.crash, faults.push_lost." in page
+    assert b"Faults: late, outages." in page
+    assert b"Not simulated over HTTP: faults.crash, faults.push_lost." in page
 
 
 def test_a_lost_answer_is_a_connection_that_closes_and_all_ends_well(tmp_path: Path) -> None:

@@ -122,7 +122,7 @@ def test_no_age_is_below_zero_or_so_short_that_it_would_mean_never(key: str) -> 
         ({"destination": [{"name": "m", "jobs": 0}]}, "destination 'm': jobs must be from 1"),
         ({"destination": [{"offline": ["2h..2h"]}]}, "offline must begin before it ends"),
         ({"destination": [{"name": "m"}, {"name": "m"}]}, "two destinations have the name 'm'"),
-        ({"destination": [{"name": "a\nb"}]}, "destination.name must be from 1 to 100 letters"),
+        ({"destination": [{"name": "a\nb"}]}, "destination.name must be 1 to 100 visible"),
         (
             {"destination": [{"bandwidth": "1k", "jobs": 1}], "source": {"resources": 10_000_000}},
             "one pull could take more than",

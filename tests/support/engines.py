@@ -33,7 +33,7 @@ def done(
 ) -> list[UnitOutcome]:
     """Do units and return all outcomes."""
     return list(
-        run_units(engine, do_piece, units, manners=manners or HostLimits(), clock=SystemClock())
+        run_units(engine, do_piece, units, limits=manners or HostLimits(), clock=SystemClock())
     )
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 ADDRESS: Final = "RS_TEST_POSTGRES"
-"""Names a server that is there already; databases are made and dropped in it."""
+"""Names a server that already exists; databases are made and dropped in it."""
 SECRETIVE: Final = "rs_secretive"
 """The one role that has to give a password."""
 _MEMORY: Final = Path("/dev/shm")

@@ -75,7 +75,7 @@ def main() -> None:
         try:
             shuffle(store, lot.choice(KEYS), lot)
         except StorageError as error:
-            if "something is at" not in error.message:
+            if "exists already" not in error.message:
                 raise
 
 

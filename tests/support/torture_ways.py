@@ -127,7 +127,7 @@ def server_errors() -> Iterator[Way]:
 def bodies() -> Iterator[Way]:
     """Bodies that are not what they should be."""
     short = answer(body=SMALL[:9], length=len(SMALL))
-    yield Way(name="cut", answers=([*short, CLOSE],), code="truncated", words="cut short")
+    yield Way(name="cut", answers=([*short, CLOSE],), code="truncated", words="truncated")
     yield Way(name="cut-once", answers=([*short, CLOSE], good()))
     yield Way(name="reset", answers=([RESET],), code="reset", words="connection broke")
     yield Way(name="reset-once", answers=([RESET], good()))
@@ -275,7 +275,7 @@ def framing() -> Iterator[Way]:
         name="no-http",
         answers=([b"SSH-2.0-OpenSSH\r\n", CLOSE],),
         code="protocol",
-        words="does not speak HTTP",
+        words="violates the HTTP protocol",
     )
 
 

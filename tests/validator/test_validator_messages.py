@@ -8,8 +8,8 @@ from resourcesync.errors import DocumentError, DocumentLimitError, TruncatedDocu
 from resourcesync.validator.notifications import (
     LARGEST,
     Answer,
+    is_recorded_message,
     judge_message,
-    looks_recorded,
     read_message,
 )
 from resourcesync.websub.messages import link_field
@@ -152,10 +152,10 @@ def test_any_bytes_are_a_message_or_an_error(noise: bytes, at: int) -> None:
             broken(data, b"secret")
         except DocumentError:
             continue
-        assert looks_recorded(data)
+        assert is_recorded_message(data)
 
 
 def test_documents_and_packages_do_not_look_like_messages() -> None:
     starts = (b"<?xml version='1.0'?>", b"\x1f\x8b", b"PK\x03\x04", b"", b"POST office", b"GET / ")
-    assert not any(map(looks_recorded, starts))
-    assert looks_recorded(post())
+    assert not any(map(is_recorded_message, starts))
+    assert is_recorded_message(post())

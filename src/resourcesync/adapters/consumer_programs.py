@@ -40,7 +40,7 @@ def run_program(
     except (OSError, ValueError) as error:
         raise ConfigurationError(
             f"cannot run {command[0][:200]}: {getattr(error, 'strerror', None) or error}",
-            hint="name a program that this user may run, by its whole path",
+            hint="give the full path of a program that this user may run",
         ) from error
     try:
         with suppress(BrokenPipeError):
@@ -79,8 +79,8 @@ def _wait(process: "subprocess.Popen[bytes]", is_stopped: Callable[[], bool]) ->
 def _check(is_stopped: Callable[[], bool]) -> None:
     if is_stopped():
         raise StoppedError(
-            "the program was stopped before it had taken all changes",
-            evidence=(("kept", "it is told of them again"),),
+            "the program was stopped before it had read all changes",
+            evidence=(("kept", "the changes are sent to it again"),),
         )
 
 

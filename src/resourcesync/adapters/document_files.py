@@ -145,7 +145,7 @@ class FolderDocuments:
         folder, _, file = name.rpartition("/")
         is_place = folder in self._folders or (not folder and file.startswith(TOP_LEVEL_PREFIX))
         if not is_place or file in {"", ".", ".."} or "\0" in file:
-            raise StorageError(f"{name!r} is no place for a document")
+            raise StorageError(f"{name!r} is not a valid document name")
         return folder, file
 
     def _open_folder(self, name: str) -> int:

@@ -25,12 +25,12 @@ class NewExport:
         out: The final name.
 
     Raises:
-        ConfigurationError: The name exists already.
+        ConfigurationError: Something of that name already exists.
     """
 
     def __init__(self, out: Path) -> None:
         if not out.name:
-            raise ConfigurationError(f"{out} cannot be the name of an export")
+            raise ConfigurationError(f"{out} is not a valid export path")
         if os.path.lexists(out):
             raise _exists_error(out)
         self._out = out
@@ -49,7 +49,7 @@ class NewExport:
             raise ConfigurationError(
                 f"the exporter names a file {path[:200]!r}, which leads out of the export",
                 evidence=_NOTHING_WRITTEN,
-                hint="mend the plug-in",
+                hint="fix the plug-in",
                 code="bad-plugin",
             )
         target = self._part / path if path else self._part
@@ -111,7 +111,7 @@ class NewExport:
 
 def _exists_error(out: Path) -> ConfigurationError:
     return ConfigurationError(
-        f"{out} is there already",
+        f"{out} already exists",
         evidence=(("kept", "it is untouched"),),
         hint="name another --out",
     )
@@ -125,7 +125,7 @@ def _guard_write(doing: str) -> Iterator[None]:
         why = error.strerror or str(error)
         if error.errno in _NO_ROOM:
             raise DiskFullError(
-                f"no room left while {doing}",
+                f"no space left while {doing}",
                 evidence=(("got", why), *_NOTHING_WRITTEN),
                 hint="make room",
             ) from error

@@ -71,7 +71,7 @@ def probe(origin: str, *, ca_file: str = "") -> Probe:
     except TimeoutError:
         return Probe(failure=f"no answer within {_SECONDS:g} s")
     except socket.gaierror as error:
-        return Probe(failure=f"its name is not known: {error.strerror}")
+        return Probe(failure=f"cannot resolve its name: {error.strerror}")
     except (OSError, HTTPException, ValueError) as error:
         reason = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
         return Probe(failure=str(reason)[:300])

@@ -144,13 +144,13 @@ class StoredCopies(StoreCopyInspector):
             state.commit(StateTransaction(notes={_NOTE: found or self._write_marker()}))
         elif found != expected:
             raise MirrorChangedError(
-                "the store is not the one that this mirror's memory tells of",
+                "the store is not the one of this mirror's state",
                 evidence=(
                     ("here", found or f"no {_MARKER}"),
                     ("known", expected),
                     ("kept", "nothing was changed"),
                 ),
-                hint="name the store that this mirror had, or begin anew with another --state",
+                hint="name the former store of this mirror, or start again with another --state",
             )
 
     def _read_marker(self) -> str:
@@ -399,11 +399,11 @@ class StoredCopies(StoreCopyInspector):
         return (key for key in self._keys("") if not key.startswith(_OWN))
 
     def _keys(self, prefix: str) -> Iterator[str]:
-        with guard_store("listing what is there"):
+        with guard_store("listing the objects"):
             found: Iterator[object] = self._store.keys(prefix)
             for key in found:
                 if not isinstance(key, str) or not key.startswith(prefix):
-                    raise StorageError(f"the store listed {key!r:.100}, which was not asked for")
+                    raise StorageError(f"the store listed {key!r:.100}, which was not requested")
                 yield key
 
 
@@ -415,7 +415,7 @@ def lock_store(store: Store, who: str, holder: str = "") -> Iterator[None]:
         LockedError: Another process has the lock.
         StorageError: The store does not answer.
     """
-    with guard_store("taking hold of it"):
+    with guard_store("locking it"):
         if holder and isinstance(store, ReclaimableStore):
             guard = store.lock_as(who, holder)
         else:
@@ -424,7 +424,7 @@ def lock_store(store: Store, who: str, holder: str = "") -> Iterator[None]:
     try:
         yield
     finally:
-        with guard_store("letting go of it"):
+        with guard_store("unlocking it"):
             guard.__exit__(None, None, None)
 
 
@@ -453,7 +453,7 @@ def _checked(version: object) -> str:
 def _check_place(path: str) -> None:
     if not is_copy_path(path):
         raise StorageError(
-            f"{path!r} is no place for a copy",
+            f"{path!r} is not a valid path of a copy",
             evidence=(("kept", "nothing was changed there"),),
             code="path-in-the-way",
         )
@@ -461,7 +461,7 @@ def _check_place(path: str) -> None:
 
 def _changed(path: str) -> StorageError:
     return StorageError(
-        f"{path} was changed here since we fetched it",
+        f"{path} was changed locally since it was fetched",
         evidence=(("kept", "the changed bytes are untouched"),),
         hint="move it away if you want to keep it, then run the same command",
         code="local-change",
@@ -479,6 +479,6 @@ def guard_store(doing: str) -> Iterator[None]:
         raise StorageError(
             f"the store failed while {doing}: {type(error).__name__}: {error}"[:1_000],
             evidence=(("kept", "all complete copies"),),
-            hint="see that the store can be reached and written, then run the same command",
+            hint="check that the store can be reached and written, then run the same command",
             code=_CODE,
         ) from error

@@ -48,7 +48,7 @@ class StoredExchange:
                 over = None if there is None else there.version
                 if self._store.put(key, ObjectContent(stream, length, (digest,)), over) is not None:
                     return
-        raise StorageError(f"{key} is written again and again by others", code="store")
+        raise StorageError(f"{key} is rewritten by others again and again", code="store")
 
     def receive(self, name: str) -> str | None:
         """Fetch a file by name; return its local path, ``None`` if there is none.
@@ -74,7 +74,7 @@ class StoredExchange:
 
     def names(self, prefix: str) -> Iterator[str]:
         """Yield the names with a prefix, in no order."""
-        with _guard("listing what is there", exchange=True):
+        with _guard("listing the objects", exchange=True):
             for key in self._store.keys(f"{self._prefix}{prefix}"):
                 yield key.removeprefix(self._prefix)
 
@@ -96,7 +96,7 @@ def _guard(doing: str, *, exchange: bool = False) -> Iterator[None]:
         raise StorageError(
             f"the store failed while {doing}: {type(error).__name__}: {error}"[:1_000],
             evidence=(("kept", "all copies" if exchange else "what was published before"),),
-            hint=f"see that the store can be {verbs}, then run the same command",
+            hint=f"check that the store can be {verbs}, then run the same command",
             code="store",
         ) from error
 
@@ -166,9 +166,9 @@ class StoredDocuments:
             version = self._store.put(name, content, None if there is None else there.version)
         if version is None:
             raise StorageError(
-                f"somebody else writes {name}",
+                f"another process writes {name}",
                 evidence=(("kept", "what they wrote"),),
-                hint="see that one machine alone publishes there, then run the same command",
+                hint="make sure that only one machine publishes there, then run the same command",
             )
 
     def _read_back(self, name: str, digest: Digest) -> None:
@@ -181,9 +181,9 @@ class StoredDocuments:
                         hasher.update(block)
         if hasher.hexdigest() != digest.value:
             raise StorageError(
-                f"{name} is not what was put there",
+                f"{name} reads back with other content",
                 evidence=(("kept", "the documents that lead to it"),),
-                hint="see who else writes there, then run the same command",
+                hint="check for other writers, then run the same command",
                 code="read-back",
             )
 
@@ -245,7 +245,7 @@ class StoredDocuments:
         folder, _, file = name.rpartition("/")
         is_place = folder in self._folders or (not folder and file.startswith(TOP_LEVEL_PREFIX))
         if not is_place or file in {"", ".", ".."} or "\0" in file:
-            raise StorageError(f"{name!r} is no place for a document")
+            raise StorageError(f"{name!r} is not a valid document name")
 
 
 def _spooled() -> BinaryIO:

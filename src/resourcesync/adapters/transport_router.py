@@ -63,7 +63,7 @@ class Transports:
             first = coming.first
             yield from fetcher.fetch(coming.same_scheme())
             if coming.first is first is not None:  # the transport did not read the request
-                yield _failure(coming.take(), _broken(scheme, first.uri, "it took no request"))
+                yield _failure(coming.take(), _broken(scheme, first.uri, "it read no request"))
 
     def _plugin_transport(self, scheme: str) -> "Fetcher | ResourceSyncError":
         if scheme not in self._plugins:
@@ -131,7 +131,7 @@ class _CheckedTransport:
             for outcome in self._fetcher.fetch(self._wrap_requests(requests, waiting, crash)):
                 errand = waiting.pop(id(getattr(outcome, "request", None)), None)
                 if errand is None:
-                    why = "it answered what it was not asked"
+                    why = "it answered an unknown request"
                     break
                 self.received += errand.sink.length
                 if errand.sink.crash is not None:
@@ -258,7 +258,7 @@ class _LimitedSink:
         if self.length + len(chunk) > self._limit:
             evidence: Evidence = (("limit", f"{self._limit} bytes"),)
             self.refused = BadResponseError(
-                "there are more bytes than may be",
+                "the response is larger than allowed",
                 uri=self._uri,
                 evidence=evidence,
                 code="too-big",

@@ -89,10 +89,10 @@ class FolderVersions:
         """Return the path of a content, stored or not.
 
         Raises:
-            StorageError: The text is no sha-256.
+            StorageError: The text is not a sha-256.
         """
         if _NAME.fullmatch(sha256) is None:
-            raise StorageError(f"{sha256[:80]!r} is no sha-256")
+            raise StorageError(f"{sha256[:80]!r} is not a sha-256")
         return f"{self._start}{sha256[:2]}/{sha256}"
 
     def open(self, sha256: str) -> BinaryIO | None:

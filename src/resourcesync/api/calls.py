@@ -116,7 +116,7 @@ class CallContext:
             self._stopped = StoppedError(
                 "the program asked to stop",
                 evidence=(("kept", "what was complete"),),
-                hint="call it again: it goes on from here",
+                hint="call it again: it continues from here",
             )
         if self._stopped is not None:
             raise self._stopped

@@ -222,7 +222,7 @@ class Mirror:
         on_event: OnEvent | None = None,
         stop: Stop | None = None,
     ) -> Plan:
-        """Find out what a pull would do now, and change nothing.
+        """Return what a pull would do now, and change nothing.
 
         Args:
             mode: As `pull` has it.
@@ -331,7 +331,7 @@ class Mirror:
     ) -> RunReport:
         """Fetch again what an audit found missing or different.
 
-        A file that was altered here goes to ``.resourcesync/quarantine``, with a note.
+        A file that was altered locally goes to ``.resourcesync/quarantine``, with a note.
 
         Args:
             found: What `audit` returned, or some of its findings; ``None`` compares size and time

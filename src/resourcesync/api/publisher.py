@@ -33,7 +33,7 @@ class Published:
         first: True if nothing had been published from this folder before.
         left: Files that could not be read, or changed while they were read, the first 100: their
             former entries stay.
-        omitted: Files that are there and cannot be published.
+        omitted: Files that exist and cannot be published.
         dry_run: True if nothing was written on purpose.
     """
 

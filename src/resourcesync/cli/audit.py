@@ -95,8 +95,8 @@ def _list_option(name: str, what: str) -> Callable[[Any], Any]:
     type=click.Choice(["lists", "stat", "hash", "remote"]),
     default="hash",
     show_default=True,
-    help="What to compare with the lists: the mirror's state; also size and time of each file; also "
-    "every byte; or also what the Source serves now (one conditional request for each file).",
+    help="What to compare with the lists: the mirror's state; also size and time of each file; "
+    "also every byte; or also what the Source serves now (one conditional request for each file).",
 )
 @option("--sample", type=options.LIMIT, metavar="P%", help="Check this share of the files.")
 @option("--oldest-first", is_flag=True, help="Check the files first that were checked longest ago.")

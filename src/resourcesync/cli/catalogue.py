@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 @option(
     "--set-aside",
     is_flag=True,
-    help="For check: move the bad rows to the table set_aside, so that the others can be published.",
+    help="For check: move bad rows to the table set_aside, so that the others can be published.",
 )
 @option(
     "--with",

@@ -113,11 +113,9 @@ def _outcome(done: "Exported", folder: Path, out: Path, since: datetime | None) 
         text = (
             "incomplete: the first pull never completed, so the number of missing ones is unknown"
         )
-        more = (
-            TextLine(f"          {text}", level=QUIET),
-            TextLine(f"  next   resourcesync pull {folder}, then export again"),
-        )
-        return CommandOutcome(exit=ExitCode.PARTIAL, closing=(line, *more), fields=fields)
+        step = TextLine(f"  next   resourcesync pull {folder}, then export again")
+        lines = (line, TextLine(f"          {text}", level=QUIET), step)
+        return CommandOutcome(exit=ExitCode.PARTIAL, closing=lines, fields=fields)
     if done.missing:
         missing = formatting.counted(done.missing, "listed resource")
         more = (TextLine(f"          {missing} not included: not in the mirror as listed"),)

@@ -1,4 +1,4 @@
-"""The options of ``pull`` and ``watch`` that are also keys of a mirror in the configuration file."""
+"""The options of ``pull`` and ``watch`` that are also keys of the configuration file."""
 
 from pathlib import Path
 from typing import Final
@@ -14,8 +14,8 @@ SETS: Final = (
         "--set",
         multiple=True,
         metavar="URI|NAME|NUMBER",
-        help="The set of resources, if the Source offers several. Repeat for several: each set gets "
-        "its own mirror, in a folder below DEST.",
+        help="The set of resources, if the Source offers several. Repeat for several: each set "
+        "gets its own mirror, in a folder below DEST.",
     ),
     option(
         "--all-sets",
@@ -48,7 +48,7 @@ FILTERS: Final = (
         "--link",
         multiple=True,
         metavar="REL",
-        help="Also resources that selected entries link to with this relation, such as describedby.",
+        help="Also resources that selected entries link to by this relation, such as describedby.",
     ),
 )
 STORAGE: Final = (

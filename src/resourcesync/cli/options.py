@@ -94,8 +94,8 @@ ALLOW_ORIGIN = option(
     "--allow-origin",
     multiple=True,
     metavar="URL",
-    help="Trust this origin too: follow links and redirects to it, fetch its resources, and connect "
-    "to it even if its address is private. A mirror remembers it, as --include.",
+    help="Trust this origin too: follow links and redirects to it, fetch its resources, and "
+    "connect to it even if its address is private. A mirror remembers it, as --include.",
 )
 CONNECTION = (
     option(

@@ -174,8 +174,9 @@ def command(output: OutputOptions, **values: Any) -> Job:
     SYSTEM:… is another system whose resources are published; for the systems, see 'resourcesync
     plugins'. It needs --out FOLDER. The system itself is never changed.
 
-    tables:DIR is a table of resources in Parquet files, for very large numbers: it is stored sorted,
-    and workers write its lists, see --engine. It needs --out. DIR may also be a file or a pattern.
+    tables:DIR is a table of resources in Parquet files, for very large numbers: a sorted copy is
+    stored, and workers write its lists, see --engine. It needs --out. DIR may also be a file or a
+    pattern.
 
     A mirror's folder is published as an aggregator does: its copies at their own addresses, each
     with a link to the original. The documents go to .resourcesync/publication in it, or to --out.

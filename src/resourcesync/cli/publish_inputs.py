@@ -319,6 +319,6 @@ class ExternalInput:
         if not isinstance(out, Path):
             raise ConfigurationError(
                 f"the documents of {self.name} go to a folder, not to {out}",
-                hint="publish into a folder and copy it: lists before the documents that link to them",
+                hint="publish into a folder and copy it: lists before documents that link to them",
             )
         return out

@@ -46,8 +46,8 @@ TREE: Final = (
         "--include",
         multiple=True,
         metavar="GLOB",
-        help="Publish only files whose path below DIR matches: * is any text, including /; ? is one "
-        "character. The globs of pull are different.",
+        help="Publish only files whose path below DIR matches: * is any text, including /; ? is "
+        "one character. The globs of pull are different.",
     ),
     option("--exclude", multiple=True, metavar="GLOB", help="Publish no files whose path matches."),
     option(
@@ -149,7 +149,7 @@ VERSIONS: Final = (
     option(
         "--versions-max-bytes",
         type=options.SIZE,
-        help="Most bytes of all versions; the oldest are removed first, listed or not. 0: no limit.",
+        help="Most bytes of all versions; the oldest are removed first, listed or not. 0: any.",
     ),
     option(
         "--patches/--no-patches",
@@ -166,8 +166,8 @@ WATCH: Final = (
     option(
         "--rescan",
         type=options.DURATION,
-        help="Time between two complete scans. Default: 4h for a folder with --watch; 7d for another"
-        " system, or 4h if it does not report changes.",
+        help="Time between two complete scans. Default: 4h for a folder with --watch; 7d for"
+        " another system, or 4h if it does not report changes.",
     ),
     option(
         "--every",

@@ -348,7 +348,7 @@ PullNamed = Callable[[str, Reporter], CommandOutcome]
 
 
 class BatchResult(NamedTuple):
-    """The result of one of several: its name, its identifying fields in ``run.end``, its outcome."""
+    """The result of one of several: its name, its fields in ``run.end``, and its outcome."""
 
     name: str
     fields: Mapping[str, object]

@@ -246,7 +246,7 @@ class WatchFigures:
         yield from _subscription_figures(self._standings())
 
     def status(self) -> bytes:
-        """Return the mirrors as ``status --json`` shows them, and the results of their last runs."""
+        """Return the mirrors as in ``status --json``, and the results of their last runs."""
         _, mirrors = self._read_mirrors()
         lines = [msgspec.json.decode(json_line("mirror", "", mirror)) for mirror in mirrors]
         ended = [

@@ -94,14 +94,10 @@ def _systemd_command(here: ServiceInstallation) -> str:
 
 def systemd(here: ServiceInstallation) -> str:
     """Return a unit of systemd for ``watch``."""
-    folders = "\n".join(f"ReadWritePaths={_systemd_quote(str(folder))}" for folder in here.folders)
-    if here.log is not None:  # the service also starts without it
-        folders = f"{folders}\nReadWritePaths={_systemd_quote(f'-{here.log}')}".strip()
-    secrets = "\n".join(
-        f"LoadCredential={secret}:{_CREDENTIALS}/{secret}" for secret in here.credentials
+    own = "\n".join(_unit_lines(here))
+    command = " ".join(
+        map(_systemd_quote, here.command_arguments("watch", "--state", "/var/lib/resourcesync"))
     )
-    own = "\n".join(filter(None, (folders, secrets)))
-    command = _systemd_command(here)
     return f"""\
 # /etc/systemd/system/resourcesync-watch.service
 # Create the folders of the mirrors first; the user {here.user} must have write permission.
@@ -133,6 +129,15 @@ RestartPreventExitStatus=2 8
 [Install]
 WantedBy=multi-user.target
 """
+
+
+def _unit_lines(here: ServiceInstallation) -> Iterable[str]:
+    for folder in here.folders:
+        yield f"ReadWritePaths={_systemd_quote(str(folder))}"
+    if here.log is not None:  # the service also starts without it
+        yield f"ReadWritePaths={_systemd_quote(f'-{here.log}')}"
+    for credential in here.credentials:
+        yield f"LoadCredential={credential}:{_CREDENTIALS}/{credential}"
 
 
 def _systemd_quote(text: str) -> str:

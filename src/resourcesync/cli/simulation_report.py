@@ -478,15 +478,15 @@ DEFINITIONS: Final = {
     "Period": "All figures except the first pull count from the end of the first pull until the end"
     " of the duration. Without a completed first pull, or without a change, there is no figure. In"
     " summary.csv, pulls, failed and crashes count over the whole run.",
-    "Consistency": "The share of resources that are equal on both sides, of those that the origin or"
-    " the Destination has; the mean over time. In the plot it begins at the end of the first pull;"
+    "Consistency": "The share of resources that are equal on both sides, of those that the origin"
+    " or the Destination has; the mean over time. In the plot it begins after the first pull;"
     " each point is the mean over the time to the next point.",
     "Latency": "The time from a change at the origin until the Destination has that version of the"
     " resource, or a later one; for a deletion, until it has no copy. Changes that did not arrive"
     " before the end have none. A resource that is rolled back with its Source also changes.",
     "Efficiency": "The share of bytes of stored resources, of all received bytes. Documents, the"
     " rest of packages, header fields and responses without new content are received bytes too.",
-    "Requests": "All requests that were sent, also those without a response or without new content.",
+    "Requests": "All requests that were sent, also those without a response or new content.",
     "First pull": "Its requests, and its duration.",
     "Lies": "The number of times that a Destination falsely reported to be in sync, also after the"
     " end, when no more changes came. It must be 0.",

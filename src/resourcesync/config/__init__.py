@@ -258,7 +258,7 @@ def parse_header(text: str) -> tuple[str, str]:
             "a header is written as 'Name: value'", hint="for example 'Accept-Language: cs'"
         )
     if not all(character.isprintable() or character == "\t" for character in value):
-        raise ConfigurationError(f"the value of header {name} holds control characters")
+        raise ConfigurationError(f"the value of header {name} has control characters")
     return name, value
 
 
@@ -280,18 +280,18 @@ def parse_proxy(text: str) -> str:
     No message has the text: there may be a password in it.
 
     Raises:
-        ConfigurationError: It is no address of a proxy, or has no port, or has a user.
+        ConfigurationError: It is not the address of a proxy, or has no port, or has a user.
     """
     text = text.strip()
     if "@" in text:
         raise ConfigurationError(
-            "the address of a proxy must hold no user and no password",
+            "the address of a proxy must not contain a user or a password",
             hint="name a table [auth.NAME] of the type basic: --proxy-auth NAME or `proxy_auth`",
         )
     port = text.rstrip("/").rpartition(":")[2]
     if _PROXY.fullmatch(text) is None or (text != "direct" and int(port) > _HIGHEST_PORT):
         raise ConfigurationError(
-            "that is no address of a proxy",
+            "that is not the address of a proxy",
             hint="write http://HOST:PORT, https://HOST:PORT, socks5h://HOST:PORT or direct",
         )
     return "" if text == "direct" else text.rstrip("/")
@@ -305,11 +305,11 @@ def parse_binding(text: str) -> tuple[str, int]:
     """Return host and port of ``127.0.0.1:8080``, ``[::1]:8080`` or ``:8080`` (this machine only).
 
     Raises:
-        ConfigurationError: It is no such pair.
+        ConfigurationError: It is not such a pair.
     """
     host, colon, port = text.rpartition(":")
     if not colon or not port.isascii() or not port.isdigit() or int(port) >= _PORTS:
         raise ConfigurationError(
-            f"{text[:64]!r} is no address to listen on", hint="write HOST:PORT, or HOST:0"
+            f"{text[:64]!r} is not an address to listen on", hint="write HOST:PORT, or HOST:0"
         )
     return host.removeprefix("[").removesuffix("]") or "127.0.0.1", int(port)

@@ -138,14 +138,14 @@ class Audit:
         self._is_offline = offline
         self._suspects = SuspectMarker(self._pull, offline=offline, is_kept=self._marks_suspects)
         proven = self._check_fixity(run, rolling)
-        memory, counts = self._pull.sync_state, self._counts
-        at = memory.checkpoint
+        sync_state, counts = self._pull.sync_state, self._counts
+        at = sync_state.checkpoint
         with ExitStack() as held:
             rows = self._stored_rows()
             if not offline:
                 at, rows = self._read_listed_rows(held)
-            look = held.enter_context(self._pull.dependencies.copies.inspect())
-            self._compare(rows, look)
+            inspector = held.enter_context(self._pull.dependencies.copies.inspect())
+            self._compare(rows, inspector)
         self._suspects.flush()
         self._find_foreign_files()
         self._record_proof()
@@ -161,18 +161,18 @@ class Audit:
             extra=counts.extra,
             unlisted=counts.unlisted,
             foreign=counts.foreign,
-            refused=memory.refused_count if offline else self._pull.selection.refusals.count,
+            refused=sync_state.refused_count if offline else self._pull.selection.refusals.count,
             read=counts.read,
             doubted=self._suspects.count,
             findings=tuple(counts.findings),
             proven=None if proven is None else proven.count,
             proven_since=_datetime_of(None if proven is None else proven.oldest),
             stopped=proven is not None and proven.stopped,
-            is_begun=offline and memory.is_first_pull_incomplete,
+            is_begun=offline and sync_state.is_first_pull_incomplete,
             is_looking=self._finds_foreign or proven is not None,
             has_gap=self._has_gap
-            or memory.is_list_cut
-            or (offline and (memory.has_gap or memory.is_reading_incomplete)),
+            or sync_state.is_list_cut
+            or (offline and (sync_state.has_gap or sync_state.is_reading_incomplete)),
         )
 
     def _check_fixity(self, run: str, rolling: AuditRolling | None) -> FixityResult | None:
@@ -226,8 +226,8 @@ class Audit:
                 uri=found.entry,
                 hint="audit against the mirror's own state: resourcesync audit --offline",
             )
-        spools = [held.enter_context(pull.new_sorter())]
-        snapshot = pull.read_list(found.resource_list, spools[0])
+        sorters = [held.enter_context(pull.new_sorter())]
+        snapshot = pull.read_list(found.resource_list, sorters[0])
         assert snapshot is not None, "an unconditional reading always returns a snapshot"
         at, history = snapshot.at, None
         self._has_gap = snapshot.outdated_parts > 0
@@ -237,7 +237,7 @@ class Audit:
             history = pull.change_lists.read(
                 found.change_list, since=at, state=None, beside=ListPositions(pull.state, at)
             )
-            spools.append(held.enter_context(history.sorter))
+            sorters.append(held.enter_context(history.sorter))
             continue_from(
                 history,
                 found.change_list,
@@ -248,10 +248,10 @@ class Audit:
             at = history.checkpoint
             self._has_gap |= not history.reaches_back
         self._is_read = pull.was_read(snapshot.at, history)
-        linked = collect_linked(pull, deduplicated_rows(spools, ignore_conflict), held)
-        return at, merge_linked(deduplicated_rows(spools, ignore_conflict), linked)
+        linked = collect_linked(pull, deduplicated_rows(sorters, ignore_conflict), held)
+        return at, merge_linked(deduplicated_rows(sorters, ignore_conflict), linked)
 
-    def _compare(self, rows: Iterator[ListedEntry], look: CopyInspector) -> None:
+    def _compare(self, rows: Iterator[ListedEntry], inspector: CopyInspector) -> None:
         wanted = (row for row in rows if row.change != ChangeKind.DELETED)
         by_memory = self._method == "lists" and not (self._failed_checks or self._has_unavailable)
         same = _is_plainly_same if by_memory else _never_same
@@ -263,7 +263,7 @@ class Audit:
                 case Same():
                     plain += 1
                 case Updated(copy, row):
-                    self._check_listed(copy, row, look)
+                    self._check_listed(copy, row, inspector)
                 case Created(row):
                     self._report_missing(row)
                 case Deleted(copy):
@@ -272,7 +272,7 @@ class Audit:
         self._counts.present += plain
         self._counts.accurate += plain
 
-    def _check_listed(self, copy: Copy, row: ListedEntry, look: CopyInspector) -> None:
+    def _check_listed(self, copy: Copy, row: ListedEntry, inspector: CopyInspector) -> None:
         """Count the copy of a listed resource; one that the filters exclude is no fault."""
         if row.change == FILTERED:
             return
@@ -281,7 +281,9 @@ class Audit:
             return
         self._counts.listed += 1
         # The copy of an unavailable resource stays as it was.
-        self._check(copy, listed_from_copy(copy) if self._unavailable_code(row.uri) else row, look)
+        self._check(
+            copy, listed_from_copy(copy) if self._unavailable_code(row.uri) else row, inspector
+        )
 
     def _listing_status(self, copy: Copy | None, row: ListedEntry) -> ListingStatus:
         if not row.undated:  # as most are
@@ -326,12 +328,12 @@ class Audit:
         reason = "no longer listed (kept)" if is_kept else "not listed by the Source"
         self._add_finding(FindingKind.EXTRA, copy.uri, copy.path, reason)
 
-    def _check(self, copy: Copy, row: ListedEntry, look: CopyInspector) -> None:
+    def _check(self, copy: Copy, row: ListedEntry, inspector: CopyInspector) -> None:
         if self._method == "hash":
-            self._check_bytes(copy, row, look)
+            self._check_bytes(copy, row, inspector)
             return
         if self._method == "stat":
-            signature = look.signature(copy.path)
+            signature = inspector.signature(copy.path)
             if signature is None:
                 self._report_damaged(FindingKind.MISSING, copy, row, "missing")
                 return
@@ -395,21 +397,21 @@ class Audit:
         elif not row.hash or row.hash != copy.digests:  # own digests can be computed
             self._counts.unproven += not usable(parse_digests(row.hash))
 
-    def _check_bytes(self, copy: Copy, row: ListedEntry, look: CopyInspector) -> None:
+    def _check_bytes(self, copy: Copy, row: ListedEntry, inspector: CopyInspector) -> None:
         wanted: tuple[str, ...] = ()
         if copy.digests == row.hash:
             wanted = _computable(copy.digests)
         if not wanted:
             known = (*usable(parse_digests(row.hash)), *parse_digests(copy.digests))
             wanted = tuple(dict.fromkeys(digest.algorithm for digest in known))
-        found = look.digest(copy.path, wanted)
+        found = inspector.digest(copy.path, wanted)
         if found is None:
             self._report_damaged(FindingKind.MISSING, copy, row, "missing")
             return
         length, digests = found
         self._counts.read += length
         if is_suspect(copy) and not self._is_damaged(copy, length, digests):
-            copy = self._suspects.clear_suspect(copy, look)
+            copy = self._suspects.clear_suspect(copy, inspector)
         if format_digests(digests) == row.hash == copy.digests and row.length in (None, length):
             self._counts.present += 1
             self._count_accurate(copy, row)  # the common case, without parsing the digests

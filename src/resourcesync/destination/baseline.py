@@ -105,17 +105,17 @@ class Baseline:
         """
         uri = self._resource_list()
         with ExitStack() as held:
-            spool = held.enter_context(self._pull.new_sorter())
-            snapshot = self._pull.read_list(uri, spool, known, forgiving=True)
+            sorter = held.enter_context(self._pull.new_sorter())
+            snapshot = self._pull.read_list(uri, sorter, known, forgiving=True)
             if snapshot is None or (newer and not self._is_newer(snapshot)):
                 return None
             self._check_time(snapshot, gap=gap)
             history = self._read_changes(snapshot, held)
-            spools = [spool] if history is None else [spool, history.sorter]
+            sorters = [sorter] if history is None else [sorter, history.sorter]
             self._linked = collect_linked(
-                self._pull, deduplicated_rows(spools, ignore_conflict), held
+                self._pull, deduplicated_rows(sorters, ignore_conflict), held
             )
-            return self._synchronize(snapshot, history, spools)
+            return self._synchronize(snapshot, history, sorters)
 
     def read_listed_rows(self, held: ExitStack) -> ListedRows:
         """Read what the Source lists now, without acting on it.
@@ -126,8 +126,8 @@ class Baseline:
         Raises:
             ResourceSyncError: A list cannot be read now, or is older than what was read before.
         """
-        spool = held.enter_context(self._pull.new_sorter())
-        snapshot = self._pull.read_list(self._resource_list(), spool)
+        sorter = held.enter_context(self._pull.new_sorter())
+        snapshot = self._pull.read_list(self._resource_list(), sorter)
         assert snapshot is not None, "an unconditional reading always returns a snapshot"
         self._check_time(snapshot, gap=False)
         history = self._read_changes(snapshot, held)
@@ -136,10 +136,10 @@ class Baseline:
         if complete and not self._is_whole(snapshot):
             self._pull.warn("cut-list", CUT_LIST)
             complete = False
-        spools = [spool] if history is None else [spool, history.sorter]
-        linked = collect_linked(self._pull, deduplicated_rows(spools, ignore_conflict), held)
+        sorters = [sorter] if history is None else [sorter, history.sorter]
+        linked = collect_linked(self._pull, deduplicated_rows(sorters, ignore_conflict), held)
         return ListedRows(
-            sorters=spools,
+            sorters=sorters,
             checkpoint=through,
             proves_absence=complete and not self._pull.selection.refusals.count,
             history=history,
@@ -172,11 +172,11 @@ class Baseline:
 
         A list of the same moment with fewer entries than before was cut, or is being written.
         """
-        memory = self._pull.sync_state
-        known = memory.swept_at
+        sync_state = self._pull.sync_state
+        known = sync_state.swept_at
         if snapshot.at is None or known is None or snapshot.at != known:
             return True
-        return snapshot.entries >= memory.swept_entries
+        return snapshot.entries >= sync_state.swept_entries
 
     def _check_time(self, snapshot: ListSnapshot, *, gap: bool) -> None:
         through = self._pull.sync_state.checkpoint
@@ -241,13 +241,13 @@ class Baseline:
         self,
         snapshot: ListSnapshot,
         history: ChangeHistory | None,
-        spools: list[ExternalSorter[ListedEntry]],
+        sorters: list[ExternalSorter[ListedEntry]],
     ) -> SyncOutcome:
         through, sweeping = self._assess(snapshot, history)
-        counted, foreseen, sweeping = self._plan(spools, sweeping=sweeping)
+        counted, foreseen, sweeping = self._plan(sorters, sweeping=sweeping)
         plan, kept, unsure = counted
         if self._pull.sync_state.relocated_uris or len(self._created) >= _MAX_NEW:
-            self._pull.path_assignment.assign_all(self._rows_of(spools, ignore_conflict))
+            self._pull.path_assignment.assign_all(self._rows_of(sorters, ignore_conflict))
         else:
             self._pull.path_assignment.assign_new(self._created)
         pulled = SyncOutcome(mode=Mode.BASELINE, plan=plan, retained_count=kept, deletions=foreseen)
@@ -259,15 +259,15 @@ class Baseline:
             return pulled
         self._pull.begin(baseline=True)
         links = link_rows(
-            deduplicated_rows(spools, ignore_conflict), self._linked, self._pull.generation
+            deduplicated_rows(sorters, ignore_conflict), self._linked, self._pull.generation
         )
         store_links(self._pull.state, links)
-        self._store_entry_links(spools)
+        self._store_entry_links(sorters)
         if self._pull.options.lists_only:
             pulled.are_deletions_done = False
-            self._store_tasks(self._decisions(spools, ignore_conflict, sweeping=sweeping), through)
+            self._store_tasks(self._decisions(sorters, ignore_conflict, sweeping=sweeping), through)
         else:
-            self._fetch_planned(pulled, spools, through, sweeping=sweeping)
+            self._fetch_planned(pulled, sorters, through, sweeping=sweeping)
         self._postpone_unread(pulled)
         if pulled.is_complete:
             unsure = unsure or pulled.tally.open_dates > 0
@@ -284,14 +284,14 @@ class Baseline:
             pulled.is_complete = pulled.are_deletions_done = False
             self._pull.record_refused(add=True)
 
-    def _store_entry_links(self, spools: list[ExternalSorter[ListedEntry]]) -> None:
+    def _store_entry_links(self, sorters: list[ExternalSorter[ListedEntry]]) -> None:
         pull = self._pull
         if pull.selection.has_entries:
-            rows = deduplicated_rows(spools, ignore_conflict)
+            rows = deduplicated_rows(sorters, ignore_conflict)
             store_entry_links(pull.state, rows, generation=pull.generation, now=pull.now, anew=True)
 
     def _plan(
-        self, spools: list[ExternalSorter[ListedEntry]], *, sweeping: bool
+        self, sorters: list[ExternalSorter[ListedEntry]], *, sweeping: bool
     ) -> tuple[tuple[PlanSummary, int, bool], DeletionResult, bool]:
         """Count the decisions, report the plan, and pass it to the review.
 
@@ -299,26 +299,26 @@ class Baseline:
             The result of `count_decisions`, the deletions to be held, and whether unlisted copies
             go: not if a URI is listed twice, which is found only here.
         """
-        with RecordedDecisions(self._pull) as noted:
-            decisions = self._planned_decisions(spools, sweeping=sweeping)
+        with RecordedDecisions(self._pull) as recorded:
+            decisions = self._planned_decisions(sorters, sweeping=sweeping)
             reviewed = self._pull.options.review is not None
             counted = count_decisions(
-                noted.record(decisions) if reviewed else decisions, Mode.BASELINE
+                recorded.record(decisions) if reviewed else decisions, Mode.BASELINE
             )
             if not sweeping or self._check_understood():
                 foreseen = self._pull.report_plan(counted[0])
-                noted.show(Mode.BASELINE)
+                recorded.show(Mode.BASELINE)
                 return counted, foreseen, sweeping
         self._swept_at = None
-        return self._plan(spools, sweeping=False)
+        return self._plan(sorters, sweeping=False)
 
     def _planned_decisions(
-        self, spools: list[ExternalSorter[ListedEntry]], *, sweeping: bool
+        self, sorters: list[ExternalSorter[ListedEntry]], *, sweeping: bool
     ) -> Iterator[Decision]:
         """Yield decisions; earlier deletions by the Source that are still pending are included."""
         waits = any(True for _ in gone_rows(self._pull.state))
         self._created = []
-        for decision in self._decisions(spools, self._refuse_conflict, sweeping=sweeping):
+        for decision in self._decisions(sorters, self._refuse_conflict, sweeping=sweeping):
             if (
                 type(decision) is Fetch
                 and decision.before is None
@@ -345,7 +345,7 @@ class Baseline:
     def _fetch_planned(
         self,
         pulled: SyncOutcome,
-        spools: list[ExternalSorter[ListedEntry]],
+        sorters: list[ExternalSorter[ListedEntry]],
         through: int,
         *,
         sweeping: bool,
@@ -353,15 +353,15 @@ class Baseline:
         """Fetch what is planned, from dumps and singly."""
         plan, found = pulled.plan, self._pull.found
         transfer = self._pull.transfer(through)
-        wanted = partial(self._wanted, spools, sweeping=sweeping)
+        wanted = partial(self._wanted, sorters, sweeping=sweeping)
         dumps = DumpTransfer(self._pull, plan, wanted, through)
-        brought = dumps.fetch_from_dumps((found.resource_dump, found.change_dump))
-        decisions = self._decisions(spools, ignore_conflict, sweeping=sweeping)
+        dump_tally = dumps.fetch_from_dumps((found.resource_dump, found.change_dump))
+        decisions = self._decisions(sorters, ignore_conflict, sweeping=sweeping)
         fetches = self._fetches(decisions, through)
-        total, size = plan.create + plan.update - brought.done, plan.size - brought.useful
+        total, size = plan.create + plan.update - dump_tally.done, plan.size - dump_tally.useful
         with closing(fetches):
             fetched = transfer.execute(fetches, total=total, size=max(0, size))
-        pulled.tally = combine_tallies(brought, fetched)
+        pulled.tally = combine_tallies(dump_tally, fetched)
         pulled.is_complete = pulled.are_deletions_done = not transfer.stopped
         pulled.spent = self._pull.budget.spent
 
@@ -415,20 +415,20 @@ class Baseline:
 
     def _rows_of(
         self,
-        spools: list[ExternalSorter[ListedEntry]],
+        sorters: list[ExternalSorter[ListedEntry]],
         on_conflict: Callable[[ListedEntry, ListedEntry], None],
     ) -> Iterator[ListedEntry]:
-        rows = merge_linked(deduplicated_rows(spools, on_conflict), self._linked)
+        rows = merge_linked(deduplicated_rows(sorters, on_conflict), self._linked)
         return self._pull.selection.with_current_paths(rows)
 
     def _decisions(
         self,
-        spools: list[ExternalSorter[ListedEntry]],
+        sorters: list[ExternalSorter[ListedEntry]],
         on_conflict: Callable[[ListedEntry, ListedEntry], None],
         *,
         sweeping: bool,
     ) -> Iterator[Decision]:
-        rows = self._without_undated_deletions(self._rows_of(spools, on_conflict))
+        rows = self._without_undated_deletions(self._rows_of(sorters, on_conflict))
         pruning, policy = self._pull.options.prune, self._pull.options.delete
         decisions = decide(self._copies(), rows, sweeping=sweeping, pruning=pruning)
         return check_cancelled(
@@ -442,9 +442,9 @@ class Baseline:
         return (row for row in rows if not (row.undated and row.change == ChangeKind.DELETED))
 
     def _wanted(
-        self, spools: list[ExternalSorter[ListedEntry]], *, sweeping: bool
+        self, sorters: list[ExternalSorter[ListedEntry]], *, sweeping: bool
     ) -> Iterator[Fetch]:
-        for decision in self._decisions(spools, ignore_conflict, sweeping=sweeping):
+        for decision in self._decisions(sorters, ignore_conflict, sweeping=sweeping):
             if isinstance(decision, Fetch):
                 yield decision
 
@@ -454,9 +454,9 @@ class Baseline:
         if self._pull.options.mode != "baseline":
             yield from copies
             return
-        with self._pull.dependencies.copies.inspect() as look:
+        with self._pull.dependencies.copies.inspect() as inspector:
             for copy in copies:
-                yield copy if look.signature(copy.path) == copy.signature else as_unknown(copy)
+                yield copy if inspector.signature(copy.path) == copy.signature else as_unknown(copy)
 
     def _refuse_conflict(self, first: ListedEntry, other: ListedEntry) -> None:
         del other

@@ -444,7 +444,8 @@ class ChangeListScan:
             intact = is_intact(self._prefix, seen)
         if not intact:
             history.rewritten = history.rewritten or span.uri
-            (document, changes), known = self._open(0), 0
+            document, changes = self._open(0)
+            known = 0
         self._baseline_position = before
         self._collect_new(changes, seen, intact=intact)
         self._selection.refusals.count_dropped(document, before=known)
@@ -461,7 +462,11 @@ class ChangeListScan:
             history.checkpoint, until=span.until, last=last, now=now
         )
         history.dialect = document.dialect
-        is_news, prefix = history.change_count > changes_before, self._prefix
+        self._record_list(is_news=history.change_count > changes_before)
+
+    def _record_list(self, *, is_news: bool) -> None:
+        """Record the list, now that it was read, and its prefix if it had something new."""
+        history, span, prefix = self._history, self._span, self._prefix
         history.interrupted.end_list(is_news=is_news)
         if is_news:
             history.new_prefixes.append((span.from_ or 0, prefix.entries, prefix.hexdigest()))

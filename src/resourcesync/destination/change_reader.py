@@ -270,8 +270,10 @@ class ChangeListReader:
     ) -> ChangeHistory | None:
         """Read the lists together with archived ones; ``None`` if that does not help."""
         try:
-            past = in_time_order(self._documents, archived_lists(self._documents, archive))
-            history = self._read_with_retries(uri, since, state, past)
+            archived_spans = in_time_order(
+                self._documents, archived_lists(self._documents, archive)
+            )
+            history = self._read_with_retries(uri, since, state, archived_spans)
         except (SourceError, DocumentError) as error:
             _log.warning("cannot use the archive of Change Lists at %s: %s", archive, error)
             return None
@@ -285,14 +287,16 @@ class ChangeListReader:
         uri: str,
         since: int,
         state: MirrorStateStore | None,
-        past: Sequence[ChangeListSpan] = (),
+        archived_spans: Sequence[ChangeListSpan] = (),
     ) -> ChangeHistory:
         waits, reader = iter(_RETRY_DELAYS), self
         listed = _list_clock_checkpoint(state, since)
         while True:
             mark = self._selection.refusals.mark()
             spool = self._dependencies.new_sorter()
-            history = new_history(uri, spool, since=since, listed=listed, past=past, state=state)
+            history = new_history(
+                uri, spool, since=since, listed=listed, past=archived_spans, state=state
+            )
             try:
                 reader._read_head(uri, history, state)
             except BaseException as error:
@@ -339,25 +343,26 @@ class ChangeListReader:
                 check_capability(document, Capability.CHANGE_LIST)
             if document.header.is_index or is_archive(document.header):
                 self._read_index(document, history, state)
-                if not grows_unseen(document.header):
-                    history.documents.append(index_record(head, history))
+                history.documents += (
+                    () if grows_unseen(document.header) else (index_record(head, history),)
+                )
                 return
-            self._read_single_list(head, document.header, history, state, climbed=climbed)
+            self._read_one_list(head, document, history, state, climbed=climbed)
 
-    def _read_single_list(
+    def _read_one_list(
         self,
         head: FetchedDocument,
-        header: Header,
+        document: Document,
         history: ChangeHistory,
         state: MirrorStateStore | None,
         *,
         climbed: bool,
     ) -> None:
-        """Read a Change List that is no index, or its index where the list begins too late."""
-        span = span_of(head.uri, header)
+        """Read a Change List that is not an index, or its index if it does not reach back."""
+        span = span_of(head.uri, document.header)
         record_rewritten_lists(history, [span], state)
         history.reaches_back = chain([span], history.old_list_clock_checkpoint).reaches_back
-        index = header.link(Relation.INDEX)
+        index = document.header.link(Relation.INDEX)
         if index is not None and not history.reaches_back and not climbed:
             self._read_head(index, history, state, climbed=True)
         elif history.archived_lists and not history.reaches_back:
@@ -365,8 +370,8 @@ class ChangeListReader:
             self._read_chain(spans, self._get_list, history, state)
         else:
             self._read_list(head, span, history, state)
-            if not history.reaches_back:
-                history.reaches_back = history.last_changes.are_found(span.from_)
+            is_found = history.last_changes.are_found(span.from_)
+            history.reaches_back = history.reaches_back or is_found
 
     def _get(
         self, uri: str, history: ChangeHistory, state: MirrorStateStore | None, opened: ExitStack
@@ -460,14 +465,14 @@ class ChangeListReader:
     ) -> None:
         lists = chain(spans, history.old_list_clock_checkpoint)
         history.reaches_back = lists.reaches_back
-        told: dict[str, ChangeListSpan] = {}  # an index need not give starts
+        own_spans: dict[str, ChangeListSpan] = {}  # an index need not give starts
         end, first = None, True
         for announced in lists.lists:
             if _is_processed(announced, state, is_package=history.is_of_dump):
                 first, end = False, announced.until
                 continue
             with get(announced.uri) as fetched:
-                span = told[announced.uri] = self._effective_span(
+                span = own_spans[announced.uri] = self._effective_span(
                     announced, fetched.open(), history
                 )
                 if first:  # an index need not give intervals, but each list does
@@ -488,7 +493,7 @@ class ChangeListReader:
                 history.open_lists.append(span.uri)
         if lists.is_contiguous and not history.reaches_back:
             history.reaches_back = history.last_changes.are_found(lists.lists[0].from_)
-        record_rewritten_lists(history, [told.get(span.uri, span) for span in spans], state)
+        record_rewritten_lists(history, [own_spans.get(span.uri, span) for span in spans], state)
 
     def _effective_span(
         self, announced: ChangeListSpan, listed: Document, history: ChangeHistory
@@ -563,14 +568,16 @@ def _list_clock_checkpoint(state: MirrorStateStore | None, through: int) -> int:
 
 
 def _merge_spans(
-    past: Iterable[ChangeListSpan], present: Iterable[ChangeListSpan], selection: ResourceSelection
+    archived_spans: Iterable[ChangeListSpan],
+    present: Iterable[ChangeListSpan],
+    selection: ResourceSelection,
 ) -> list[ChangeListSpan]:
     """Return archived and present lists, each once, as it is now.
 
     A list at two addresses, since its Source moved to TLS, counts once: read again after its
     successors, it would undo them.
     """
-    spans = {selection.mirror_uri(span.uri): span for span in past}
+    spans = {selection.mirror_uri(span.uri): span for span in archived_spans}
     spans.update((selection.mirror_uri(span.uri), span) for span in present)
     return list(spans.values())
 

@@ -320,8 +320,8 @@ class CommitBatch:
         if staged:
             # After a kill in the middle it is unknown which files are old and which new.
             befores = {ready.copy.uri: self._previous_copy(ready) for ready in staged}
-            doubted = [befores[ready.copy.uri] or ready.copy for ready in staged]
-            self._state.commit(StateTransaction(suspect=[as_unknown(copy) for copy in doubted]))
+            suspects = [befores[ready.copy.uri] or ready.copy for ready in staged]
+            self._state.commit(StateTransaction(suspect=[as_unknown(copy) for copy in suspects]))
         results = self._copies.install([_installation_of(ready) for ready in staged])
         self._report_quarantined()
         installed = [ready for ready in group if ready.staged is None]
@@ -355,7 +355,7 @@ class CommitBatch:
 
     def _commit(self, installed: list[StagedResource], refused: dict[str, Copy | None]) -> None:
         failed, self._failed = self._failed, []
-        settled, self._finished = self._finished, []
+        completed, self._finished = self._finished, []
         patched, self._patched = self._patched, []
         patched += (
             PatchRow(ready.copy.uri, ready.copy.installed, "")
@@ -367,14 +367,14 @@ class CommitBatch:
             for ready in installed
             if ready.contradicts
         )
-        if installed or refused or failed or settled or patched:
+        if installed or refused or failed or completed or patched:
             self._state.commit(
                 StateTransaction(
                     suspect=[before for before in refused.values() if before is not None],
                     removed=[uri for uri, before in refused.items() if before is None],
                     installed=[ready.copy for ready in installed],
                     pending=failed,
-                    completed=settled,
+                    completed=completed,
                     patched=patched,
                     notes=encode_notes(
                         unsure=True if self.tally.open_dates else None,

@@ -43,7 +43,7 @@ def apply_policy_to_pending(pull: SyncSession) -> None:
     """
     state, rows = pull.state, gone_rows(pull.state)
     while group := list(islice(rows, _CHUNK)):
-        chosen, settled = list[Pending](), list[str]()
+        changed, completed = list[Pending](), list[str]()
         for row in group:
             now = pull.apply_policy(row)
             if now.task == PendingTask.RETAIN and row.reason == OUT_OF_SCOPE:
@@ -51,10 +51,10 @@ def apply_policy_to_pending(pull: SyncSession) -> None:
             if now == row:
                 continue
             if now.task == PendingTask.RETAIN and state.copy(row.uri) is None:
-                settled.append(row.uri)
+                completed.append(row.uri)
             else:
-                chosen.append(now)
-        state.commit(StateTransaction(pending=chosen, completed=settled))
+                changed.append(now)
+        state.commit(StateTransaction(pending=changed, completed=completed))
 
 
 def pending_deletion_of(pull: SyncSession, copy: Copy) -> Pending | None:
@@ -174,8 +174,8 @@ def _encode_decision(decision: Decision) -> bytes:
     """Return a decision as bytes; named tuples are encoded as plain ones."""
     if isinstance(decision, Fetch):
         listed, before, *how = decision
-        held = None if before is None else tuple(before)
-        return marshal.dumps((-1, tuple(listed), held, *how))
+        encoded = None if before is None else tuple(before)
+        return marshal.dumps((-1, tuple(listed), encoded, *how))
     return marshal.dumps(
         (_COPY_DECISIONS.index(type(decision)), tuple(decision.copy), *decision[1:])
     )
@@ -198,8 +198,10 @@ def decide_changes(pull: SyncSession, rows: Iterable[ListedEntry]) -> Iterator[D
         rows: The last new change of each URI, in URI order.
     """
     waiting = merge(pull.state.pending(PendingTask.FETCH), gone_rows(pull.state), key=_by_uri)
-    told: Iterator[ListedEntry | Pending] = merge(rows, waiting, key=_by_uri)  # new rows come first
-    for uri, group in groupby(told, key=_by_uri):
+    merged: Iterator[ListedEntry | Pending] = merge(
+        rows, waiting, key=_by_uri
+    )  # new rows come first
+    for uri, group in groupby(merged, key=_by_uri):
         first, copy = next(group), pull.state.copy(uri)
         if isinstance(first, ListedEntry):
             decisions = _decide_change(first, copy)

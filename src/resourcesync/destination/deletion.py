@@ -116,27 +116,27 @@ def delete_pending(
     """
     state = equipment.state
 
-    def meant() -> Iterator[Pending]:
+    def pending_rows() -> Iterator[Pending]:
         rows = state.pending(PendingTask.DELETE)
         return (row for row in rows if generation in (None, row.generation))
 
-    swept = DeletionResult()
+    tally = DeletionResult()
     if proven:  # first: after a kill here the rest must not count as fewer
         gone = int(state.note(_HELD_GONE) or 0) + len(proven)
         state.commit(StateTransaction(notes={_HELD_GONE: str(gone)}))
-        _delete_all(equipment, iter(proven), swept)
+        _delete_all(equipment, iter(proven), tally)
     deletions = untold = 0
-    for deletions, row in enumerate(meant(), 1):  # noqa: B007 - the count
+    for deletions, row in enumerate(pending_rows(), 1):  # noqa: B007 - the count
         untold += row.reason == ABSENT
-    foreseen = plan_deletions(state, limit, here, deletions, untold)
-    swept.held, swept.held_of = foreseen.held, foreseen.held_of
-    if deletions and not swept.held:
-        _delete_all(equipment, meant(), swept)
-    if swept.held:
-        state.commit(StateTransaction(notes={_HELD_OF: str(swept.held_of)}))
+    planned = plan_deletions(state, limit, here, deletions, untold)
+    tally.held, tally.held_of = planned.held, planned.held_of
+    if deletions and not tally.held:
+        _delete_all(equipment, pending_rows(), tally)
+    if tally.held:
+        state.commit(StateTransaction(notes={_HELD_OF: str(tally.held_of)}))
     elif generation is None and _is_hold_released(state):
         state.commit(StateTransaction(notes={_HELD_OF: "0", _HELD_GONE: "0"}))
-    return swept
+    return tally
 
 
 def _is_hold_released(state: MirrorStateStore) -> bool:
@@ -145,25 +145,25 @@ def _is_hold_released(state: MirrorStateStore) -> bool:
     return bool(has_notes) and not any(True for _ in gone_rows(state))
 
 
-def _delete_all(equipment: Dependencies, rows: Iterator[Pending], swept: DeletionResult) -> None:
+def _delete_all(equipment: Dependencies, rows: Iterator[Pending], tally: DeletionResult) -> None:
     equipment.check_folder()
     now = to_microseconds(equipment.clock.now())
     while group := list(islice(rows, _GROUP)):
-        _delete_group(equipment, group, now, swept)
+        _delete_group(equipment, group, now, tally)
 
 
 def _delete_group(
-    equipment: Dependencies, group: list[Pending], now: int, swept: DeletionResult
+    equipment: Dependencies, group: list[Pending], now: int, tally: DeletionResult
 ) -> None:
     state = equipment.state
     known = [(row, state.copy(row.uri)) for row in group]
     gone = [row.uri for row, copy in known if copy is None]
-    there = [(row, copy) for row, copy in known if copy is not None]
-    removals = [_removal(equipment, copy) for _, copy in there]
-    if there:
+    present = [(row, copy) for row, copy in known if copy is not None]
+    removals = [_removal(equipment, copy) for _, copy in present]
+    if present:
         # After a kill in the middle it is unknown which files are still in place.
-        doubted = [as_unknown(copy) for _, copy in there]
-        state.commit(StateTransaction(suspect=doubted, notes={_TRASHING: "1"}))
+        suspects = [as_unknown(copy) for _, copy in present]
+        state.commit(StateTransaction(suspect=suspects, notes={_TRASHING: "1"}))
     results = equipment.copies.remove(removals, "deleted")
     for path, place in equipment.copies.newly_quarantined():
         equipment.report("warning", quarantine_warning(path, place))
@@ -171,9 +171,9 @@ def _delete_group(
     trashed: list[TrashRow] = []
     kept: list[Copy] = []
     failed: list[Pending] = []
-    for (row, copy), result in zip(there, results, strict=True):
+    for (row, copy), result in zip(present, results, strict=True):
         if isinstance(result, StorageError):
-            swept.failures.append(_report_failure(equipment, row, result))
+            tally.failures.append(_report_failure(equipment, row, result))
             kept.append(copy)
             is_edited = result.code == LOCAL_CHANGE
             failed.append(row._replace(code=EDITED if is_edited else result.code))
@@ -183,13 +183,13 @@ def _delete_group(
             trashed.append(
                 TrashRow(result, row.uri, copy.path, now, row.reason, digests=copy.digests)
             )
-    settled = StateTransaction(
+    transaction = StateTransaction(
         removed=removed, completed=gone, trashed=trashed, notes={_TRASHING: "0"}, now=now
     )
-    state.commit(replace(settled, suspect=kept, pending=failed))
-    swept.deleted += len(removed)
+    state.commit(replace(transaction, suspect=kept, pending=failed))
+    tally.deleted += len(removed)
     left = {row.uri for row in failed}
-    for row, copy in there:
+    for row, copy in present:
         if row.uri not in left:
             equipment.report("item", _deletion_event(row, copy))
 
@@ -312,9 +312,10 @@ def _due_deletions(state: MirrorStateStore, held_before: int) -> Iterator[Pendin
     """Yield deletions held for long enough, beginning after the one probed last."""
     last = state.note(_LAST_PROBED) or ""
     rows = (row for row in state.pending(PendingTask.DELETE) if row.first <= held_before)
-    again = (row for row in state.pending(PendingTask.DELETE) if row.first <= held_before)
+    early_rows = (row for row in state.pending(PendingTask.DELETE) if row.first <= held_before)
     return chain(
-        (row for row in rows if row.uri > last), takewhile(lambda row: row.uri <= last, again)
+        (row for row in rows if row.uri > last),
+        takewhile(lambda row: row.uri <= last, early_rows),
     )
 
 

@@ -169,26 +169,26 @@ class Destination:
         if options.moved:
             return self._follow_move(options)
         address = self._locator.address(source)
-        filters, anew = self._filters(options)
+        filters, is_due = self._filters(options)
         options = replace(options, filters=filters, changes={})
-        remembered = None if options.mode == "baseline" else self._sync_state.discovered
-        look_again = partial(self._locator.rediscover, address, filters, dry_run=options.dry_run)
+        stored = None if options.mode == "baseline" else self._sync_state.discovered
+        rediscover = partial(self._locator.rediscover, address, filters, dry_run=options.dry_run)
         self._locator.check_set(address, filters, options.set_name)
-        if remembered is not None and self._locator.is_rediscovery_due():
-            known = remembered
-            remembered = look_again(known) or known
+        if stored is not None and self._locator.is_rediscovery_due():
+            known = stored
+            stored = rediscover(known) or known
             # New Change Lists need not have the changes before their start.
-            anew = anew or (known.change_list is None and remembered.change_list is not None)
+            is_due = is_due or (known.change_list is None and stored.change_list is not None)
         try:
-            return self._pull_from(address, remembered, options, filters, anew=anew)
+            return self._pull_from(address, stored, options, filters, is_due=is_due)
         except _LISTS_MOVED_ERRORS:
-            if remembered is None:
+            if stored is None:
                 raise
             _log.info("the Source moved its lists: discovering them again")
-            found = look_again(remembered)
-            if found is None or found == remembered:
+            found = rediscover(stored)
+            if found is None or found == stored:
                 raise
-            return self._pull_from(address, found, options, filters, anew=anew)
+            return self._pull_from(address, found, options, filters, is_due=is_due)
 
     def _follow_move(self, options: PullOptions) -> SyncOutcome:
         """Pull from the Source's new address, as given by the operator.
@@ -209,7 +209,7 @@ class Destination:
                 found_at=now,
                 baseline_due=True,
             )
-        return self._pull_from(options.moved, found, options, filters, anew=True)
+        return self._pull_from(options.moved, found, options, filters, is_due=True)
 
     def _filters(self, options: PullOptions) -> tuple[Filters, bool]:
         known = self._sync_state.filters
@@ -224,35 +224,40 @@ class Destination:
         options: PullOptions,
         filters: Filters,
         *,
-        anew: bool,
+        is_due: bool,
     ) -> SyncOutcome:
         pull = self._prepare(address, found, options, filters)
         known = self._sync_state.filters
-        others = known not in (None, filters)  # not in sync by these yet
-        if known is not None and others:
+        has_new_filters = known not in (None, filters)  # not in sync by these yet
+        if known is not None and has_new_filters:
             self._dependencies.report("scope", {"before": asdict(known), "after": asdict(filters)})
         if not options.dry_run:
             self._sync_state.write(
                 filters=filters,
                 accept_missing=options.accept_missing,
                 missing_accepted=pull.accepts_missing,
-                baseline_due=True if anew else None,
-                in_sync_at=0 if others else None,
+                baseline_due=True if is_due else None,
+                in_sync_at=0 if has_new_filters else None,
             )
             apply_policy_to_pending(pull)
         report_source(pull)
         lists = CapabilityListProbe(pull)
         with pull.packages.retaining_packages():
-            pulled = self._synchronize(pull, options, lists, anew=anew)
+            pulled = self._synchronize(pull, options, lists, is_due=is_due)
         pull.warn_dropped_values()
-        return pulled or self._pull_from(address, lists.found, options, filters, anew=anew)
+        return pulled or self._pull_from(address, lists.found, options, filters, is_due=is_due)
 
     def _synchronize(
-        self, pull: SyncSession, options: PullOptions, lists: CapabilityListProbe, *, anew: bool
+        self,
+        pull: SyncSession,
+        options: PullOptions,
+        lists: CapabilityListProbe,
+        *,
+        is_due: bool,
     ) -> SyncOutcome | None:
         """Do what is due; ``None`` if the Source offers other lists now, to be read instead."""
         through = self._sync_state.checkpoint
-        due = self._sync_state.baseline_due or anew
+        due = self._sync_state.baseline_due or is_due
         if pull.found.change_list is None:  # else begun work could not be checked
             due = due or self._sync_state.is_ahead_of_checkpoint
         if due and lists.probe():
@@ -317,11 +322,11 @@ class Destination:
                 self._sync_state.write(found_at=to_microseconds(equipment.clock.now()))
         identity = self._moved_identity or self._sync_state.identity
         identity = identity or self._new_identity(address, found, options)
-        asked = _requested_mapper(options, identity.mapper)
-        check_mapper(asked, identity.mapper)
-        is_renamed = asked != identity.mapper
+        requested = _requested_mapper(options, identity.mapper)
+        check_mapper(requested, identity.mapper)
+        is_renamed = requested != identity.mapper
         if is_renamed:
-            identity = replace(identity, mapper=asked)
+            identity = replace(identity, mapper=requested)
         selection = self._new_selection(identity, filters)
         if not options.dry_run and self._sync_state.identity is None:
             now = to_microseconds(equipment.clock.now())
@@ -421,8 +426,8 @@ class Destination:
             options = replace(options, delete="absent")
         was_in_sync: bool | None = None
         if findings is None:
-            looking = self.read_only_session(asking=True)
-            audit = Audit(looking, "stat", kept=MAX_REPAIR_FINDINGS, doubting=not options.dry_run)
+            session = self.read_only_session(asking=True)
+            audit = Audit(session, "stat", kept=MAX_REPAIR_FINDINGS, doubting=not options.dry_run)
             audited = audit.run(run.id, offline=False)
             findings, was_in_sync = audited.findings, audited.in_sync
         filters = self._sync_state.filters or Filters()
@@ -504,13 +509,13 @@ class Destination:
             report = replace(report, has_gap=True)
         moment = to_microseconds(clock.now())
         report = replace(report, seconds=clock.monotonic() - started)
-        kept_audit = AuditRecord(ended=moment, method=method, report=replace(report, findings=()))
+        audit_record = AuditRecord(ended=moment, method=method, report=replace(report, findings=()))
         self._dependencies.state.commit(
-            StateTransaction(notes=self._sync_state.with_audit(kept_audit))
+            StateTransaction(notes=self._sync_state.with_audit(audit_record))
         )
         return report
 
 
 def _requested_mapper(options: PullOptions, known: str = "") -> str:
-    asked = options.mapper
-    return normalise_rule(asked) if is_rule(asked) else mapper_of(asked, known)
+    requested = options.mapper
+    return normalise_rule(requested) if is_rule(requested) else mapper_of(requested, known)

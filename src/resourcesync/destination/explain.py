@@ -339,17 +339,17 @@ def _mark_suspect(pull: SyncSession, known: Explanation) -> None:
     is_listed = row is not None and row.change not in (FILTERED, ChangeKind.DELETED)
     if known.is_source_read and not is_listed:
         return  # it could not be fetched again
-    doubts = SuspectMarker(pull, offline=row is None)
+    suspects = SuspectMarker(pull, offline=row is None)
     reason = "changed locally since it was fetched" if known.is_present else "missing"
-    doubts.mark_suspect(copy, row or listed_from_copy(copy), reason)
-    doubts.flush()
+    suspects.mark_suspect(copy, row or listed_from_copy(copy), reason)
+    suspects.flush()
 
 
 def _read_listed(pull: SyncSession, known: Explanation) -> None:
     with ExitStack() as held:
-        account = Baseline(pull).read_listed_rows(held)
+        listed_rows = Baseline(pull).read_listed_rows(held)
         known.is_source_read = True
-        for row in account.rows():
+        for row in listed_rows.rows():
             if row.uri == known.uri:
                 known.listed, known.path = row, row.path
                 found = pull.found.change_list if row.change else pull.found.resource_list

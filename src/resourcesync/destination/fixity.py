@@ -273,7 +273,7 @@ class FixityChecker:
 
     def _check_source(self, copies: Iterable[Copy]) -> None:
         """Request the resources from the Source, and compare the bytes."""
-        asked: dict[FetchRequest, tuple[Copy, StagedCopy]] = {}
+        in_flight: dict[FetchRequest, tuple[Copy, StagedCopy]] = {}
 
         def requests() -> Iterator[FetchRequest]:
             for copy in copies:
@@ -285,18 +285,18 @@ class FixityChecker:
                     etag=copy.etag,
                     last_modified=copy.last_modified,
                 )
-                asked[request] = copy, sink
+                in_flight[request] = copy, sink
                 yield request
 
         try:
             for outcome in self._pull.dependencies.fetcher.fetch(requests()):
-                copy, sink = asked.pop(outcome.request)
+                copy, sink = in_flight.pop(outcome.request)
                 bad = _compare_answer(copy, sink, outcome)
                 sink.discard()
                 if bad is not None:
                     self._result.failed[copy.uri] = bad
         finally:
-            for _, sink in asked.values():
+            for _, sink in in_flight.values():
                 sink.discard()
 
 

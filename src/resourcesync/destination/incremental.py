@@ -173,22 +173,22 @@ class Incremental:
         """
         if self._pull.options.dry_run:
             return False
-        pull, memory = self._pull, self._pull.sync_state
-        changed, asked_at = find_changed_closed_list(pull), None
+        pull, sync_state = self._pull, self._pull.sync_state
+        changed, checked_at = find_changed_closed_list(pull), None
         if changed:
-            asked_at = pull.now
-            told = f"the Source changed a closed Change List, {changed}: running a baseline"
+            checked_at = pull.now
+            message = f"the Source changed a closed Change List, {changed}: running a baseline"
         elif changed := _find_rewritten(history):
-            told = f"the Source rewrote a Change List, {changed}: running a baseline"
+            message = f"the Source rewrote a Change List, {changed}: running a baseline"
         elif history.interrupted.is_lost:
             # They added and removed tasks: only a whole baseline corrects that.
             changed = history.head
-            told = "changes already applied are no longer listed: running a baseline"
+            message = "changes already applied are no longer listed: running a baseline"
         else:
             return False
-        pull.warn("rewritten", told)
+        pull.warn("rewritten", message)
         # At once, even if the baseline cannot run now: the rewriting is seen only once.
-        memory.write(closed_asked_at=asked_at, baseline_due=True, taken_back=True)
+        sync_state.write(closed_asked_at=checked_at, baseline_due=True, taken_back=True)
         return True
 
     def _is_unproven(self, uri: str, history: ChangeHistory) -> bool:
@@ -262,7 +262,7 @@ class Incremental:
                 pull.state, rows, generation=pull.generation, now=pull.now, anew=False
             )
         pending: list[Pending] = []
-        settled: list[str] = []
+        completed: list[str] = []
         for row in self._new_rows(history):
             copy = self._pull.state.copy(row.uri)
             if row.change == ChangeKind.DELETED and copy is not None:
@@ -270,16 +270,16 @@ class Incremental:
             elif row.change == FILTERED and copy is not None:
                 pending.append(self._pull.retention_task(copy, history.checkpoint, code=FILTERED))
             elif row.change in (ChangeKind.DELETED, FILTERED) or is_proven(copy, row):
-                settled.append(row.uri)
+                completed.append(row.uri)
             else:
                 known = not history.has_undated and self._is_version_before(row, copy)
                 task = self._fetch_task(row if known else without_patch(row), history.checkpoint)
                 # A copy keeps its path.
                 pending.append(task if copy is None else task._replace(path=copy.path))
-            if len(pending) + len(settled) >= _CHUNK:
-                self._pull.state.commit(StateTransaction(pending=pending, completed=settled))
-                pending, settled = [], []
-        self._pull.state.commit(StateTransaction(pending=pending, completed=settled))
+            if len(pending) + len(completed) >= _CHUNK:
+                self._pull.state.commit(StateTransaction(pending=pending, completed=completed))
+                pending, completed = [], []
+        self._pull.state.commit(StateTransaction(pending=pending, completed=completed))
         self._store_orphans(history.checkpoint)
 
     def _deletion_task(self, copy: Copy, reason: str, at: int) -> Pending:
@@ -382,11 +382,11 @@ class Incremental:
         from resourcesync.destination.dumps import DumpTransfer, combine_tallies  # noqa: PLC0415 - lazy
 
         dumps = DumpTransfer(self._pull, plan, self._due_fetches, through)
-        brought = dumps.fetch_from_dumps((found.change_dump, found.resource_dump))
-        total, size = plan.create + plan.update - brought.done, plan.size - brought.useful
+        dump_tally = dumps.fetch_from_dumps((found.change_dump, found.resource_dump))
+        total, size = plan.create + plan.update - dump_tally.done, plan.size - dump_tally.useful
         with closing(self._due_fetches()) as fetches:
             fetched = transfer.execute(fetches, total=total, size=max(0, size))
-        pulled.tally = combine_tallies(brought, fetched)
+        pulled.tally = combine_tallies(dump_tally, fetched)
         pulled.is_complete = not transfer.stopped
         pulled.spent = self._pull.budget.spent
 
@@ -420,8 +420,8 @@ class Incremental:
 
     def _fetch_of(self, row: Pending) -> Fetch:
         listed, copy = listed_from_task(row), self._pull.state.copy(row.uri)
-        ask = copy is not None and match_copy(copy, listed) is not Match.DIFFERENT
-        return Fetch(listed, copy, is_conditional=ask)
+        is_conditional = copy is not None and match_copy(copy, listed) is not Match.DIFFERENT
+        return Fetch(listed, copy, is_conditional=is_conditional)
 
 
 class LocalStrategy:

@@ -36,15 +36,15 @@ def find_changed_closed_list(pull: SyncSession) -> str:
     Args:
         pull: The session.
     """
-    memory = SyncState(pull.state)
-    asked = memory.closed_lists_checked_at
+    sync_state = SyncState(pull.state)
+    checked_at = sync_state.closed_lists_checked_at
     if Capability.CHANGE_DUMP in pull.listing_dumps:
         return ""  # packages in place of lists are too large to be requested again
-    if asked is not None and 0 <= pull.now - asked < DAY:
+    if checked_at is not None and 0 <= pull.now - checked_at < DAY:
         return ""
-    changed = "" if asked is None else _find_changed(pull)  # the lists were read just now
+    changed = "" if checked_at is None else _find_changed(pull)  # the lists were read just now
     if not changed:
-        memory.write(closed_asked_at=pull.now)
+        sync_state.write(closed_asked_at=pull.now)
     return changed
 
 
@@ -134,7 +134,7 @@ class NewerListCheck:
         parts = {part.uri: part for part in self.known.parts}
         unknown: set[str] = set()
 
-        def pass_over(uri: str, error: ResourceSyncError) -> None:
+        def record_unknown(uri: str, error: ResourceSyncError) -> None:
             if isinstance(error, StorageError):
                 raise error
             _log.info("cannot check whether a part of a list is newer: %s", error)
@@ -143,14 +143,14 @@ class NewerListCheck:
         versions = {
             part.uri: CacheValidators(part.etag, part.last_modified) for part in parts.values()
         }
-        with closing(self._documents.fetch_changed(versions, pass_over)) as others:
-            for fetched in others:
+        with closing(self._documents.fetch_changed(versions, record_unknown)) as changed_parts:
+            for fetched in changed_parts:
                 known = parts[fetched.uri]
                 try:
                     with fetched:
                         part = list_version(fetched)
                 except DocumentError as error:
-                    pass_over(fetched.uri, error)
+                    record_unknown(fetched.uri, error)
                     continue
                 at = self._known_moment(known)
                 if part.digest == known.digest or not self._is_later(part, at):

@@ -118,8 +118,8 @@ class ListLocator:
         It stays the address where the mirror was in sync last, however many moves are tried.
         """
         identity = self._sync_state.identity
-        former = self._sync_state.moved_from or ("" if identity is None else identity.source)
-        return "" if address == former else former
+        previous = self._sync_state.moved_from or ("" if identity is None else identity.source)
+        return "" if address == previous else previous
 
     def check_set(self, address: str, filters: Filters, set_name: str) -> None:
         """Check that a set named by the operator is the one that the mirror follows.
@@ -229,8 +229,8 @@ class CapabilityListProbe:
     def _is_recent(self, known: SourceLists) -> bool:
         """True if an index and its open lists were probed less than an hour ago."""
         open_lists = open_lists_of(known.change_list or "", self._pull.state)
-        asked = self._last_probe(known.capability_list or "")
-        return bool(open_lists) and asked is not None and 0 <= self._pull.now - asked.at < _HOUR
+        last = self._last_probe(known.capability_list or "")
+        return bool(open_lists) and last is not None and 0 <= self._pull.now - last.at < _HOUR
 
     def _read_capability_list(self, uri: str, known: SourceLists) -> SourceLists | None:
         """Read the Capability List; ``None`` if it did not change."""
@@ -253,18 +253,18 @@ class CapabilityListProbe:
 
     def _last_probe(self, uri: str) -> _ProbeRecord | None:
         try:
-            asked = msgspec.json.decode(
+            last = msgspec.json.decode(
                 self._pull.state.note(_NOTE) or "null", type=_ProbeRecord | None
             )
         except msgspec.MsgspecError:
             return None  # then it is requested again
-        return asked if asked is not None and asked.uri == uri else None
+        return last if last is not None and last.uri == uri else None
 
     def _record_probe(self, etag: str, last_modified: str, uri: str) -> None:
         if self._pull.options.dry_run:
             return
-        asked = _ProbeRecord(uri=uri, etag=etag, last_modified=last_modified, at=self._pull.now)
-        self._sync_state.write(capability_list=asked)
+        last = _ProbeRecord(uri=uri, etag=etag, last_modified=last_modified, at=self._pull.now)
+        self._sync_state.write(capability_list=last)
 
 
 def report_source(pull: SyncSession) -> None:

@@ -74,15 +74,15 @@ def provides(held: ManifestRow, listed: ListedEntry, terms: PackageTrust) -> boo
         return held.length in (None, listed.length) or listed.length is None  # the common case
     if None not in (listed.length, held.length) and listed.length != held.length:
         return False
-    claims, told = usable(parse_digests(listed.hash)), parse_digests(held.hash)
-    if claims and agree(told, claims):
+    claims, found = usable(parse_digests(listed.hash)), parse_digests(held.hash)
+    if claims and agree(found, claims):
         return True
-    if claims and disagree(told, claims):
+    if claims and disagree(found, claims):
         return False
     if listed.lastmod is None or held.lastmod != listed.lastmod:
         return bool(claims) and None in (listed.lastmod, held.lastmod)
-    settled = terms.is_list or terms.complete_until >= listed.lastmod + _SECOND
-    return bool(claims) or (settled and terms.is_near)
+    is_complete = terms.is_list or terms.complete_until >= listed.lastmod + _SECOND
+    return bool(claims) or (is_complete and terms.is_near)
 
 
 def read_manifest(manifest: Document, package: int, terms: PackageTrust) -> Iterator[ManifestRow]:

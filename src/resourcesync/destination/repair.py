@@ -2,6 +2,7 @@
 
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import ExitStack, closing
+from functools import partial
 from itertools import islice
 from typing import Final
 
@@ -75,64 +76,62 @@ class Repair:
             plan = PlanSummary(mode=Mode.UNCHANGED)
             return SyncOutcome(mode=plan.mode, plan=plan, is_complete=was_in_sync)
         with ExitStack() as held:
-            account = Baseline(self._pull).read_listed_rows(held)
-            look = held.enter_context(self._pull.dependencies.copies.inspect())
-            return self._repair(account, wanted, extra, look)
+            listed = Baseline(self._pull).read_listed_rows(held)
+            inspector = held.enter_context(self._pull.dependencies.copies.inspect())
+            return self._repair(listed, wanted, extra, inspector)
 
     def _repair(
-        self, account: ListedRows, wanted: set[str], extra: set[str], look: CopyInspector
+        self, listed: ListedRows, wanted: set[str], extra: set[str], inspector: CopyInspector
     ) -> SyncOutcome:
-        self._pull.path_assignment.assign_new(
-            row for row in self._rows(account) if row.uri in wanted
-        )
-        plan = self._plan(account, wanted, extra, look)
+        rows = (row for row in self._rows(listed) if row.uri in wanted)
+        self._pull.path_assignment.assign_new(rows)
+        plan = self._plan(listed, wanted, extra, inspector)
         foreseen = self._pull.report_plan(plan)
-        show_decisions(
-            self._pull, Mode.BASELINE, lambda: self._decisions(account, wanted, extra, look)
-        )
+        decide = partial(self._decisions, listed, wanted, extra, inspector)
+        show_decisions(self._pull, Mode.BASELINE, decide)
         pulled = SyncOutcome(mode=Mode.BASELINE, plan=plan)
         if self._pull.options.dry_run:
             pulled.deletions = foreseen
             return pulled
-        self._pull.begin_repair(account.history)
-        transfer, found = self._pull.transfer(account.checkpoint), self._pull.found
+        self._pull.begin_repair(listed.history)
+        transfer, found = self._pull.transfer(listed.checkpoint), self._pull.found
         dumps = DumpTransfer(
             self._pull,
             plan,
-            lambda: self._mark_suspects(self._fetches(account, wanted, look)),
-            account.checkpoint,
+            lambda: self._mark_suspects(self._fetches(listed, wanted, inspector)),
+            listed.checkpoint,
         )
-        brought = dumps.fetch_from_dumps((found.resource_dump, found.change_dump))
-        fetches = self._mark_suspects(self._fetches(account, wanted, look))
+        dump_tally = dumps.fetch_from_dumps((found.resource_dump, found.change_dump))
+        fetches = self._mark_suspects(self._fetches(listed, wanted, inspector))
         with closing(fetches):
-            total, size = plan.create + plan.update - brought.done, plan.size - brought.useful
+            total, size = plan.create + plan.update - dump_tally.done, plan.size - dump_tally.useful
             fetched = transfer.execute(fetches, total=total, size=max(0, size))
-        pulled.tally = combine_tallies(brought, fetched)
+        pulled.tally = combine_tallies(dump_tally, fetched)
         pulled.is_complete = not transfer.stopped
         pulled.spent = self._pull.budget.spent
         if plan.delete:
             self._pull.state.commit(
-                StateTransaction(pending=list(self._deletions(extra, account.checkpoint)))
+                StateTransaction(pending=list(self._deletions(extra, listed.checkpoint)))
             )
             # Tasks of earlier pulls are not of this reading: the Source may have withdrawn them.
             self._pull.delete_pending(pulled, generation=self._pull.generation)
         else:
             pulled.are_deletions_done = not pulled.tally.gone  # the next pull deletes those
-        pulled.is_complete = pulled.is_complete and self._is_in_sync(account)
+        pulled.is_complete = pulled.is_complete and self._is_in_sync(listed)
         return pulled
 
-    def _is_in_sync(self, account: ListedRows) -> bool:
+    def _is_in_sync(self, listed: ListedRows) -> bool:
         """True if the mirror's state has all that is listed now, and nothing else."""
         if self._pull.selection.refusals.count:
             return False
         state = self._pull.state
-        for difference in compare(state.copies(), self._rows(account), same=_agrees):
+        for difference in compare(state.copies(), self._rows(listed), same=_agrees):
             match difference:
                 case Deleted(copy) if not _is_task(state.pending_of(copy.uri), PendingTask.RETAIN):
                     return False
-                case Created(row) if self._is_wrong(None, row, is_read=account.was_read):
+                case Created(row) if self._is_wrong(None, row, is_read=listed.was_read):
                     return False
-                case Updated(copy, row) if self._is_wrong(copy, row, is_read=account.was_read):
+                case Updated(copy, row) if self._is_wrong(copy, row, is_read=listed.was_read):
                     return False
         return True
 
@@ -146,17 +145,17 @@ class Repair:
         return known is ListingStatus.OPEN
 
     def _plan(
-        self, account: ListedRows, wanted: set[str], extra: set[str], look: CopyInspector
+        self, listed: ListedRows, wanted: set[str], extra: set[str], inspector: CopyInspector
     ) -> PlanSummary:
         """Count what is to be done; what is listed again is no longer extra."""
         create = update = size = unsized = 0
         twice: list[ListedEntry] = []
-        for row in account.rows(lambda _, other: twice.append(other)):
+        for row in listed.rows(lambda _, other: twice.append(other)):
             if row.change != ChangeKind.DELETED:
                 extra.discard(row.uri)
-        if not account.proves_absence or twice:
+        if not listed.proves_absence or twice:
             extra.clear()  # unlisted may mean not listed yet, or not parsed
-        for fetch in self._fetches(account, wanted, look):
+        for fetch in self._fetches(listed, wanted, inspector):
             create += fetch.creates
             update += not fetch.creates
             size += fetch.listed.length or 0
@@ -172,28 +171,28 @@ class Repair:
             unsized=unsized,
         )
 
-    def _rows(self, account: ListedRows) -> Iterator[ListedEntry]:
-        for row in self._pull.selection.with_current_paths(account.rows()):
+    def _rows(self, listed: ListedRows) -> Iterator[ListedEntry]:
+        for row in self._pull.selection.with_current_paths(listed.rows()):
             if row.change != ChangeKind.DELETED:
                 yield row
 
     def _fetches(
-        self, account: ListedRows, wanted: set[str], look: CopyInspector
+        self, listed: ListedRows, wanted: set[str], inspector: CopyInspector
     ) -> Iterator[Fetch]:
-        for row in self._rows(account):
+        for row in self._rows(listed):
             if row.uri in wanted and row.change != FILTERED:
-                fetch = self._fetch(row, look)
+                fetch = self._fetch(row, inspector)
                 if fetch is not None:
                     yield fetch
 
-    def _fetch(self, row: ListedEntry, look: CopyInspector) -> Fetch | None:
+    def _fetch(self, row: ListedEntry, inspector: CopyInspector) -> Fetch | None:
         """Return the fetch of a resource; ``None`` if its copy is good."""
         copy = self._pull.state.copy(row.uri)
         if copy is None:
             return Fetch(row, None)
         row = row._replace(path=copy.path)
-        if not _is_sound(copy, look):
-            is_missing = look.signature(copy.path) is None
+        if not _is_sound(copy, inspector):
+            is_missing = inspector.signature(copy.path) is None
             altered = as_suspect(as_unknown(copy))
             return Fetch(row, altered, is_missing=is_missing)
         if match_copy(copy, row) is Match.DIFFERENT:
@@ -213,9 +212,9 @@ class Repair:
             yield from group
 
     def _decisions(
-        self, account: ListedRows, wanted: set[str], extra: set[str], look: CopyInspector
+        self, listed: ListedRows, wanted: set[str], extra: set[str], inspector: CopyInspector
     ) -> Iterator[Decision]:
-        yield from self._fetches(account, wanted, look)
+        yield from self._fetches(listed, wanted, inspector)
         for copy in self._copies(extra):
             yield Delete(copy, _UNLISTED)
 
@@ -238,10 +237,10 @@ def _is_task(waiting: Pending | None, task: PendingTask) -> bool:
     return waiting is not None and waiting.task == task
 
 
-def _is_sound(copy: Copy, look: CopyInspector) -> bool:
+def _is_sound(copy: Copy, inspector: CopyInspector) -> bool:
     """True if a copy's file is still as installed, to the last byte."""
-    if is_unknown(copy) or look.signature(copy.path) != copy.signature:
+    if is_unknown(copy) or inspector.signature(copy.path) != copy.signature:
         return False
     known = parse_digests(copy.digests)
-    found = look.digest(copy.path, [digest.algorithm for digest in known])
+    found = inspector.digest(copy.path, [digest.algorithm for digest in known])
     return found is not None and found[0] == copy.length and not disagree(found[1], known)

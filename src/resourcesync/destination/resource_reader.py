@@ -433,8 +433,10 @@ def parts_of(document: Document) -> dict[str, Part]:
 
 def is_same_host(fetched: FetchedDocument) -> bool:
     """True if a list came from the requested host: one from another host proves no absence."""
-    asked, came = origin(fetched.uri), origin(fetched.final_uri)
-    return asked.partition("://")[2] == came.partition("://")[2]  # TLS or not, the host is the same
+    requested, final = origin(fetched.uri), origin(fetched.final_uri)
+    return (
+        requested.partition("://")[2] == final.partition("://")[2]
+    )  # TLS or not, the host is the same
 
 
 def _moment_of(header: Header) -> int | None:

@@ -233,7 +233,7 @@ class SyncSession:
         self.warn(
             "clock-skew",
             f"the time of the Resource List, {format_w3c(from_microseconds(at))}, is more than a"
-            " day ahead of this machine's clock: it is ignored",
+            " day in the future: it is ignored",
         )
         return replace(snapshot, at=None)
 
@@ -247,8 +247,10 @@ class SyncSession:
             read: The changes as read; after an interruption, lists must still have them.
         """
         due = True if baseline else None
-        told = None if read is None else encode_prefixes(read.new_prefixes)
-        self.sync_state.write(generation=self.generation, baseline_due=due, cut_off_changes=told)
+        prefixes = None if read is None else encode_prefixes(read.new_prefixes)
+        self.sync_state.write(
+            generation=self.generation, baseline_due=due, cut_off_changes=prefixes
+        )
 
     def begin_repair(self, read: ChangeHistory | None) -> None:
         """Record that a repair is about to act on the present lists, beyond T.
@@ -269,12 +271,12 @@ class SyncSession:
         if read is None:
             return []
         known = (self.state.document(document.uri, document.from_) for document in read.documents)
-        told = {
+        processed = {
             (document.from_, document.entries, document.prefix)
             for document in known
             if document is not None
         }
-        return [prefix for prefix in read.new_prefixes if prefix not in told]
+        return [prefix for prefix in read.new_prefixes if prefix not in processed]
 
     def was_read(self, at: int | None, read: ChangeHistory | None) -> bool:
         """True if a pull read these very lists to the end, and so requested what they dispute.
@@ -352,12 +354,12 @@ class SyncSession:
         done = {INTERRUPTED_CHANGES: "", REPAIR_CHANGES: ""}
         if history is None or self.found.change_list is None:
             return done
-        told = {
+        notes = {
             LAST_CHANGES: history.last_changes.encode(),
             RESOURCE_CLOCK_AHEAD: str(int(history.is_resource_clock_ahead)),
         }
-        told[_PACKED_NOTE] = history.head if history.is_of_dump else ""
-        return open_lists_note(history) | told | done
+        notes[_PACKED_NOTE] = history.head if history.is_of_dump else ""
+        return open_lists_note(history) | notes | done
 
     def record_refused(self, *, add: bool) -> None:
         """Store the refused entries: those of this run only, or added to earlier ones."""

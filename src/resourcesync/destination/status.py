@@ -7,6 +7,7 @@ lists is left out, and nothing is counted as done that is not.
 from itertools import chain, islice
 from typing import Any, Final, NamedTuple
 
+from resourcesync.destination.commit import TransferTally
 from resourcesync.destination.options import Dependencies
 from resourcesync.destination.planner import (
     ABSENT_CODES,
@@ -188,49 +189,57 @@ def build_report(
         dry_run: Nothing was changed, by request.
     """
     state, memory = equipment.state, SyncState(equipment.state)
-    tally, swept, fixity = pulled.tally, pulled.deletions, pulled.tally.fixity
-    to_delete, local = count_pending(state, PendingTask.DELETE), len(swept.failures)
+    tally, deletions = pulled.tally, pulled.deletions
+    to_delete, local = count_pending(state, PendingTask.DELETE), len(deletions.failures)
     held = _blocked_deletions(pulled, to_delete, dry_run=dry_run) - local
     failed = count_pending(state, PendingTask.FETCH) + local - sum(count_unavailable(state, memory))
     resources, waits = state.count(), to_delete and not pulled.are_deletions_done
-    (requests, received), refused = equipment.traffic(), memory.refused_count
+    requests, received = equipment.traffic()
     unfinished = memory.has_gap or tally.undecided or not pulled.is_complete
     return RunReport(
         run=run,
         mode=pulled.mode,
-        state=_state_after_run(held=held, behind=bool(failed or refused or unfinished or waits)),
+        state=_state_after_run(
+            held=held, behind=bool(failed or memory.refused_count or unfinished or waits)
+        ),
         dry_run=dry_run,
         spent=pulled.spent,
         resources=resources,
         **count_listed(pulled, state, memory)._asdict(),
         same=resources - tally.created - tally.updated,
-        created=tally.created,
-        updated=tally.updated,
-        refetched=tally.refetched,
-        deleted=swept.deleted,
+        **_transfer_counts(tally),
+        deleted=deletions.deleted,
         unread=pulled.unread_parts,
         failed=failed,
-        edited=sum(failure.code == LOCAL_CHANGE for failure in swept.failures),
+        edited=sum(failure.code == LOCAL_CHANGE for failure in deletions.failures),
         held=held,
-        held_of=swept.held_of if held else 0,
+        held_of=deletions.held_of if held else 0,
         unlisted=pulled.retained_count,
-        **_extra_counts(state, pulled),
-        verified=fixity.get(Fixity.VERIFIED, 0),
-        weak=fixity.get(Fixity.WEAK, 0),
-        unverified=fixity.get(Fixity.UNVERIFIED, 0),
+        **_extra_counts(state),
         requests=requests,
         received=received,
-        useful=tally.useful,
         as_of=memory.as_of,
         failures=_first_failures(pulled, state),
     )
 
 
-def _extra_counts(state: MirrorStateStore, pulled: SyncOutcome) -> dict[str, Any]:
+def _transfer_counts(tally: TransferTally) -> dict[str, Any]:
+    return {
+        "created": tally.created,
+        "updated": tally.updated,
+        "refetched": tally.refetched,
+        "verified": tally.fixity.get(Fixity.VERIFIED, 0),
+        "weak": tally.fixity.get(Fixity.WEAK, 0),
+        "unverified": tally.fixity.get(Fixity.UNVERIFIED, 0),
+        "patched": tally.patched,
+        "unpatched": tally.unpatched,
+        "useful": tally.useful,
+    }
+
+
+def _extra_counts(state: MirrorStateStore) -> dict[str, Any]:
     """Count copies beyond those that are listed, selected and as listed; report gaps and moves."""
     return {
-        "patched": pulled.tally.patched,
-        "unpatched": pulled.tally.unpatched,
         "gap": SyncState(state).has_gap,
         "moved_from": SyncState(state).moved_from,
         "filtered": state.pending_with_code(FILTERED),

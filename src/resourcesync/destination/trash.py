@@ -155,22 +155,25 @@ class Trash:
             staged.discard()
             self._fail(row, _ALTERED, f"{_WRONG_BYTES}: .resourcesync/trash/{row.place}")
             return
-        there, known = copies.signature(row.path), state.copy(row.uri)
-        is_same = there is not None and copies.digest(row.path, algorithms) == (length, digests)
+        present, known = copies.signature(row.path), state.copy(row.uri)
+        is_same = present is not None and copies.digest(row.path, algorithms) == (
+            length,
+            digests,
+        )
         if is_same and known is None and self._is_of_another(row):
             staged.discard()
             self._fail(row, *_OCCUPIED)
             return
-        if known is None and (there is None or is_same):
+        if known is None and (present is None or is_same):
             copy = self._copy(row, length, format_digests(digests))
             group.append(_StagedRestore(row=row, copy=copy, staged=staged))
             return
         staged.discard()
-        if is_same and known is not None and known.signature == there:  # it was restored before
+        if is_same and known is not None and known.signature == present:  # it was restored before
             self._count(row, length)
             self._drop([row])
         else:
-            self._fail(row, *(_OCCUPIED if there is not None else _NEWER))
+            self._fail(row, *(_OCCUPIED if present is not None else _NEWER))
 
     def _is_of_another(self, row: TrashRow) -> bool:
         """True if the copy of another resource is at its path, such as another spelling."""
@@ -202,11 +205,11 @@ class Trash:
         for path, place in tools.copies.newly_quarantined():
             tools.report("warning", quarantine_warning(path, place))
         installed: list[tuple[TrashRow, Copy]] = []
-        broken: StorageError | None = None
+        failure: StorageError | None = None
         for ready, result in zip(group, results, strict=True):
             if isinstance(result, StorageError):
                 self._fail(ready.row, result.code, result.message)
-                broken = broken if result.code == "path-in-the-way" else result
+                failure = failure if result.code == "path-in-the-way" else result
             else:
                 installed.append((ready.row, ready.copy._replace(signature=result)))
         copies = [copy for _, copy in installed]
@@ -217,8 +220,8 @@ class Trash:
         for row, copy in installed:
             self._count(row, copy.length)
         self._drop([row for row, _ in installed])
-        if broken is not None:
-            raise broken
+        if failure is not None:
+            raise failure
 
     def _task(self, copy: Copy) -> Pending:
         """Return the task of a restored copy: the pending fetch, else retention."""
@@ -263,8 +266,8 @@ class Trash:
 
     def _fail(self, row: TrashRow, code: str, reason: str) -> None:
         self._result.failed += 1
-        told = {**_fields(row, "restore"), "code": code, "reason": reason, "place": row.place}
-        self._dependencies.report("item", {"status": "error", **told})
+        fields = {**_fields(row, "restore"), "code": code, "reason": reason, "place": row.place}
+        self._dependencies.report("item", {"status": "error", **fields})
 
 
 _ALTERED: Final = "hash-mismatch"

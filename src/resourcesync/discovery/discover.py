@@ -75,7 +75,7 @@ def discover(
     choice: SetChoice = ANY,
     allowed: Iterable[str] = (),
 ) -> SourceLists:
-    """Return the lists of the Source at ``address``; `Search.find` says where they are looked for.
+    """Return the lists of the Source at ``address``; `Search.find` has the order.
 
     Args:
         documents: The provider of documents.
@@ -226,7 +226,7 @@ class _SourceResolver:
                 entry=fetched.final_uri,
                 description=fetched.uri,
             )
-        # Some Sources list their lists here and leave the Capability List out.
+        # Some Sources list their lists in the description, without a Capability List.
         found = SourceLists(
             entry=fetched.final_uri, dialect=document.dialect, description=fetched.uri
         )
@@ -268,7 +268,7 @@ class _SourceResolver:
         with fetch(self._documents, uri) as fetched:
             try:
                 document = fetched.open()
-            except UnexpectedDocumentError as error:  # of a capability that is not known here
+            except UnexpectedDocumentError as error:  # of an unknown capability
                 self._search.note(uri, error)
                 return
             header = document.header
@@ -300,7 +300,7 @@ class _SourceResolver:
         """Return the sets that documents belong to: several may be of one.
 
         Raises:
-            UnexpectedDocumentError: All of them are of a capability that is not known here.
+            UnexpectedDocumentError: All of them are of an unknown capability.
         """
         sets: dict[str, OfferedSet] = {}
         unknown: UnexpectedDocumentError | None = None
@@ -367,7 +367,7 @@ def absolute(document: Document, target: str) -> str:
     address = join(document.uri, target)
     if address is None:
         raise NotAListError(
-            "it names what is no address",
+            "it names something that is not an address",
             uri=document.uri,
             evidence=(("loc", target[:2_048]),),
             code="no-address",
@@ -404,7 +404,7 @@ def from_capability_list(document: Document, found: SourceLists) -> SourceLists:
 
 
 def offered_by(capability_list: Document, known: SourceLists) -> SourceLists:
-    """Return where a Capability List that is known says that the lists are now.
+    """Return the present lists in a known Capability List.
 
     Args:
         capability_list: The Capability List, just opened.

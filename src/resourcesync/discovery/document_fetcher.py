@@ -100,7 +100,7 @@ class DocumentProvider(Protocol):
 
         Raises:
             SourceError: It could not be had.
-            StorageError: It could not be kept or read.
+            StorageError: It could not be stored or read.
         """
 
 
@@ -109,7 +109,7 @@ def fetch(documents: DocumentProvider, uri: str) -> FetchedDocument:
 
     Raises:
         SourceError: It could not be had.
-        StorageError: It could not be kept or read.
+        StorageError: It could not be stored or read.
     """
     fetched = documents.get(uri, purpose=Purpose.DOCUMENT)
     assert fetched is not None, "an unconditional request is never answered with 304"
@@ -131,7 +131,7 @@ class DocumentFetcher:
         self._uncached = uncached
 
     def uncached(self) -> "DocumentFetcher":
-        """Return one that asks caches on the way for fresh copies."""
+        """Return a fetcher that requests fresh copies from caches."""
         return DocumentFetcher(self._fetcher, self._scratch, uncached=True)
 
     def get(
@@ -142,11 +142,11 @@ class DocumentFetcher:
         etag: str = "",
         last_modified: str = "",
     ) -> FetchedDocument | None:
-        """Fetch one document; ``None`` when it is what ``etag`` or ``last_modified`` tell of.
+        """Fetch one document; ``None`` if it is unchanged by ``etag`` or ``last_modified``.
 
         Raises:
             SourceError: It could not be had.
-            StorageError: It could not be kept.
+            StorageError: It could not be stored.
         """
         request = FetchRequest(
             uri=uri,
@@ -174,7 +174,7 @@ class DocumentFetcher:
 
         Raises:
             SourceError: One of them could not be had; the others do not matter then.
-            StorageError: One of them could not be kept.
+            StorageError: One of them could not be stored.
         """
         requests = (
             FetchRequest(
@@ -240,7 +240,7 @@ class DocumentFetcher:
                     document = _document(outcome)
                     asked.discard(_sink(outcome.request))
                     yield document
-            finally:  # what was stopped on its way keeps no file open
+            finally:  # a stopped fetch leaves no file open
                 for sink in asked:
                     sink.close()
 

@@ -97,8 +97,8 @@ class ListingReader:
 
         Raises:
             SourceError: A document could not be had.
-            DocumentError: A document cannot be used, or tells of no resources.
-            StorageError: A document could not be kept or read.
+            DocumentError: A document cannot be used, or lists no resources.
+            StorageError: A document could not be stored or read.
             ConfigurationError: The address is none, or offers several sets.
         """
         search = Search(self._documents, self._allowed)
@@ -116,7 +116,7 @@ class ListingReader:
             return discover(self._documents, fetched.uri, allowed=self._allowed)
         if kind not in _LISTS and kind is not Capability.RESOURCE_DUMP_MANIFEST:
             raise UnexpectedDocumentError(
-                f"a {document.header.phrase} does not tell which resources there are",
+                f"a {document.header.phrase} does not list the resources",
                 uri=document.uri,
                 hint="give the address of the Source or of its Resource List",
             )
@@ -126,7 +126,7 @@ class ListingReader:
     def _read_source(self, found: SourceLists) -> None:
         if found.resource_list is None:
             raise UnexpectedDocumentError(
-                "the Source offers no Resource List: nobody can tell which resources there are",
+                "the Source offers no Resource List, so its resources are unknown",
                 uri=found.capability_list or found.entry,
             )
         with fetch(self._documents, found.resource_list) as fetched:
@@ -200,7 +200,7 @@ class ListingReader:
                 self._add_row(listing_row(entry.resource)._replace(change=entry.kind.value))
         self._telling.refused += document.refused
 
-    # --- both ---
+    # --- resources and changes ---
 
     def _add_row(self, told: ListingRow) -> None:
         self._telling.entries += 1
@@ -212,7 +212,7 @@ class ListingReader:
 
 
 def listing_row(resource: Resource) -> ListingRow:
-    """Return what an entry tells."""
+    """Return the row of an entry."""
     return ListingRow(
         resource.uri,
         format_digests(resource.digests),
@@ -222,7 +222,7 @@ def listing_row(resource: Resource) -> ListingRow:
 
 
 def latest_rows(rows: Iterable[ListingRow]) -> Iterator[ListingRow]:
-    """Yield what holds for each URI: what was told last, and nothing of what was deleted.
+    """Yield the last row of each URI that is not deleted.
 
     Args:
         rows: In URI order; those of one URI in the order in which they were read.
@@ -252,7 +252,7 @@ def compare_rows(left: ListingRow, right: ListingRow) -> tuple[ListingComparison
     """Compare two tellings of one resource; return the verdict and its reason.
 
     A shared hash decides. Without one, another length or another ``lastmod`` is a difference, and
-    what looks the same is not proven to be.
+    rows without a contradiction are not proven equal.
     """
     if left.hash and left.hash == right.hash and left.length == right.length:
         return ListingComparison.SAME, ""

@@ -1,7 +1,7 @@
 """Pages that are no documents, and their links to a Source: HTML (§6.3.3), robots.txt.
 
 The reader of HTML is written by hand: the parser of the standard library takes nearly two minutes
-for 64 KiB that somebody made for it. This one reads each character a bounded number of times.
+for 64 KiB of hostile input. This one reads each character a bounded number of times.
 """
 
 import html
@@ -62,7 +62,7 @@ def is_markup(head: str) -> bool:
 
 
 def unsupported_format(head: str) -> str:
-    """Return what else a text is that search engines take for a sitemap; empty if it is none."""
+    """Return the name of another form of sitemap that a text has; empty if none."""
     position = 0
     while (found := _BEFORE_ROOT.match(head, position)) is not None:
         position = found.end()
@@ -76,7 +76,7 @@ def unsupported_format(head: str) -> str:
 def linked_sets(head: str, base: str) -> tuple[str, ...]:
     """Return where the links ``resourcesync`` in the head of a page lead, in its order.
 
-    What stands in the body, in comments, scripts and titles does not count: others may write there.
+    The body, comments, scripts and titles do not count: others may write there.
     A ``base`` of another origin is passed over.
 
     Args:

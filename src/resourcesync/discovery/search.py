@@ -61,13 +61,13 @@ def use_first(
     Args:
         documents: The provider of documents.
         address: An http or https URI, or, where ``documents`` knows files, a path.
-        use: Takes the document.
-        search: Remembers what was tried; ``None`` takes a new one.
+        use: Receives the document.
+        search: The record of tries; ``None`` for a new one.
 
     Raises:
         SourceError: There is none, or it cannot be had.
         DocumentError: It cannot be used.
-        StorageError: It could not be kept or read.
+        StorageError: It could not be stored or read.
         ConfigurationError: The address is no http or https URI, or offers several sets.
     """
     if "://" in address:
@@ -112,8 +112,8 @@ class Search:
 
         Args:
             address: Any absolute http or https URI of the Source.
-            use: Takes the first document.
-            several: Takes the documents where a page or ``robots.txt`` offers several; without it
+            use: Receives the first document.
+            several: Receives the documents if a page or ``robots.txt`` offers several; without it
                 that is an error.
 
         Raises:
@@ -182,7 +182,7 @@ class Search:
         self, uri: str, page: FetchedDocument, error: NotAListError
     ) -> list[tuple[str, tuple[str, ...]]]:
         """Return where a page leads: by its ``Link`` field, then by the links in its head."""
-        from resourcesync.discovery.pages import head_of, is_html, linked_sets  # noqa: PLC0415 - seldom
+        from resourcesync.discovery.pages import head_of, is_html, linked_sets  # noqa: PLC0415 - rarely needed
 
         fields = find_targets(page.links, Relation.RESOURCESYNC, page.final_uri)
         head = head_of(page.stream)
@@ -207,7 +207,7 @@ class Search:
         homes = (*homes, *self._allowed)
         for target in targets:
             if not is_at_home(target, homes):
-                self._note(target, "not asked: of another origin; --allow-origin allows it")
+                self._note(target, "not requested: another origin; --allow-origin allows it")
         return tuple(target for target in targets if is_at_home(target, homes))
 
     def _follow(
@@ -219,7 +219,7 @@ class Search:
             return errand.use_several(tuple(OfferedSet(uri=uri) for uri in targets))
         for target in targets:
             if hops > _MAX_HOPS:
-                self._note(target, "not asked: too many pages on the way")
+                self._note(target, "not requested: too many pages in between")
             elif not any(target == tried.uri for tried in self._tried):
                 return self._probe(target, errand, hops)
         return None
@@ -229,9 +229,9 @@ class Search:
     def _search_robots(self, uri: str, errand: "_SearchGoal[T]") -> T | None:
         """Follow the ``Sitemap`` lines of ``robots.txt``; ``None`` when they lead nowhere.
 
-        Nothing tells which of them are ResourceSync's: those with a capability win (§6.3.4).
+        Nothing shows which of them are ResourceSync's: those with a capability win (§6.3.4).
         """
-        from resourcesync.discovery.pages import named_sitemaps  # noqa: PLC0415 - seldom
+        from resourcesync.discovery.pages import named_sitemaps  # noqa: PLC0415 - rarely needed
 
         fetched = self._get(uri)
         if fetched is None:
@@ -255,7 +255,7 @@ class Search:
     def _sort(self, targets: list[str]) -> tuple[OfferedSet, ...]:
         """Return those with a capability; if none has one, the sitemaps that no other one lists.
 
-        Those beyond the budget are not looked at: the operator is asked then, so none is lost.
+        Those beyond the budget are not read: the operator has to choose then, so none is lost.
         """
         marked, plain, listed, size = list[str](), list[str](), set[str](), 0
         for number, target in enumerate(targets):
@@ -285,10 +285,10 @@ class Search:
     # --- nothing ---
 
     def _failure(self, address: str) -> ResourceSyncError:
-        """Return the error that tells best why nothing was found."""
+        """Return the error that best explains why nothing was found."""
         tried: Evidence = tuple(("tried", f"{item.uri}  {item.outcome}") for item in self._tried)
         for item in self._tried:
-            # What is wrong with the very document that the operator named says all.
+            # A fault of the very document that the operator named explains it best.
             if item.uri == address and isinstance(item.error, SourceRefusedError):
                 item.error.evidence = (*item.error.evidence, *tried)
                 return item.error
@@ -337,12 +337,12 @@ def _open(fetched: FetchedDocument, *, is_page: bool = False) -> Document:
     try:
         return fetched.open()
     except DocumentError as error:
-        from resourcesync.discovery.pages import head_of, is_html, is_markup, unsupported_format  # noqa: PLC0415 - seldom
+        from resourcesync.discovery.pages import head_of, is_html, is_markup, unsupported_format  # noqa: PLC0415 - rarely needed
 
         head = head_of(fetched.stream)
         if named := unsupported_format(head):
             raise NotAListError(
-                f"The document is {named}, which is not read yet",
+                f"The document is {named}, which is not supported yet",
                 uri=fetched.final_uri,
                 evidence=((_FORMAT, named),),
                 hint=_FORMAT_HINT,
@@ -352,7 +352,7 @@ def _open(fetched: FetchedDocument, *, is_page: bool = False) -> Document:
         if is_html(head) or (is_page and not is_markup(head)):
             what = "HTML" if is_html(head) else "neither XML nor HTML"
             raise NotAListError(
-                f"The document is no list: it is {what}", uri=fetched.final_uri
+                f"The document is not a list: it is {what}", uri=fetched.final_uri
             ) from error
         raise
 
@@ -375,7 +375,7 @@ def _robots_outcome(named: tuple[str, ...]) -> str:
 
 
 def _candidates(address: str) -> Iterator[tuple[str, str]]:
-    """Yield the addresses to look at, each with the name of its road."""
+    """Yield the addresses to try, each with its description."""
     if _is_document(address):
         yield "", address
         return

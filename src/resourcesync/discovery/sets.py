@@ -96,7 +96,7 @@ def choose(offered: Sequence[OfferedSet], choice: SetChoice, address: str) -> Of
         address: The Source, for the commands that an error shows.
 
     Raises:
-        ConfigurationError: There are several and none is chosen, or there is none as was said.
+        ConfigurationError: There are several and none is chosen, or the chosen one does not exist.
     """
     if choice.requested and not (choice.is_bound and choice.requested == choice.pinned):
         return _matching(offered, choice, address)
@@ -105,7 +105,7 @@ def choose(offered: Sequence[OfferedSet], choice: SetChoice, address: str) -> Of
             return offered_set
     if choice.is_bound:
         raise ConfigurationError(
-            "this Source offers the set no more that this mirror follows",
+            "this Source no longer offers the set that this mirror follows",
             evidence=(("here", choice.pinned), *_shown(offered, ANY, address)),
             hint="pull another set into another folder",
             code="set-gone",

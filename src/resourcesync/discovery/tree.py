@@ -144,7 +144,7 @@ class DocumentSurvey:
             self.algorithms[name] += 1
 
     def _update_newest_text(self, text: str | None) -> None:
-        # Times of one form are compared as texts: parsing millions of them takes its time.
+        # Times of one form are compared as texts: parsing millions of them is slow.
         if text is None or (len(text) == len(self._newest_text) and text <= self._newest_text):
             return
         try:
@@ -188,7 +188,7 @@ class DocumentReading:
     """The content of one document, read to its end.
 
     Attributes:
-        uri: Its address as asked for.
+        uri: The requested address.
         final_uri: Its address after redirects.
         header: Its header.
         dialect: Its dialect.
@@ -227,7 +227,7 @@ class SourceNode:
         reading: Its content; ``None`` when it was not read.
         error: Reason why it could not be read.
         skipped: Reason why it was not read: met before, a channel of notifications, of a capability
-            unknown here (as it was announced, or as its own root says), too many documents.
+            unknown (in the entry or in its own root), too many documents.
         road: The way to the first document, in words; empty when it is the address itself.
         package: The entry of a package in a dump; it is no document and is not fetched.
     """
@@ -298,7 +298,7 @@ class SourceTree:
             SourceError: Nothing was found at the address, or it cannot be had.
             DocumentError: What is there cannot be used.
             ConfigurationError: The address is none.
-            StorageError: A file could not be kept or read.
+            StorageError: A file could not be stored or read.
         """
         first = use_first(self._documents, address, read_document, self._search)
         self._visited.update((first.uri, first.final_uri))
@@ -359,7 +359,7 @@ class SourceTree:
             with fetch(self._documents, child.uri) as fetched:
                 self._visited.add(fetched.final_uri)
                 reading = read_document(fetched.open(), fetched)
-        except UnexpectedDocumentError as error:  # what it offers is not known here
+        except UnexpectedDocumentError as error:  # its capability is unknown
             label = dict(error.evidence).get("got", child.label)
             return SourceNode(uri=child.uri, branches=branches, label=label, skipped="unread")
         except (SourceError, DocumentError, StorageError) as error:
@@ -377,7 +377,7 @@ class SourceTree:
 
 
 def read_document(document: Document, fetched: FetchedDocument) -> DocumentReading:
-    """Read a document to its end: count its entries, keep the documents that it lists.
+    """Read a document to its end: count its entries, collect the documents that it lists.
 
     Raises:
         DocumentError: It cannot be used.
@@ -416,7 +416,9 @@ def _child(base: str, entry: Entry) -> ListedChild | None:
     """Return the document or package that an entry points to; ``None`` when it is neither."""
     if not isinstance(entry, CapabilityEntry | Package | Part):
         return None
-    uri = join(base, entry.uri) or entry.uri  # what is no address is said to be none where it hangs
+    uri = (
+        join(base, entry.uri) or entry.uri
+    )  # an invalid address is reported at its place in the tree
     match entry:
         case CapabilityEntry():
             return ListedChild(uri, entry.capability, entry.label)

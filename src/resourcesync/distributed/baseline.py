@@ -54,16 +54,16 @@ class PackageFetcher:
 
     Args:
         pull: The session of the pull.
-        crew: Workers and tables.
+        context: Workers and tables.
         slices: The queue that accepts results.
     """
 
-    def __init__(self, pull: SyncSession, crew: WorkerContext, slices: SliceQueue) -> None:
+    def __init__(self, pull: SyncSession, context: WorkerContext, slices: SliceQueue) -> None:
         self._pull = pull
-        self._workers = crew
+        self._workers = context
         self._slices = slices
 
-    def fetch(self, joined: JoinResult, terms: UnitOptions) -> SliceResults | None:
+    def fetch(self, joined: JoinResult, options: UnitOptions) -> SliceResults | None:
         """Unpack packages; return ``None`` when that is not worthwhile, or there is no dump.
 
         All packages are fetched or none: their manifests are not read before. So it is worthwhile
@@ -71,7 +71,7 @@ class PackageFetcher:
 
         Args:
             joined: The needed resources.
-            terms: The options of the pull's units.
+            options: The options of the pull's units.
         """
         uri, policy = self._pull.found.resource_dump, self._pull.options.dumps
         wanted = joined.create + joined.update
@@ -89,7 +89,7 @@ class PackageFetcher:
             return None
         self._send_wanted(joined.slices)
         try:
-            return self._unpack_all(packages, terms)
+            return self._unpack_all(packages, options)
         finally:
             for name in (INDEX, *self._workers.exchange.names(WANTED)):
                 self._workers.exchange.remove(name)
@@ -106,9 +106,9 @@ class PackageFetcher:
         write_file(file, msgspec.json.encode(index))
         self._workers.exchange.send(INDEX, file)
 
-    def _unpack_all(self, packages: Iterable[DumpPackage], terms: UnitOptions) -> SliceResults:
+    def _unpack_all(self, packages: Iterable[DumpPackage], options: UnitOptions) -> SliceResults:
         ended, waiting = SliceResults(TransferTally()), dict[str, int | None]()
-        units = self._units(packages, terms, waiting)
+        units = self._units(packages, options, waiting)
         try:
             with closing(closable(self._workers.unpack(units))) as outcomes:
                 for outcome in outcomes:
@@ -117,7 +117,7 @@ class PackageFetcher:
                         self._slices.accept_package(outcome.name)
                         ended = ended.plus(self._slices.decode_outcome(outcome))
                     else:
-                        message = f"a package is of no use: {outcome.failed[1]}"
+                        message = f"a package cannot be used: {outcome.failed[1]}"
                         self._pull.warn("bad-package", message)
                         self._slices.discard_package(outcome.name)
         except BudgetError:
@@ -127,18 +127,18 @@ class PackageFetcher:
         return ended
 
     def _units(
-        self, packages: Iterable[DumpPackage], terms: UnitOptions, waiting: dict[str, int | None]
+        self, packages: Iterable[DumpPackage], options: UnitOptions, waiting: dict[str, int | None]
     ) -> Iterator[PackageUnit]:
         token = f"{self._workers.folder()}/token"
         write_file(token, b"wanted")
         for number, offered in enumerate(packages):
             if not self._pull.budget.reserve(offered.entry.length):
                 return
-            name = f"{PACKAGE_PREFIX}{terms.run}-{number:06}"
+            name = f"{PACKAGE_PREFIX}{options.run}-{number:06}"
             self._workers.exchange.send(f"{name}{PERMIT}", token)
             waiting[name] = offered.entry.length
             host, found = host_of(offered.uri), self._pull.discovered
-            yield PackageUnit(name=name, host=host, offered=offered, found=found, options=terms)
+            yield PackageUnit(name=name, host=host, offered=offered, found=found, options=options)
 
 
 _CHUNK: Final = 1_000
@@ -152,12 +152,12 @@ class SharedBaseline(Baseline):
 
     Args:
         pull: The session of the pull.
-        crew: Workers and tables.
+        context: Workers and tables.
     """
 
-    def __init__(self, pull: SyncSession, crew: WorkerContext) -> None:
+    def __init__(self, pull: SyncSession, context: WorkerContext) -> None:
         super().__init__(pull)
-        self._workers = crew
+        self._workers = context
         self._join_again: Callable[[], JoinResult]
         self._listed_files: tuple[list[str], list[str]] = ([], [])
 
@@ -169,13 +169,13 @@ class SharedBaseline(Baseline):
         Raises:
             ResourceSyncError: It failed; the copies in place are unchanged.
         """
-        pull, crew = self._pull, self._workers
+        pull, context = self._pull, self._workers
         if pull.selection.follows_links:
             raise ConfigurationError(
                 "links are not followed where the copies are a table",
-                hint="leave out --link, or keep this mirror in a folder",
+                hint="remove --link, or store this mirror in a folder",
             )
-        lists = DistributedLists(pull, crew, unit_options(pull, crew, at=0))
+        lists = DistributedLists(pull, context, unit_options(pull, context, at=0))
         with ExitStack() as held:
             snapshot = lists.read(self._resource_list(), known)
             if snapshot is None or (newer and not self._is_newer(snapshot)):
@@ -240,19 +240,19 @@ class SharedBaseline(Baseline):
         return min(self._workers.slice_rows, max(_LEAST_ROWS, snapshot.entries // _SLICES))
 
     def _join(self, listed: list[str], changed: list[str], rows: int) -> JoinResult:
-        crew = self._workers
-        crew.fold()
-        resting = f"{crew.folder()}/resting"
-        is_resting = crew.tables.write_listed(resting, map(row_of, self._resting()))
-        joined = crew.tables.join(
+        context = self._workers
+        context.fold()
+        resting = f"{context.folder()}/resting"
+        is_resting = context.tables.write_listed(resting, map(row_of, self._resting()))
+        joined = context.tables.join(
             listed,
             changed,
             self._table_files(),
             [resting] if is_resting else [],
-            into=crew.folder(),
+            into=context.folder(),
             rows=rows,
         )
-        for row in crew.tables.read_listed(joined.conflicts):
+        for row in context.tables.read_listed(joined.conflicts):
             listed_row = listed_of(row)
             self._refuse_conflict(listed_row, listed_row)
         return joined
@@ -396,13 +396,13 @@ class SharedBaseline(Baseline):
         self._pull.state.commit(StateTransaction(pending=rows))
 
     def _fetch_slices(self, pulled: SyncOutcome, joined: JoinResult, through: int) -> None:
-        pull, crew = self._pull, self._workers
-        terms = unit_options(pull, crew, at=through)
-        slices = SliceQueue(crew, pull.dependencies.clock, pull.dependencies.report)
-        packed = PackageFetcher(pull, crew, slices).fetch(joined, terms)
+        pull, context = self._pull, self._workers
+        options = unit_options(pull, context, at=through)
+        slices = SliceQueue(context, pull.dependencies.clock, pull.dependencies.report)
+        packed = PackageFetcher(pull, context, slices).fetch(joined, options)
         if packed is not None:
             joined = self._join_again()
-        ended = slices.fetch(joined.slices, terms, pull.budget, fail_fast=pull.options.fail_fast)
+        ended = slices.fetch(joined.slices, options, pull.budget, fail_fast=pull.options.fail_fast)
         tally = ended.tally if packed is None else combine_tallies(packed.tally, ended.tally)
         pulled.tally = tally
         pulled.is_complete = pulled.are_deletions_done = ended.complete

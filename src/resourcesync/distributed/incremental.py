@@ -25,14 +25,14 @@ class SharedIncremental(Incremental):
     Args:
         pull: The session of the pull.
         are_others: True if the Source offers other lists now.
-        crew: Workers and tables.
+        context: Workers and tables.
     """
 
     def __init__(
-        self, pull: SyncSession, are_others: Callable[[], bool], crew: WorkerContext
+        self, pull: SyncSession, are_others: Callable[[], bool], context: WorkerContext
     ) -> None:
         super().__init__(pull, are_others)
-        self._workers = crew
+        self._workers = context
 
     def _from_baseline(self, *, gap: bool = True) -> SyncOutcome:
         pulled = SharedBaseline(self._pull, self._workers).run(gap=gap)
@@ -59,12 +59,12 @@ class SharedIncremental(Incremental):
         if pulled.plan.create + pulled.plan.update <= self._workers.slice_rows:
             super()._fetch_due(pulled, through)
             return
-        pull, crew = self._pull, self._workers
-        terms = unit_options(pull, crew, at=through)
-        slices = SliceQueue(crew, pull.dependencies.clock, pull.dependencies.report)
+        pull, context = self._pull, self._workers
+        options = unit_options(pull, context, at=through)
+        slices = SliceQueue(context, pull.dependencies.clock, pull.dependencies.report)
         ended = slices.fetch(
             self._slices(),
-            terms,
+            options,
             pull.budget,
             is_decided=True,
             fail_fast=pull.options.fail_fast,

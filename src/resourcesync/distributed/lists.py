@@ -47,17 +47,17 @@ class DistributedLists:
 
     Args:
         pull: The session of the pull.
-        crew: Workers and tables.
-        terms: The options of the pull's units.
+        context: Workers and tables.
+        options: The options of the pull's units.
 
     Attributes:
         files: The files.
     """
 
-    def __init__(self, pull: SyncSession, crew: WorkerContext, terms: UnitOptions) -> None:
+    def __init__(self, pull: SyncSession, context: WorkerContext, options: UnitOptions) -> None:
         self._pull = pull
-        self._workers = crew
-        self._terms = terms
+        self._workers = context
+        self._terms = options
         self.files: list[str] = []
 
     def read(self, uri: str, known: ProcessedDocument | None) -> ListSnapshot | None:
@@ -142,9 +142,9 @@ class DistributedLists:
             file = self._workers.exchange.receive(result.file)
             if file is None:
                 raise EngineError(
-                    f"a worker read {names[outcome.name]}, and its rows are not there",
+                    f"the rows that a worker read from {names[outcome.name]} are missing",
                     evidence=(("kept", "nothing was changed"),),
-                    hint="see that all workers reach the same store, then run the same command",
+                    hint="let all workers use the same store, then run the command again",
                 )
             self._workers.exchange.remove(result.file)
             self.files.append(file)
@@ -162,7 +162,7 @@ class DistributedLists:
         raise EngineError(
             f"a list could not be read: {outcome.failed[1]}",
             evidence=(("kept", "nothing was changed"),),
-            hint="see that the workers live, then run the same command",
+            hint="check the workers, then run the command again",
         )
 
     def _refuse(self, result: ListRead) -> None:

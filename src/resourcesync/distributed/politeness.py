@@ -102,15 +102,15 @@ class TurnQueue:
 
     Args:
         units: The units; may be infinite.
-        manners: The limits of each host.
+        limits: The limits of each host.
         ahead: Most units that are queued.
     """
 
     def __init__(
-        self, units: Iterable[WorkUnit], manners: HostLimits, *, ahead: int = _AHEAD
+        self, units: Iterable[WorkUnit], limits: HostLimits, *, ahead: int = _AHEAD
     ) -> None:
         self._units = iter(units)
-        self._limits = manners
+        self._limits = limits
         self._ahead = ahead
         self._hosts: dict[str, _HostQueue] = {}
         self._ring: deque[str] = deque()

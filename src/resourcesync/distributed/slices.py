@@ -100,13 +100,13 @@ class SliceQueue:
     """The slices of one pull.
 
     Args:
-        crew: Workers and tables.
+        context: Workers and tables.
         clock: The clock; it may end the run by raising.
         report: Called with events.
     """
 
-    def __init__(self, crew: WorkerContext, clock: Clock, report: Reporter) -> None:
-        self._workers = crew
+    def __init__(self, context: WorkerContext, clock: Clock, report: Reporter) -> None:
+        self._workers = context
         self._clock = clock
         self._report = report
 
@@ -194,7 +194,7 @@ class SliceQueue:
     def fetch(
         self,
         slices: Iterable[WorkSlice],
-        terms: UnitOptions,
+        options: UnitOptions,
         budget: Budget,
         *,
         is_decided: bool = False,
@@ -204,7 +204,7 @@ class SliceQueue:
 
         Args:
             slices: Files of this machine.
-            terms: The options of the pull's units.
+            options: The options of the pull's units.
             budget: The budget of the run.
             is_decided: True if every row must be requested; see ``SliceUnit``.
             fail_fast: True to submit no more after the first failure.
@@ -216,7 +216,7 @@ class SliceQueue:
         waiting: dict[str, SliceUnit] = {}
         ended = SliceResults(TransferTally())
         total = _Total()
-        units = self._units(slices, terms, budget, waiting, total, is_decided=is_decided)
+        units = self._units(slices, options, budget, waiting, total, is_decided=is_decided)
         try:
             with closing(closable(self._workers.fetch(units))) as outcomes:
                 for outcome in outcomes:
@@ -236,7 +236,7 @@ class SliceQueue:
     def _units(
         self,
         slices: Iterable[WorkSlice],
-        terms: UnitOptions,
+        options: UnitOptions,
         budget: Budget,
         waiting: dict[str, SliceUnit],
         total: "_Total",
@@ -249,7 +249,7 @@ class SliceQueue:
                 return
             if work_slice is not whole:
                 budget.spent = budget.spent or "bytes"
-            name = f"{terms.run}-{number:06}"
+            name = f"{options.run}-{number:06}"
             self._workers.exchange.send(f"{_WORK_PREFIX}{name}", work_slice.file)
             rows = islice(self._workers.tables.read_work(work_slice.file), _SAMPLE)
             hosts = Counter(host_of(row.listed.loc) for row in rows)
@@ -259,7 +259,7 @@ class SliceQueue:
                 work=f"{_WORK_PREFIX}{name}",
                 rows=work_slice.rows,
                 size=work_slice.size,
-                options=terms,
+                options=options,
                 is_decided=is_decided,
             )
             total.rows += work_slice.rows
@@ -291,15 +291,15 @@ class SliceQueue:
         slice_, outcome = exchange.receive(work), exchange.receive(done)
         if slice_ is None or outcome is None:
             raise StateError(
-                f"what became of {work} cannot be read",
+                f"the results of {work} cannot be read",
                 evidence=(("kept", "all copies"),),
-                hint="see that the store keeps what is put there, then run the same command",
+                hint="check that the store is durable, then run the command again",
             )
         rows, ended = tables.read_work(slice_), tables.read_done(outcome)
         while group := list(islice(rows, _CHUNK)):
             same = list(islice(ended, _CHUNK))
             if [row.listed.uri for row in group] != [row.uri for row in same]:
-                raise StateError(f"what became of {work} is not of these rows")
+                raise StateError(f"the results of {work} do not match its rows")
             self._store(list(zip(group, same, strict=True)))
         exchange.remove(token or work)  # first: without it, the others are abandoned
         for name in (work, done, f"{done}{REPORT_SUFFIX}", f"{done}{BEGUN_SUFFIX}"):

@@ -35,7 +35,7 @@ def run_units(  # noqa: PLR0913 - most runs have no observer of losses
     work: UnitFunction,
     units: Iterable[WorkUnit],
     *,
-    manners: HostLimits,
+    limits: HostLimits,
     clock: Clock,
     stop: Callable[[], bool] = lambda: False,
     tell: Callable[[str], None] = lambda _: None,
@@ -43,8 +43,8 @@ def run_units(  # noqa: PLR0913 - most runs have no observer of losses
     """Run all units, and yield the outcome of each, once, as they come.
 
     A unit whose worker died, or whose work raised, is given to the engine again; after three times
-    its outcome is a failure, ``engine``. When workers died such that the engine takes no more work,
-    it is repaired, and all units in progress start again. A unit that was in progress at two such
+    its outcome is a failure, ``engine``. When workers died such that the engine accepts no work, it
+    is repaired, and all units in progress start again. A unit that was in progress at two such
     failures then runs alone, to find one that kills its worker.
 
     When it is closed, interrupted or stopped, units in progress are cancelled as far as possible,
@@ -54,7 +54,7 @@ def run_units(  # noqa: PLR0913 - most runs have no observer of losses
         engine: The engine. It is not closed.
         work: The function that runs a unit.
         units: They are read one by one as there is room.
-        manners: The limits of each host, for all units together.
+        limits: The limits of each host, for all units together.
         clock: The clock.
         stop: Called at least every second; true ends the run.
         tell: Called with a sentence for each worker that died, and each unit that was lost.
@@ -62,7 +62,7 @@ def run_units(  # noqa: PLR0913 - most runs have no observer of losses
     Raises:
         EngineError: The engine cannot be repaired, or very many tries in a row failed.
     """
-    return _UnitRun(engine, work, TurnQueue(units, manners), clock, tell).outcomes(stop)
+    return _UnitRun(engine, work, TurnQueue(units, limits), clock, tell).outcomes(stop)
 
 
 class _RunningUnit(NamedTuple):
@@ -196,7 +196,7 @@ class _UnitRun:
         self._losses[unit.name] += 1
         self._count_failure(error, _MOST_FAILURES + TRIES * self._engine.slots)
         _log.warning("unit %s was lost: %s", unit.name, _error_text(error))
-        self._report(f"a worker did not end its piece of the work: {_error_text(error)}")
+        self._report(f"a worker did not finish its unit: {_error_text(error)}")
         if self._losses[unit.name] < TRIES:
             self._turns.requeue(unit)
         else:
@@ -210,17 +210,16 @@ class _UnitRun:
             task.promise.cancel()
         if not self._engine.restart_workers():
             raise EngineError(
-                "the engine takes no more work",
+                "the engine accepts no more work",
                 evidence=(("got", _error_text(error)),),
-                hint="see whether it still runs; then run the same command: it goes on",
+                hint="check that it is running, then run the command again: it resumes",
             ) from error
         lost = list(self._under_way.values())
         _log.warning(
-            "the engine was mended, %d units begin again: %s", len(lost), _error_text(error)
+            "the engine was restarted, %d units run again: %s", len(lost), _error_text(error)
         )
-        was = "was" if len(lost) == 1 else "were"
-        pieces = "a piece" if len(lost) == 1 else f"{len(lost)} pieces"
-        self._report(f"a worker died while {pieces} of work {was} under way: {_error_text(error)}")
+        units = "1 unit was" if len(lost) == 1 else f"{len(lost)} units were"
+        self._report(f"a worker died while {units} running: {_error_text(error)}")
         for task in reversed(lost):
             self._end_turn(task, None)
             self._requeue_broken(task, error)
@@ -248,7 +247,7 @@ class _UnitRun:
         if self._failures_in_a_row < most:
             return
         raise EngineError(
-            f"nothing came of {self._failures_in_a_row} tries: the engine cannot do this work",
+            f"{self._failures_in_a_row} tries in a row failed: the engine cannot run this work",
             evidence=(("got", _error_text(error)),),
             hint="each worker needs this Python, this version of resourcesync, and the store",
         ) from error

@@ -84,11 +84,13 @@ class WorkerTools:
     wait: Callable[[], float | None]
 
 
-def selection_of(terms: UnitOptions, mappers: Callable[[str], MapperFactory]) -> ResourceSelection:
+def selection_of(
+    options: UnitOptions, mappers: Callable[[str], MapperFactory]
+) -> ResourceSelection:
     """Return the selection of entries, the same as the pull's own."""
-    identity = terms.identity
-    scope, refusals = identity.scope(terms.filters), Refusals(lambda _: None)
-    mapping = identity.mapping(mappers, terms.yielding)
+    identity = options.identity
+    scope, refusals = identity.scope(options.filters), Refusals(lambda _: None)
+    mapping = identity.mapping(mappers, options.yielding)
     return ResourceSelection(scope, mapping, refusals, homes=identity.moved)
 
 
@@ -190,14 +192,14 @@ class _SliceMirror:
             self._state.commit(StateTransaction(suspect=copies[start : start + _GROUP]))
 
     def carry_out(self) -> SliceOutcome:
-        terms, tools, unit = self._unit.options, self._tools, self._unit
+        options, tools, unit = self._unit.options, self._tools, self._unit
         policy = TransferPolicy(
-            lenient=terms.lenient,
-            deletes=terms.applies_deletions,
-            accepts_missing=terms.accepts_missing,
-            own_algorithm=terms.own_algorithm,
-            generation=terms.generation,
-            at=terms.at,
+            lenient=options.lenient,
+            deletes=options.applies_deletions,
+            accepts_missing=options.accepts_missing,
+            own_algorithm=options.own_algorithm,
+            generation=options.generation,
+            at=options.at,
             began=to_microseconds(tools.clock.now()),
         )
         transfer = ResourceTransfer(
@@ -244,10 +246,12 @@ class _SliceMirror:
         self._state.commit(StateTransaction(pending=tasks))
 
     def _task(self, copy: Copy, reason: str) -> Pending:
-        terms = self._unit.options
+        options = self._unit.options
         now = to_microseconds(self._tools.clock.now())
-        row = pending_delete(copy, reason=reason, now=now, at=terms.at, generation=terms.generation)
-        return row if terms.applies_deletions else row._replace(task=PendingTask.RETAIN)
+        row = pending_delete(
+            copy, reason=reason, now=now, at=options.at, generation=options.generation
+        )
+        return row if options.applies_deletions else row._replace(task=PendingTask.RETAIN)
 
     def done(self) -> Iterator[DoneRow]:
         copies = {copy.uri: copy for copy in self._state.copies()}
@@ -297,13 +301,13 @@ class FencedCopies:
 
     def remove(self, batch: Sequence[CopyRemoval], reason: str) -> list[str | StorageError]:
         """Refuse to remove anything: only the coordinator does."""
-        raise AssertionError(f"a unit of {self._token} takes nothing away: {reason}, {len(batch)}")
+        raise AssertionError(f"a unit of {self._token} removes copies: {reason}, {len(batch)}")
 
 
 def run_over_error(token: str) -> StorageError:
     """Return the error of a unit whose run is over."""
     return StorageError(
-        f"the run that {token} is of is over",
+        f"the run of {token} has ended",
         evidence=(("kept", "what was in place before"),),
         code="run-over",
     )

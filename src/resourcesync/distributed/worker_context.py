@@ -78,12 +78,12 @@ class WorkerContext:
     traffic: WorkerTraffic = field(default_factory=WorkerTraffic)
 
 
-def unit_options(pull: SyncSession, crew: WorkerContext, *, at: int) -> UnitOptions:
+def unit_options(pull: SyncSession, context: WorkerContext, *, at: int) -> UnitOptions:
     """Return the options of all units of a pull.
 
     Args:
         pull: The session of the pull.
-        crew: Workers and tables.
+        context: Workers and tables.
         at: The Source's time up to which the plan is complete, microseconds.
     """
     identity = pull.identity
@@ -92,7 +92,7 @@ def unit_options(pull: SyncSession, crew: WorkerContext, *, at: int) -> UnitOpti
         identity=identity,
         yielding=pull.sync_state.relocated_uris,
         filters=pull.options.filters or pull.sync_state.filters or Filters(),
-        site=crew.site,
+        site=context.site,
         run=new_run_id(),
         generation=pull.generation,
         at=at,

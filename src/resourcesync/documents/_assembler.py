@@ -25,7 +25,7 @@ MAX_LINKS: Final = 1_000
 """Links of one entry or of one root: nothing real has as many."""
 
 UNKNOWN_ENTRY: Final = "entry-unknown"
-"""The code of what stands among the entries and is none."""
+"""The code of an element among the entries that is none."""
 _MOST_UNKNOWN: Final = 100
 _MAX_LAYOUTS: Final = 8
 _MAX_LESSONS: Final = 64
@@ -37,7 +37,7 @@ _REPEATED: Final = {
     LASTMOD: ("The entry has more than one lastmod", "G14"),
     MD: ("The entry has more than one rs:md", "G15"),
 }
-_CHILDREN: Final = "An element stands inside the text of the entry"
+_CHILDREN: Final = "The text of the entry contains an element"
 
 
 @dataclass(slots=True, eq=False)
@@ -128,7 +128,7 @@ class EntryAssembler:
     def enter_foreign(self) -> list[str] | None:
         """Note that an element of others starts; return what its XML is to be added to.
 
-        ``None`` means that it stands where there is nothing to keep it with.
+        ``None`` means that it is at a place where it cannot be stored.
         """
         entry = self._entry
         if entry is None:
@@ -138,20 +138,18 @@ class EntryAssembler:
         return entry.foreign if self.depth == 2 else None  # noqa: PLR2004 - a child of the entry
 
     def refuse(self, line: int, column: int) -> None:
-        """Note that something stands among the entries that is none, and may be meant as one.
+        """Record an element among the entries that is none, and may be meant as one.
 
-        The first hundred say it all.
+        The first hundred suffice.
         """
         self._unknown += 1
         if self._unknown > _MOST_UNKNOWN:
             return
         entry = RawEntry(line, column)
-        entry.mark_faulty(
-            UNKNOWN_ENTRY, "An element stands among the entries that is no entry", "G03"
-        )
+        entry.mark_faulty(UNKNOWN_ENTRY, "An element among the entries is not an entry", "G03")
         self.items.append(entry)
 
-    # --- the fast road -------------------------------------------------------------------------
+    # --- the fast path -------------------------------------------------------------------------
 
     def _match_layouts(self, tokens: list[Token], at: int) -> int:
         for index, layout in enumerate(self._layouts):
@@ -189,7 +187,7 @@ class EntryAssembler:
         at = self._step(tokens, start)
         while at < len(tokens) and self._entry is not None:
             at = self._step(tokens, at)
-        # The blanks after an entry belong to its layout, so the last entry here teaches nothing.
+        # The blanks after an entry belong to its layout, so nothing is learnt from the last entry.
         if self._entry is None and at < len(tokens) and self.attributes is not None:
             at += is_text(tokens[at])
             if self._lessons < _MAX_LESSONS:
@@ -207,7 +205,7 @@ class EntryAssembler:
             self._layouts.insert(0, layout)
             del self._layouts[_MAX_LAYOUTS:]
 
-    # --- the general road ----------------------------------------------------------------------
+    # --- the general path ----------------------------------------------------------------------
 
     def _step(self, tokens: list[Token], at: int) -> int:
         """Consume a start, an end or a text; return the position of the next token."""
@@ -241,12 +239,12 @@ class EntryAssembler:
         self._enter_element(line, column)
         self.began = True
         if self._entry is not None:
-            self._entry.mark_faulty("entry-invalid", "An entry stands inside the entry", "G03")
+            self._entry.mark_faulty("entry-invalid", "The entry contains another entry", "G03")
         elif self.depth == 2:  # noqa: PLR2004 - a child of the root
             self._entry = RawEntry(line, column)
             if misplaced:
                 self._entry.mark_faulty(
-                    "entry-misplaced", "url and sitemap do not stand in one document", "G03"
+                    "entry-misplaced", "A document has url or sitemap entries, not both", "G03"
                 )
 
     def _start(self, mark: int, attributes: list[str]) -> None:

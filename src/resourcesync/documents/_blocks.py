@@ -16,7 +16,7 @@ from resourcesync.errors import MalformedDocumentError, TruncatedDocumentError
 
 BLOCK: Final = 65_536
 _START: Final = 4_096
-"""Bytes that hold the header of nearly every document, or the title of what is none."""
+"""Bytes that contain the header of nearly every document, or the title of an HTML page."""
 _GZIP: Final = b"\x1f\x8b"
 _GZIP_WINDOW: Final = 31  # zlib's word for "a gzip header and trailer, nothing else"
 _MAX_MEMBERS: Final = 10_000
@@ -27,7 +27,7 @@ _UTF16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 def document_blocks(stream: BinaryIO, *, limits: Limits, uri: str) -> Iterator[bytes]:
     """Yield the document in UTF-8, in blocks of 64 KiB or a little more; only the last is shorter.
 
-    Long comments are parted into short ones; all else keeps its place.
+    Long comments are split into short ones; all else keeps its place.
 
     Raises:
         DocumentLimitError: More bytes than ``limits`` allows, packed or unpacked.
@@ -47,7 +47,7 @@ def document_blocks(stream: BinaryIO, *, limits: Limits, uri: str) -> Iterator[b
         next(pieces)
         first = first[len(codecs.BOM_UTF8) :]
         pieces = _chain(first, pieces)
-    if first.startswith(_UTF16) or b"\0" in first[:4]:  # expat would take it for UTF-16 by itself
+    if first.startswith(_UTF16) or b"\0" in first[:4]:  # expat would read it as UTF-16 by itself
         raise MalformedDocumentError(
             "The document is neither in UTF-8 nor in UTF-16 with a byte order mark",
             uri=uri,
@@ -101,7 +101,7 @@ _LATE_DECLARATION: Final = re.compile(rb"([ \t\r\n]+)(<\?xml[ \t\r\n][^<>]*\?>)"
 
 
 def declaration_first(pieces: Iterator[bytes], on_late: Callable[[], None]) -> Iterator[bytes]:
-    """Yield a document that begins with its declaration, though blanks may stand before it.
+    """Yield a document that begins with its declaration, though blanks may precede it.
 
     They come behind it then, so that all lines keep their numbers.
 
@@ -177,7 +177,7 @@ def _gunzip(pieces: Iterable[bytes], *, uri: str) -> Iterator[bytes]:
                         raise limit_error(_MAX_MEMBERS, "gzip members", uri=uri)
                 yield inflater.decompress(data, BLOCK)
                 data = inflater.unconsumed_tail or inflater.unused_data
-        # All input is used, yet the inflater may still hold output that did not fit its step.
+        # All input is used, yet the inflater may still buffer output that did not fit its step.
         while not inflater.eof:
             rest = inflater.decompress(b"", BLOCK)
             if not rest:

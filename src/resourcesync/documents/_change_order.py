@@ -42,7 +42,7 @@ class ChangeOrder:
 def oldest_first(changes: Iterable[Change]) -> Iterator[Change]:
     """Yield changes oldest first where all of them come newest first; any others as they come.
 
-    They are held until the first one that is later than the one before it.
+    They are buffered until the first one that is later than the one before it.
     """
     order, held, rest = ChangeOrder(), list[Change](), iter(changes)
     for change in rest:

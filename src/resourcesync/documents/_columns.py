@@ -49,7 +49,7 @@ _PUNCTUATION: Final = {
     },
 }
 """Positions of the punctuation in the usual forms of times, by their length."""
-_UNWANTED: Final = BLANKS + "\x7f"  # of what XML may hold in ASCII
+_UNWANTED: Final = BLANKS + "\x7f"  # of the ASCII characters of XML
 
 
 Notice = Callable[[int], None]
@@ -57,7 +57,7 @@ Notice = Callable[[int], None]
 
 
 def resources_of(run: EntryColumns, notice: Notice) -> list[Resource]:
-    """Return the resources that the entries tell of.
+    """Return the resources of the entries.
 
     Raises:
         RefusalError: One of them cannot be used.
@@ -79,7 +79,7 @@ def resources_of(run: EntryColumns, notice: Notice) -> list[Resource]:
 
 
 def plain_resources_of(run: EntryColumns, notice: Notice) -> Sequence[Resource]:
-    """Return what `resources_of` does, as columns where these hold all that the entries tell.
+    """Return the same as `resources_of`, as columns if these suffice for the entries.
 
     Raises:
         RefusalError: One of them cannot be used.
@@ -98,7 +98,7 @@ def plain_resources_of(run: EntryColumns, notice: Notice) -> Sequence[Resource]:
 
 
 def changes_of(run: EntryColumns, kinds: list[ChangeKind], notice: Notice) -> list[Change]:
-    """Return the changes that the entries tell of.
+    """Return the changes of the entries.
 
     Raises:
         RefusalError: One of them cannot be used.
@@ -126,11 +126,11 @@ def uris_of(column: list[str]) -> list[str]:
     """Return the URIs without the blanks around them.
 
     Raises:
-        RefusalError: One is empty, relative, or holds characters that nobody sees.
+        RefusalError: One is empty, relative, or has invisible characters.
     """
     found = _without_blanks(column)
     low, high = min(found), max(found)
-    # What stands between two texts with the same beginning begins so, too.
+    # A text between two with the same prefix has that prefix, too.
     prefix = _HTTPS if low.startswith(_HTTPS) else _HTTP
     if not (low.startswith(prefix) and high.startswith(prefix)) and not all(
         map(is_absolute, found)
@@ -155,7 +155,7 @@ def _stripped(column: list[str]) -> list[str]:
 
 
 def _foreigns(column: list[str]) -> list[Foreign]:
-    """Return what each entry keeps of a sitemap's priority: few values, many entries."""
+    """Return the XML of each entry's sitemap priority: few values, many entries."""
     made: dict[str, Foreign] = {text: (priority_element(text),) for text in set(column)}
     return [made[text] for text in column]
 

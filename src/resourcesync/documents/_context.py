@@ -17,7 +17,7 @@ from resourcesync.model.vocabulary import Dialect
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Bounds of one document; they keep memory and time bounded for any input.
+    """Limits of one document; they bound memory and time for any input.
 
     What is too long costs itself, not the document: a value that is over its limit counts as not
     written. Only what no list in good faith has refuses the document.
@@ -59,39 +59,39 @@ def limit_error(
 _ABSOLUTE: Final = re.compile("[A-Za-z][A-Za-z0-9+.-]*:")
 
 _TOLERATED: Final = {
-    "sitemap-namespace": ("G02", "The Sitemap namespace is spelled in another way"),
+    "sitemap-namespace": ("G02", "The Sitemap namespace is spelled differently"),
     "declaration-late": ("G01", "Blanks stand before the XML declaration"),
     "namespace": ("G04", "The ResourceSync namespace is not that of the standard"),
     "draft": ("G05", "The document is in a draft of 2012, without rs:md"),
     "attribute-prefixed": ("G09", "An attribute of rs:md or rs:ln carries the prefix"),
-    "attribute-unknown": ("G10", "rs:md or rs:ln has an attribute that nobody defined"),
+    "attribute-unknown": ("G10", "rs:md or rs:ln has an undefined attribute"),
     "attribute-misplaced": ("", "An attribute of rs:md is not for such an entry"),
     "entry-attributes": ("G11", "An entry has attributes"),
-    "capability-spelled": ("G07", "A capability is spelled in another way"),
+    "capability-spelled": ("G07", "A capability is spelled differently"),
     "capability-unknown": ("G07", "An entry has a capability that this version does not know"),
-    "change-spelled": ("G33", "A change is spelled in another way"),
+    "change-spelled": ("G33", "A change is spelled differently"),
     "packages-in-changelist": ("CH03", "The entries of the Change List are packages"),
     "parts-in-resourcelist": ("RL08", "The entries of the Resource List are Resource Lists"),
     "parts-in-resourcedump": ("RD02", "The entries of the Resource Dump are Resource Dumps"),
     "parts-in-changelist": ("CH03", "The entries of the Change List are Change Lists"),
     "parts-in-changedump": ("CD03", "The entries of the Change Dump are Change Dumps"),
     "change-time-at": ("G37", "The time of a change is in its at"),
-    "time-zone": ("G17", "A time has no time zone; it is taken as UTC"),
-    "time-spelled": ("G17", "A time is no W3C Datetime; what it means is beyond doubt"),
-    "time-invalid": ("G17", "A time cannot be read; it counts as not said"),
-    "length-invalid": ("G26", "A length is no number of bytes; it counts as not said"),
-    "value-long": ("", "A value has too many characters; it counts as not said"),
-    "hash-disagrees": ("G29", "Digests of one algorithm disagree; they count as not said"),
+    "time-zone": ("G17", "A time has no time zone; it is read as UTC"),
+    "time-spelled": ("G17", "A time is not a W3C Datetime, but its meaning is clear"),
+    "time-invalid": ("G17", "A time cannot be read; it is ignored"),
+    "length-invalid": ("G26", "A length is not a number of bytes; it is ignored"),
+    "value-long": ("", "A value has too many characters; it is ignored"),
+    "hash-disagrees": ("G29", "Digests of one algorithm disagree; they are ignored"),
     "time-modified": ("G36", "The time of the document is in its modified"),
     "time-from": ("G38", "The time of a snapshot is in its from"),
     "uri-relative": ("G13", "A URI is relative; it is resolved against the document's"),
     "link-incomplete": ("G23", "A link has no rel or no usable href; it is left out"),
-    "link-attribute": ("", "An attribute of a link says nothing that can be used"),
+    "link-attribute": ("", "An attribute of a link cannot be used"),
     "link-late": ("G22", "A link of the root comes after the entries; it is left out"),
     "relation-old": ("G43", "The way up is named as before 0.9.1"),
-    "order-reversed": ("CH05", "The newest change comes first; the order is turned round"),
+    "order-reversed": ("CH05", "The newest change comes first; the order is reversed"),
     "order-backwards": ("CH05", "The newest change comes first; the order is left as it is"),
-    "foreign-dropped": ("", "Elements of other communities are too many to be kept"),
+    "foreign-dropped": ("", "Too many elements of other communities to store"),
 }
 """Tolerated faults by code: the rule that each breaks, if any, and a sentence."""
 DROPPED: Final = frozenset({"time-invalid", "length-invalid", "value-long", "hash-disagrees"})
@@ -163,11 +163,11 @@ class ReadingContext:
         self._on_tolerated = on_tolerated
 
     def set_place(self, line: int, column: int) -> None:
-        """Note where the entry stands that is read next."""
+        """Record the place of the entry that is read next."""
         self.line, self.column = line, column
 
     def tolerate(self, code: str, *, rule: str = "", about: str = "") -> None:
-        """Forgive a fault at the current place, and tell it when it is the first of its kind.
+        """Tolerate a fault at the current place, and report the first of its kind.
 
         Args:
             code: Its code.
@@ -230,7 +230,7 @@ class ReadingContext:
         try:
             return urljoin(self.uri, uri)
         except ValueError as error:
-            raise RefusalError("uri-illegal", "The loc is no URI", "G13") from error
+            raise RefusalError("uri-illegal", "The loc is not a URI", "G13") from error
 
 
 def is_absolute(uri: str) -> bool:
@@ -259,7 +259,7 @@ _NEWER: Final = (
 
 
 def dialect_of(header: Header, shows: set[str]) -> Dialect:
-    """Return the version, as far as these marks tell it."""
+    """Return the version that these marks show."""
     for mark, dialect in _DRAFTS:
         if mark in shows:
             return dialect

@@ -74,7 +74,7 @@ _ROW_KNOWN: Final = CHANGE_KNOWN | {"path", "at"}
 
 
 def resource_of(entry: RawEntry, known: frozenset[str], context: ReadingContext) -> Resource:
-    """Return the resource that any entry tells of.
+    """Return the resource of any entry.
 
     Args:
         entry: The entry.
@@ -105,7 +105,7 @@ def resource_of(entry: RawEntry, known: frozenset[str], context: ReadingContext)
 def change_of(
     entry: RawEntry, kind: ChangeKind, known: frozenset[str], context: ReadingContext
 ) -> Change:
-    """Return the change that any entry tells of.
+    """Return the change of any entry.
 
     Args:
         entry: The entry.
@@ -117,7 +117,7 @@ def change_of(
         RefusalError: It cannot be used.
     """
     resource = resource_of(entry, known, context)
-    if EXPIRES in entry.texts:  # here it is no hint, but the change itself
+    if EXPIRES in entry.texts:  # in drafts it is no hint, but the change itself
         resource = replace(resource, foreign=tuple(entry.foreign))
     text = split_attributes(entry.metadata, known, context)[0].get("datetime")
     if text is not None:
@@ -142,7 +142,7 @@ def _change_time(entry: RawEntry, resource: Resource, context: ReadingContext) -
 def row_of(item: RawEntry) -> TextRow:
     """Return the row of an entry, just as written; the URI is empty when there is none.
 
-    What a draft says of a change in its own way is in the places of a row as well.
+    The changes of drafts, written in their own way, have the same places in a row.
     """
     values, _ = partition_attributes(item.metadata, _ROW_KNOWN)
     texts = item.texts
@@ -166,7 +166,7 @@ def row_of(item: RawEntry) -> TextRow:
 
 
 def _draft_change(item: RawEntry) -> str | None:
-    """Return what a draft says that happened: a type of ``lastmod``, or only ``expires``."""
+    """Return the change in a draft: a type of ``lastmod``, or only ``expires``."""
     given = item.given.get(LASTMOD, [])
     for name, value in zip(given[::2], given[1::2], strict=True):
         namespace, _, local = name.rpartition(SEPARATOR)
@@ -176,7 +176,7 @@ def _draft_change(item: RawEntry) -> str | None:
 
 
 def is_package(item: RawEntry) -> bool:
-    """True if an entry of a Change List tells an interval or a package, and not what happened."""
+    """True if an entry of a Change List has an interval or a package, and no change."""
     values, _ = partition_attributes(item.metadata, _INTERVAL)
     row = row_of(item)
     is_packed = (row.media_type or "").strip(BLANKS).lower() in _PACKED
@@ -259,12 +259,12 @@ def foreign_of(entry: RawEntry) -> Foreign:
 
 
 def priority_element(text: str) -> str:
-    """Return a sitemap's ``priority_element``, which means nothing here, as XML."""
+    """Return a sitemap's ``priority``, which has no meaning for ResourceSync, as XML."""
     return text_element(SITEMAP_NS, "priority", text)
 
 
 def draft_digests(entry: RawEntry) -> tuple[Digest, ...]:
-    """Return the digests that the elements of a draft tell, in base64 or in hex."""
+    """Return the digests in the elements of a draft, in base64 or in hex."""
     found: list[Digest] = []
     for mark in (FIXITY, MD5):
         text = entry.texts.get(mark, "").strip(BLANKS)
@@ -318,7 +318,7 @@ def entry_uri(entry: RawEntry, context: ReadingContext) -> str:
 
 
 def lastmod_of(entry: RawEntry, context: ReadingContext) -> datetime | None:
-    """Return what the entry's ``lastmod`` says; ``None`` when it says nothing that can be read."""
+    """Return the entry's ``lastmod``; ``None`` if it cannot be read."""
     text = entry.texts.get(LASTMOD, "").strip(BLANKS)
     return moment_or_none(text, context) if text else None
 
@@ -400,7 +400,7 @@ def capability_of(entry: RawEntry, context: ReadingContext) -> CapabilityEntry:
 def document_change_of(
     entry: RawEntry, kind: ChangeKind, context: ReadingContext
 ) -> DocumentChange:
-    """Return the change of a document that an entry of a Framework Notification tells of.
+    """Return the change of a document in an entry of a Framework Notification.
 
     Raises:
         RefusalError: It cannot be used.

@@ -39,7 +39,7 @@ MISPLACED: Final = 7
 
 GIVEN: Final = 8
 
-# Elements of the drafts of 2012, which said with them what rs:md says since.
+# Elements of the drafts of 2012, which rs:md has replaced.
 SIZE: Final = 9
 FIXITY: Final = 10
 MD5: Final = 11
@@ -129,7 +129,7 @@ def marks(*, is_index: bool, is_bare: bool = False) -> Mapping[str, int | None]:
 MAX_TOKEN: Final = 65_536
 """Bytes of one tag or instruction, and characters of one text: no list has as many.
 
-It keeps expat's time linear; comments are parted before (see `_octets`).
+It keeps expat's time linear; comments are split before (see `_blocks`).
 """
 MAX_NAMES: Final = 1_000
 """Different element and attribute names: expat keeps each until the end."""
@@ -147,11 +147,11 @@ def new_parser(
     on_declaration: Callable[[str, str | None, int], None],
     on_doctype: Callable[..., None],
 ) -> pyexpat.XMLParserType:
-    """Return a parser that tells names as namespace, `SEPARATOR`, local name.
+    """Return a parser that reports names as namespace, `SEPARATOR`, local name.
 
     Args:
-        on_declaration: Takes version, encoding and standalone of the XML declaration.
-        on_doctype: Takes the start of a DOCTYPE; it must raise, so that nothing is expanded.
+        on_declaration: Called with version, encoding and standalone of the XML declaration.
+        on_doctype: Called at the start of a DOCTYPE; it must raise, so that nothing is expanded.
     """
     # The encoding is decided before (see `_octets`); nothing in the document changes it.
     parser = pyexpat.ParserCreate("utf-8", SEPARATOR)

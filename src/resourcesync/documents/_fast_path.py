@@ -26,7 +26,7 @@ from resourcesync.documents._layouts import ATTRIBUTES, EntryColumns, TextRow
 from resourcesync.documents._scanner import DocumentScanner
 
 # Printable ASCII without " & < >, which alone could end a value or mean something else. Possessive,
-# so that no value is looked at twice.
+# so that no value is read twice.
 _PLAIN: Final = "[ !#-%'-;=?-~]"
 _TEXT: Final = f"({_PLAIN}++)"
 _VALUE: Final = f"({_PLAIN}*+)"
@@ -96,10 +96,10 @@ _COLUMN: Final = _FIELDS.index("column")
 
 
 def learn_stencil(sample: str, entry: RawEntry, known: frozenset[str]) -> Stencil | None:
-    """Return the stencil of an entry, or ``None`` when it says more than a `Row` holds.
+    """Return the stencil of an entry, or ``None`` if it has more than a `TextRow`.
 
     Args:
-        sample: The entry as it was written, with all that stands before the next one.
+        sample: The entry as written, with all text before the next one.
         entry: Its value as read on the general path.
         known: The attributes of ``rs:md`` that may be in it.
     """
@@ -126,7 +126,7 @@ def learn_stencil(sample: str, entry: RawEntry, known: frozenset[str]) -> Stenci
 
 
 class _EntryParts:
-    """An entry taken apart as it was written: the names of its values, and what stands between.
+    """The parts of an entry as written: its values, their names, and the text between.
 
     Attributes:
         literals: Text before each value, and after the last.
@@ -184,7 +184,7 @@ class _EntryParts:
 
 
 def _has_equal_values(written: _EntryParts, entry: RawEntry) -> bool:
-    """True if the general road found the very same values, under the same names, and no more."""
+    """True if the general path found the very same values, under the same names, and no more."""
     pairs = list(zip(written.names, written.values, strict=True))
     texts = [(_TEXTS[name], value) for name, value in pairs if name in _TEXTS]
     attributes = [pair for pair in pairs if pair[0] in ATTRIBUTES]
@@ -212,7 +212,7 @@ class FastPathReader:
 
     Args:
         scanner: A scanner that has read the header, and is not past the end.
-        assembler: Takes the entries.
+        assembler: Receives the entries.
         limits: Bounds of the document.
     """
 
@@ -227,7 +227,7 @@ class FastPathReader:
         self._buffered = (
             ""  # what may be the start of an entry, and comes right after what was taken
         )
-        # How far the entries that were taken out reach; ``None`` when the scanner is there, too.
+        # End of the extracted entries; ``None`` if the scanner has reached it.
         self._reached: tuple[int, int] | None = None
 
     def feed(self, block: bytes) -> None:
@@ -243,7 +243,7 @@ class FastPathReader:
         held, self._buffered = self._buffered, ""
         try:
             text = held + self._decoder.decode(block)
-        except UnicodeDecodeError:  # expat says what is wrong
+        except UnicodeDecodeError:  # expat reports the fault
             self._is_off = True
             self._decoder.reset()
             self._feed_scanner(held.encode() + cut + block)

@@ -40,7 +40,7 @@ def foreign_text(foreign: Foreign) -> str:
 
 
 def split_priority(foreign: Foreign) -> tuple[str, str]:
-    """Return the same as two texts: what stands before ``rs:md``, which is ``priority``, and after.
+    """Return the same as two texts: the one before ``rs:md``, which is ``priority``, and the rest.
 
     Raises:
         ValueError: As `foreign_text` does.
@@ -50,7 +50,7 @@ def split_priority(foreign: Foreign) -> tuple[str, str]:
     return foreign_text(before), foreign_text(after)
 
 
-@lru_cache(maxsize=256)  # a Source says the same of many entries
+@lru_cache(maxsize=256)  # many entries have the same
 def _check_fragment(fragment: str) -> None:
     look = _FragmentOutline()
     # Inside the default namespace that it will meet, and with no prefix bound around it.
@@ -106,7 +106,7 @@ VALUE_ESCAPES: Final = str.maketrans(
 
 
 def text_element(namespace: str, local: str, text: str) -> str:
-    """Return an element that holds text alone."""
+    """Return an element with text alone."""
     start = f'<{local} xmlns="{namespace}"'
     return f"{start}>{text.translate(TEXT_ESCAPES)}</{local}>" if text else f"{start}/>"
 

@@ -47,7 +47,7 @@ class RawRoot:
 def header_of(root: RawRoot, context: ReadingContext) -> Header:
     """Return the header of a document, whose place is the context's.
 
-    A document without ``rs:md`` is a plain sitemap, or a draft that says what it is.
+    A document without ``rs:md`` is a plain sitemap, or a draft that names its kind.
 
     Raises:
         MalformedDocumentError: The ``rs:md`` names no capability, or a time that is none.
@@ -91,7 +91,7 @@ def _capability(label: str, context: ReadingContext) -> tuple[Capability, bool]:
     kind, says_index = capability_and_form(label)
     if kind is None:
         raise UnexpectedDocumentError(
-            f"The document's capability is {label[:64]!r}, which is not read here",
+            f"The document's capability is {label[:64]!r}, which is not supported",
             uri=context.uri,
             line=context.line,
             column=context.column,
@@ -162,7 +162,7 @@ def _loose_moment(name: str, text: str, context: ReadingContext) -> datetime:
     try:
         found = parse_loosely(text)
     except ValueError as error:
-        reason = f"The document's {name} is no W3C Datetime: {text[:64]!r}"
+        reason = f"The document's {name} is not a W3C Datetime: {text[:64]!r}"
         raise _malformed(reason, "time-invalid", context) from error
     context.tolerate("time-spelled", about=text)
     return found

@@ -141,7 +141,7 @@ class EntryLayout(NamedTuple):
 
 
 def learn_layout(entry: list[Token], attributes: frozenset[str]) -> EntryLayout | None:
-    """Return the layout of a sound entry, or ``None`` when it says more than a `Row` holds.
+    """Return the layout of a sound entry, or ``None`` if it has more than a `TextRow`.
 
     Args:
         entry: All tokens of the entry, from ``ENTRY`` on.
@@ -172,7 +172,7 @@ def learn_layout(entry: list[Token], attributes: frozenset[str]) -> EntryLayout 
 
 
 def _is_plain(entry: list[Token], at: int) -> bool:
-    """True if an element that starts before ``at`` holds one piece of text."""
+    """True if an element that starts before ``at`` has one piece of text."""
     return not is_end(entry[at]) and is_end(entry[at + 1])
 
 

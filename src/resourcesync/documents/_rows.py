@@ -22,7 +22,7 @@ from resourcesync.model.digests import format_digests
 from resourcesync.model.resources import Change, Resource, ResourceRun
 
 _SPECIAL: Final = bytes((*range(0x20), 0x7F, *b'&<>"'))
-"""The ASCII characters that `escape` looks for."""
+"""The ASCII characters that `escape` replaces."""
 _TWO: Final = tuple(f"{number:02d}" for number in range(60))
 _PLACES: Final = (frozenset[str](), frozenset({"path"}))
 
@@ -106,12 +106,12 @@ class _RowColumns:
         self.attributes.append((f' {name}="', texts, '"'))
 
     def rows(self, heads: Sequence[str] = (), tails: Sequence[str] = ()) -> list[str]:
-        """Return the rows, with what stands before ``rs:md`` and after it."""
+        """Return the rows, with the XML before ``rs:md`` and after it."""
         columns = (*self._elements, ("", heads, ""), *self._metadata(), ("", tails, ""))
         return _joined([("<url>", (), ""), *columns, ("</url>\n", (), "")])
 
     def _metadata(self) -> list["_Column"]:
-        """Return ``rs:md`` as columns; it is left out where it would say nothing."""
+        """Return ``rs:md`` as columns; it is left out where it would be empty."""
         told = [column for column in self.attributes if any(column[1])]
         if any(all(texts) for _, texts, _ in told):
             return [("<rs:md", (), ""), *told, ("/>", (), "")]
@@ -128,7 +128,7 @@ Without values it is the text before, in each row.
 def _joined(columns: Sequence[_Column]) -> list[str]:
     """Return the rows of such columns; none when no column has a text."""
     pieces: list[Iterable[str]] = []
-    fixed = ""  # what stands between two columns in each row
+    fixed = ""  # the text between two columns in each row
     for before, texts, after in columns:
         if not texts:
             fixed += before
@@ -160,7 +160,7 @@ def _hashes(resources: Sequence[Resource]) -> Sequence[str]:
 
 
 def _surroundings(resources: Sequence[Resource]) -> tuple[Sequence[str], Sequence[str]]:
-    """Return what stands before and after ``rs:md``: links, and elements of other communities."""
+    """Return the XML before and after ``rs:md``: links, and elements of other communities."""
     heads: Sequence[str] = ()
     tails: Sequence[str] = ()
     links = [resource.links for resource in resources]
@@ -187,7 +187,7 @@ def _lengths(column: Sequence[int | None]) -> Sequence[str]:
 
 
 def _escaped(column: Sequence[str]) -> Sequence[str]:
-    """Escape all texts, after one look at all of them together, for few need it."""
+    """Escape all texts, after one test of all of them together, for few need it."""
     joined = "".join(column)
     if joined.isascii() and len(joined.encode().translate(None, _SPECIAL)) == len(joined):
         return column

@@ -48,7 +48,7 @@ _DOCTYPE_HTML: Final = re.compile(rb"\s*<!doctype\s+html", re.IGNORECASE)
 _TITLE: Final = re.compile(rb"<title[^<>]{0,200}>([^<]{1,200})", re.IGNORECASE)
 _HEAD: Final = 4_096
 _OWN: Final = frozenset({"", *(root.rpartition(SEPARATOR)[0] for root in ROOTS)})
-"""Namespaces of elements that are nobody else's."""
+"""Namespaces of elements that are not foreign."""
 _OURS: Final = tuple(f"{namespace}{SEPARATOR}" for namespace in ALL_RS_NAMESPACES)
 _META: Final = f"http://www.w3.org/1999/xhtml{SEPARATOR}meta"
 
@@ -143,7 +143,7 @@ class DocumentScanner:
 
     @property
     def is_between_entries(self) -> bool:
-        """True if all bytes so far are read, and the next ones stand right under the root."""
+        """True if all bytes so far are read, and the next ones are right under the root."""
         parser = self._parser
         return (
             parser.StartElementHandler is self._start_element
@@ -157,7 +157,7 @@ class DocumentScanner:
     def _declaration(self, _version: str, encoding: str | None, _standalone: int) -> None:
         if encoding is not None and encoding.lower() not in UTF_ENCODINGS:
             raise MalformedDocumentError(
-                f"The document says it is in {encoding[:40]}; only UTF-8 and UTF-16 are read",
+                f"The document declares {encoding[:40]}; only UTF-8 and UTF-16 are read",
                 uri=self._uri,
                 line=1,
                 column=1,
@@ -320,7 +320,7 @@ class DocumentScanner:
     # --- versions ------------------------------------------------------------------------------
 
     def _inspect_root(self, name: str, attributes: list[str]) -> None:
-        """See in which spelling the root is, and what the root of a draft says."""
+        """Record the spelling of the root, and the kind and time in the root of a draft."""
         if not name.startswith(f"{SITEMAP_NS}{SEPARATOR}"):
             self._tolerate("sitemap-namespace")
         for key, value in zip(attributes[::2], attributes[1::2], strict=True):
@@ -340,7 +340,7 @@ class DocumentScanner:
             self._tolerate("namespace", namespace)
 
     def _inspect_meta(self, name: str, attributes: list[str]) -> None:
-        """See the time that a draft tells with an element of XHTML."""
+        """Record the time in a draft's element of XHTML."""
         if name != _META or self._assembler.depth != 1 or self._assembler.began:
             return
         told = dict(zip(attributes[::2], attributes[1::2], strict=True))
@@ -420,7 +420,7 @@ class DocumentScanner:
             evidence.append(("title", text))
         where = f" in the namespace {namespace[:200]}" if namespace else " without a namespace"
         return NotAListError(
-            f"The document is no list: its root is <{local[:100]}>"
+            f"The document is not a list: its root is <{local[:100]}>"
             + ("" if local == "html" else where),
             uri=self._uri,
             line=line or 1,

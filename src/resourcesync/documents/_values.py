@@ -69,7 +69,7 @@ def capability(label: str) -> Capability | None:
 
 
 def capability_and_form(label: str) -> tuple[Capability | None, bool]:
-    """Return the capability that a label names, and whether it says that this is an index."""
+    """Return the capability that a label names, and whether it names an index."""
     name = label.strip(BLANKS).lower()
     if name in _CAPABILITIES:
         return _CAPABILITIES[name], False
@@ -88,7 +88,7 @@ def entry_capability(label: str, context: ReadingContext) -> Capability | None:
 
 
 def change_kind(label: str | None) -> ChangeKind | None:
-    """Return what a ``change`` attribute says, or ``None`` when it is missing or unknown."""
+    """Return the kind in a ``change`` attribute, or ``None`` if it is missing or unknown."""
     if label is None:
         return None
     return CHANGES.get(label) or CHANGES.get(label.strip(BLANKS).lower())
@@ -107,22 +107,22 @@ def clean_uri(text: str) -> str:
     """Return a URI without the blanks around it.
 
     Raises:
-        RefusalError: It is empty, or holds characters that nobody sees.
+        RefusalError: It is empty, or has invisible characters.
     """
     # Mostly there is nothing to strip, and the first strip returns the very same string.
     uri = text if text.strip() is text else text.strip(BLANKS)
     if not uri.isprintable() and ILLEGAL.search(uri):
-        raise RefusalError("uri-illegal", "The loc holds control or invisible characters", "G13")
+        raise RefusalError("uri-illegal", "The loc contains control or invisible characters", "G13")
     if not uri:
         raise RefusalError("entry-invalid", "The loc is empty", "G12")
     return uri
 
 
 def element_moment(text: str) -> datetime | None:
-    """Return what a ``lastmod`` says; an empty one says nothing.
+    """Return the time in a ``lastmod``; ``None`` for an empty one.
 
     Raises:
-        RefusalError: It is no W3C Datetime.
+        RefusalError: It is not a W3C Datetime.
     """
     stripped = text.strip(BLANKS)
     return moment(stripped, "The lastmod is") if stripped else None
@@ -138,12 +138,12 @@ def moment(text: str, subject: str) -> datetime:
         return parse_w3c(text)
     except ValueError as error:
         raise RefusalError(
-            "time-invalid", f"{subject} no W3C Datetime: {text[:64]!r}", "G17"
+            "time-invalid", f"{subject} not a W3C Datetime: {text[:64]!r}", "G17"
         ) from error
 
 
 def moment_or_none(text: str, context: ReadingContext) -> datetime | None:
-    """Return the moment that a text names; one that names none beyond doubt is not said at all."""
+    """Return the moment that a text clearly names, else ``None``."""
     try:
         found = parse_w3c(text)
     except ValueError:
@@ -176,11 +176,13 @@ def length_of(text: str) -> int:
         int(text) <= MOST_BYTES
     ):
         return int(text)
-    raise RefusalError("length-invalid", f"The length is no number of bytes: {text[:64]!r}", "G26")
+    raise RefusalError(
+        "length-invalid", f"The length is not a number of bytes: {text[:64]!r}", "G26"
+    )
 
 
 def length_or_none(text: str | None, context: ReadingContext) -> int | None:
-    """Return the number of bytes that a ``length`` names; one that names none is not said."""
+    """Return the number of bytes in a ``length``; ``None`` for an invalid one."""
     if text is None:
         return None
     try:
@@ -191,7 +193,7 @@ def length_or_none(text: str | None, context: ReadingContext) -> int | None:
 
 
 def digests_or_none(text: str, context: ReadingContext) -> tuple[Digest, ...]:
-    """Return the digests in a ``hash``; those that contradict each other are not said."""
+    """Return the digests in a ``hash``, without those that contradict each other."""
     try:
         return digests(text)
     except RefusalError as refusal:
@@ -232,7 +234,7 @@ def partition_attributes(
     """Part attributes into those we know and the rest, all as written.
 
     An attribute that carries the ResourceSync namespace counts as if it had none (§7 forbids the
-    prefix; version 0.9 asked for it).
+    prefix; version 0.9 required it).
     """
     values: dict[str, str] = {}
     extra: dict[str, str] = {}
@@ -302,7 +304,7 @@ def _target(href: str, context: ReadingContext) -> str | None:
 def _read_hint(
     read: Callable[[str], T | None], text: str | None, rule: str, context: ReadingContext
 ) -> T | None:
-    """Return what an attribute of a link says; one that says nothing sound spoils nothing."""
+    """Return the value of a link's attribute; ``None`` for an invalid one."""
     if text is None:
         return None
     try:

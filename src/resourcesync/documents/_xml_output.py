@@ -15,13 +15,13 @@ from resourcesync.model.links import Extra, Link
 from resourcesync.model.timestamps import format_w3c
 
 SPECIAL: Final = re.compile('[&<>"\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]')
-"""Characters that do not stand in XML text or attributes as they are."""
+"""Characters that are escaped in XML text or attributes."""
 
 _FORBIDDEN: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 _ESCAPES: Final = str.maketrans(
     {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"}
     # A reader turns these into blanks or line feeds unless they are written as references; the
-    # controls from 7F on are legal, but nobody should meet them raw.
+    # controls from 7F on are legal, but confusing if written raw.
     | {chr(code): f"&#{code};" for code in (9, 10, 13, *range(0x7F, 0xA0))}
 )
 _REFERENCE: Final = re.compile(rb"&(?:#([0-9]+)|(amp|lt|gt|quot));")
@@ -34,7 +34,7 @@ def escape(text: str) -> str:
     """Return ``text`` for an element or for an attribute in double quotes.
 
     Raises:
-        ValueError: It holds a character that XML 1.0 cannot carry at all.
+        ValueError: It has a character that XML 1.0 excludes.
     """
     if not SPECIAL.search(text):
         return text
@@ -78,7 +78,7 @@ def attribute(name: str, text: str) -> str:
     """Return one attribute, or nothing when it would be empty.
 
     Raises:
-        ValueError: The text holds a character that XML cannot carry.
+        ValueError: The text has a character that XML excludes.
     """
     return f' {name}="{escape(text)}"' if text else ""
 
@@ -107,7 +107,7 @@ def length_text(length: int | None) -> str:
     if length is None:
         return ""
     if not 0 <= length <= MOST_BYTES:
-        raise ValueError(f"{length} is no number of bytes")
+        raise ValueError(f"{length} is not a number of bytes")
     return str(length)
 
 
@@ -163,7 +163,7 @@ def extra_attributes(extra: Extra, known: frozenset[str]) -> str:
 
     Args:
         extra: The attributes.
-        known: Names that mean something of their own here, and so cannot be extra.
+        known: Names with a defined meaning, which cannot be extra.
 
     Raises:
         ValueError: A name cannot be written, or is there twice.

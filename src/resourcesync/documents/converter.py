@@ -118,7 +118,7 @@ class _ReplayStream(io.RawIOBase, BinaryIO):
         self._again = b""
 
     def rewind(self) -> bool:
-        """Start again, if that is still possible; from then on nothing is held."""
+        """Start again, if that is still possible; from then on nothing is buffered."""
         if self._held is None:
             return False
         self._again, self._held = bytes(self._held), None
@@ -147,7 +147,7 @@ class Conversion:
     Args:
         document: The open document; its entries are read while it is converted.
         dialect: The dialect to write.
-        now: The time of writing, for dialects that ask for it.
+        now: The time of writing, for dialects that require it.
         lastmod_compat: As in `writer.write`.
 
     Attributes:
@@ -184,7 +184,7 @@ class Conversion:
         """Yield the document in the new dialect.
 
         Raises:
-            DocumentError: The document cannot be read, or the dialect cannot say it at all.
+            DocumentError: The document cannot be read, or the dialect cannot express it at all.
         """
         try:
             yield from self._chunks()
@@ -208,11 +208,11 @@ class Conversion:
             self._dialect,
             lastmod_compat=self._lastmod_compat,
         )
-        if self._document.dialect is Dialect.V1_1:  # it says the time of a change itself
+        if self._document.dialect is Dialect.V1_1:  # it has the time of a change itself
             del self.inferred["datetime"]
 
     def _with_required_times(self, header: Header, first: Entry | None) -> Header:
-        """Return the header with the times that the dialect asks for."""
+        """Return the header with the times that the dialect requires."""
         form = form_of(self._dialect)
         kind = header.capability
         if kind is None or form.is_plain:
@@ -254,7 +254,7 @@ class Conversion:
 
 
 def _inferred(before: Entry, after: Entry, *, is_dated: bool) -> Iterator[str]:
-    """Yield what an entry is made to say, as far as it can be told from its values."""
+    """Yield the names of inferred properties, as far as they follow from the entry's values."""
     old, new = (item.resource if isinstance(item, Change) else item for item in (before, after))
     if old.lastmod is None and new.lastmod is not None:
         yield "lastmod"
@@ -263,7 +263,7 @@ def _inferred(before: Entry, after: Entry, *, is_dated: bool) -> Iterator[str]:
 
 
 def _writable_entry(entry: Entry, header: Header) -> Entry:
-    """Return the entry as a strict writer takes it."""
+    """Return the entry as a strict writer accepts it."""
     match entry:
         case CapabilityEntry() | DocumentChange():
             return replace(entry, label="") if entry.capability else entry

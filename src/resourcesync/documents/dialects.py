@@ -126,10 +126,10 @@ _FORMS: Final = {
 
 
 def form_of(dialect: Dialect) -> DialectForm:
-    """Return what a dialect can say.
+    """Return the form of a dialect.
 
     Raises:
-        ValueError: Documents of this dialect are read, but not written here.
+        ValueError: Documents of this dialect are read, but not written.
     """
     try:
         return _FORMS[dialect]
@@ -145,14 +145,14 @@ _SITEMAPS: Final = frozenset({None, Capability.RESOURCE_LIST})
 
 
 def narrow_header(header: Header, dialect: Dialect) -> Header:
-    """Return what a header says in a dialect; reading what `write` wrote gives just this.
+    """Return a header reduced to a dialect; reading the output of `write` gives just this.
 
     Raises:
         ValueError: Nothing would be left: the dialect has no such document, or needs a time that
             the header does not tell. Before 0.9.1 no document is open, so a change document needs
             ``until`` or ``modified``; before 0.9 every document needs a time.
     """
-    if dialect is Dialect.V1_1:  # it says all but the one time of the drafts
+    if dialect is Dialect.V1_1:  # it has all but the one time of the drafts
         return header if header.modified is None else replace(header, modified=None)
     form = form_of(dialect)
     if form.is_plain:
@@ -166,7 +166,7 @@ def narrow_header(header: Header, dialect: Dialect) -> Header:
 
 
 def narrow_entry(entry: Entry, header: Header, dialect: Dialect) -> Entry:
-    """Return what an entry says in a dialect; the very same entry where nothing is left out.
+    """Return an entry reduced to a dialect; the very same one if nothing is left out.
 
     Args:
         entry: The entry.
@@ -191,14 +191,14 @@ def narrow_entry(entry: Entry, header: Header, dialect: Dialect) -> Entry:
 
 
 def date_lastmod(entry: Entry) -> Entry:
-    """Return a change with its time as ``lastmod`` too, if that is not told: as 1.0 reads it."""
+    """Return a change with its time as ``lastmod`` too, if that is absent: as 1.0 reads it."""
     if isinstance(entry, Change) and entry.time is not None and entry.resource.lastmod is None:
         return replace(entry, resource=replace(entry.resource, lastmod=entry.time))
     return entry
 
 
 def left_out(before: Header | Entry, after: Header | Entry) -> frozenset[str]:
-    """Return the names of what the one says and the other does not, as the specification has it."""
+    """Return the names of properties that one has and the other lacks, as in the specification."""
     if before is after:
         return frozenset()
     found: set[str] = set()
@@ -330,7 +330,7 @@ def _described(entry: CapabilityEntry, form: DialectForm) -> CapabilityEntry | P
 
 
 def _untimed(entry: Part | Package) -> Part | Package:
-    """Return the entry with the end of its own time as ``lastmod``, if that is not told."""
+    """Return the entry with the end of its own time as ``lastmod``, if that is absent."""
     time = entry.lastmod or entry.at or entry.until or entry.from_
     return replace(entry, lastmod=time, at=None, completed=None, from_=None, until=None)
 

@@ -26,7 +26,7 @@ def feed_opening(header: Header) -> str:
     """Return what comes before the entries.
 
     Raises:
-        ValueError: It does not tell when it was written, or a text cannot stand in XML.
+        ValueError: It has no time, or a text cannot be written in XML.
     """
     assert header.capability is not None
     kind = DRAFT_NS + header.capability.value
@@ -51,7 +51,7 @@ def feed_closing() -> str:
 
 
 def link_row(entry: Resource | Change) -> str:
-    """Return an entry whose resource is told by a link.
+    """Return an entry with its resource in a link.
 
     Raises:
         ValueError: It has no time, or something in it cannot be written.
@@ -68,7 +68,7 @@ def link_row(entry: Resource | Change) -> str:
 
 
 def content_row(entry: Resource | Change) -> str:
-    """Return an entry whose resource is told by its content.
+    """Return an entry with its resource in its content.
 
     Raises:
         ValueError: It has no time, or something in it cannot be written.
@@ -112,7 +112,7 @@ def _extension_attributes(entry: Resource | Change) -> str:
 
 
 def link_element(link: Link, prefix: str = "rs:") -> str:
-    """Return a link; ``prefix`` stands before what Atom's own links do not know.
+    """Return a link; ``prefix`` is that of attributes which Atom lacks.
 
     Raises:
         ValueError: It has no ``rel`` or ``href``, or something in it cannot be written.
@@ -139,7 +139,7 @@ def native_opening(header: Header) -> str:
     """Return what comes before the items.
 
     Raises:
-        ValueError: A text cannot stand in XML.
+        ValueError: A text cannot be written in XML.
     """
     assert header.capability is not None
     links = "".join(f"{link_element(link, prefix='')}\n" for link in header.links)

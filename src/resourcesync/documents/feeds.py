@@ -189,7 +189,7 @@ class FeedScanner:
         if (namespace, local) not in self._roots:
             line, column = self._place()
             raise NotAListError(
-                f"The document is no list: its root is <{local[:100]}>",
+                f"The document is not a list: its root is <{local[:100]}>",
                 uri=self._uri,
                 line=line,
                 column=column,
@@ -452,7 +452,7 @@ def _header_of(root: FeedNode, uri: str) -> Header:
     known = Capability(word) if word in Capability.__members__.values() else None
     if known not in KINDS or known is None:
         raise UnexpectedDocumentError(
-            f"The document's type is {label[:64]!r}, which is not read in this form",
+            f"The document's type is {label[:64]!r}, which is not supported in this form",
             uri=uri,
             line=root.line,
             column=root.column,
@@ -463,7 +463,7 @@ def _header_of(root: FeedNode, uri: str) -> Header:
         time = parse_w3c(text) if text else None
     except ValueError as error:
         raise MalformedDocumentError(
-            f"The document's time is no W3C Datetime: {text[:64]!r}",
+            f"The document's time is not a W3C Datetime: {text[:64]!r}",
             uri=uri,
             line=root.line,
             column=root.column,
@@ -485,7 +485,7 @@ def _header_of(root: FeedNode, uri: str) -> Header:
 
 
 def _parts_of(node: FeedNode) -> tuple[FeedNode, list[FeedNode], str]:
-    """Return the element that tells of the resource, its links, and the text of its time."""
+    """Return the element of the resource, its links, and the text of its time."""
     links = [child for child in node.children if child.name == "link"]
     if node.name == "item":
         return node, links, node.attributes.get("modified", "")
@@ -510,7 +510,7 @@ def _uri(text: str, limits: Limits) -> str:
     if len(text) > limits.uri:
         raise _FaultError(f"The address has more than {limits.uri:,} characters")
     if any(char < " " or "\x7f" <= char <= "\x9f" for char in text):
-        raise _FaultError("The address holds control characters")
+        raise _FaultError("The address contains control characters")
     return text
 
 
@@ -518,7 +518,7 @@ def _moment(text: str) -> datetime | None:
     try:
         return parse_w3c(text) if text else None
     except ValueError as error:
-        raise _FaultError(f"The time is no W3C Datetime: {text[:64]!r}") from error
+        raise _FaultError(f"The time is not a W3C Datetime: {text[:64]!r}") from error
 
 
 def _length(text: str | None) -> int | None:
@@ -531,7 +531,7 @@ def _length(text: str | None) -> int | None:
 
 
 def _link(node: FeedNode, limits: Limits) -> Link | None:
-    """Return a link; one that leads nowhere, or says nothing sound, spoils nothing."""
+    """Return a link; ``None`` for one without a usable target."""
     values = node.attributes
     rel, href = values.get("rel", ""), values.get("href", "")
     if rel == DRAFT_NS + Capability.CAPABILITY_LIST:

@@ -62,7 +62,7 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 def read(stream: BinaryIO, *, name: str) -> Iterator[Resource | Change]:
-    """Yield what the lines say, one after the other; empty lines are skipped.
+    """Yield the values of the lines, one after the other; empty lines are skipped.
 
     Args:
         stream: The lines; one of them is in memory at a time.
@@ -81,7 +81,7 @@ def read(stream: BinaryIO, *, name: str) -> Iterator[Resource | Change]:
 
 
 def read_line(line: bytes, *, name: str, number: int = 0) -> Resource | Change:
-    """Return what one line says, which is not empty.
+    """Return the value of one line, which is not empty.
 
     Args:
         line: The line, with or without its end.

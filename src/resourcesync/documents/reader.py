@@ -79,7 +79,7 @@ def read_stream(
 ) -> "Document":
     """Open a document: read as far as its header, and no further than it must.
 
-    The bytes may be gzip (told by their first bytes), in UTF-8 or in UTF-16 with a byte order mark.
+    The bytes may be gzip (by their first bytes), in UTF-8 or in UTF-16 with a byte order mark.
 
     Args:
         stream: The document; it stays open, and is read while the entries are.
@@ -197,9 +197,9 @@ class Document:
         return self._context.dropped
 
     def entries(self) -> Iterator[Entry]:
-        """Yield the entries in the order of the document; each is of the kind its header says.
+        """Yield the entries in the order of the document; each is of the kind of its header.
 
-        A list, a plain sitemap or the manifest of a Resource Dump holds `Resource`; a Change List,
+        A list, a plain sitemap or the manifest of a Resource Dump has `Resource`; a Change List,
         the manifest of a Change Dump or a Change Notification `Change`; any index or archive
         `Part`; a dump `Package`; a Capability List or Source Description `CapabilityEntry`; a
         Framework Notification `DocumentChange`.
@@ -240,7 +240,7 @@ class Document:
                     yield from self._of_entry(item)
 
     def batches(self) -> Iterator[Iterable[Entry]]:
-        """Yield what `entries` does, in groups; take each to its end before the next.
+        """Yield the entries in groups; read each to its end before the next.
 
         In a list of resources a group may be a `ResourceRun`: many plain entries, as columns.
 
@@ -263,7 +263,7 @@ class Document:
 
         Faults of ``loc`` and of the entry's structure are found as by `entries`; the other texts
         are given as they were written. Not for documents that list documents or packages:
-        their entries say what a row cannot hold.
+        their entries have more than a row.
 
         Raises:
             DocumentError: As from `entries`.
@@ -319,7 +319,7 @@ class Document:
         self._context.tolerate("time-zone")
 
     def _of_run(self, run: EntryColumns) -> Iterator[Entry]:
-        """Make the values of a run at once; if one entry stands in the way, one by one."""
+        """Make the values of a run at once, or one by one if an entry prevents that."""
         without_zone = partial(self._without_zone, run)
         try:
             if not self._has_changes:
@@ -349,7 +349,7 @@ class Document:
             yield from self._row_of_entry(entry)
 
     def _kinds(self, run: EntryColumns) -> list[ChangeKind] | None:
-        """Return what happened in each entry, or ``None`` when one does not say it plainly."""
+        """Return the change of each entry, or ``None`` if one is not plain."""
         self._show(has_lastmod=run.lastmods is not None, has_datetime=run.datetimes is not None)
         found = [_PLAIN_KINDS.get(text) for text in run.changes or ("",)]
         kinds = [kind for kind in found if kind is not None]
@@ -438,7 +438,7 @@ def read(
     on_tolerated: Callable[[Tolerated], None] | None = None,
     strict: bool = False,
 ) -> Document:
-    """Open a ResourceSync document or a sitemap: its header at once, its entries as you ask.
+    """Open a ResourceSync document or a sitemap: its header at once, its entries lazily.
 
     All versions are read, from the drafts of 2012 to 1.1, gzip or not, and given in the words of
     1.1. Memory does not grow with the document.

@@ -139,7 +139,7 @@ def _entries(count: int, slices: Iterable[_ByteSlice]) -> EntrySlices:
 
 
 def _find(source: bytes, wanted: bytes, low: int, high: int) -> int:
-    """Return where the first entry stands whose URI is not before ``wanted``; ``high`` if none."""
+    """Return the start of the first entry whose URI is not before ``wanted``; ``high`` if none."""
     found = end = high
     while low < high:
         middle = (low + high) // 2
@@ -163,6 +163,6 @@ def _uri_at(source: bytes, start: int) -> tuple[bytes, int]:
 
 
 def _next(source: bytes, start: int, end: int) -> int:
-    """Return where the entry after the one at ``start`` stands; ``end`` when there is none."""
+    """Return the position of the entry after the one at ``start``; ``end`` if there is none."""
     place = source.find(_START, start + 1, end)
     return end if place < 0 else place

@@ -102,7 +102,7 @@ def check_header(header: Header, form: DialectForm) -> None:
 
 
 def check_entries(entries: Sequence[Entry], header: Header) -> None:
-    """Check entries against the document they stand in.
+    """Check entries against their document.
 
     Raises:
         ValueError: One is of another kind, or breaks a rule of such documents.
@@ -200,9 +200,9 @@ def write(
 
     Args:
         header: The header.
-        entries: The entries, all of the kind that the header asks for.
-        dialect: The version to write. What it cannot say is left out; `dialects.narrow_header` and
-            `dialects.narrow_entry` tell what is kept.
+        entries: The entries, all of the kind of the header.
+        dialect: The version to write. What it lacks is left out; `dialects.narrow_header` and
+            `dialects.narrow_entry` return the rest.
         lastmod_compat: True if a change without ``lastmod`` gets its time there too, in 1.1, for
             readers of 1.0.
 
@@ -228,7 +228,7 @@ def opening(header: Header, dialect: Dialect = Dialect.V1_1) -> bytes:
     Raises:
         ValueError: A time is missing that the capability must have (``at`` of a Resource List,
             ``from`` of a Change List), or is there and must not be (Appendix A), or an interval
-            ends before it starts; a text cannot stand in XML; a foreign element is no XML that
+            ends before it starts; a text cannot be written in XML; a foreign element is no XML that
             stands alone; or the dialect is not written, or has no such document.
     """
     return _opening(header, form_of(dialect)).encode()
@@ -244,10 +244,10 @@ def closing(header: Header, dialect: Dialect = Dialect.V1_1) -> bytes:
 
 
 def render(entry: Entry, header: Header, dialect: Dialect = Dialect.V1_1) -> bytes:
-    """Return one entry of a document with this header; entries stand one after the other.
+    """Return one entry of a document with this header; entries are concatenated.
 
     Raises:
-        ValueError: The entry is not of the kind that the header asks for, has no URI, a length
+        ValueError: The entry is not of the kind of the header, has no URI, a length
             below zero, a time without a zone, a path where none may be or none where one must be,
             no time where the dialect needs it, a foreign element that is no XML that stands alone,
             or a text that XML cannot carry.

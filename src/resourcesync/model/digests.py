@@ -52,7 +52,7 @@ class Digest(NamedTuple):
 def parse_digests(text: str) -> tuple[Digest, ...]:
     """Return the digests in a ``hash`` attribute, in the order written (§7).
 
-    Unknown algorithms and odd values are kept, so that they can be written back. Only the first
+    Unknown algorithms and odd values are preserved, to be written back. Only the first
     16 tokens count.
     """
     return tuple(_parse_one(token) for token in text.split()[:_MAX_TOKENS])
@@ -70,7 +70,7 @@ def _parse_one(token: str) -> Digest:
 def usable_algorithms(text: str) -> frozenset[str]:
     """Return the algorithms of a ``hash`` attribute whose digests can be checked.
 
-    The same as to parse it and to ask each digest; faster where it has one, for lists of millions.
+    Equal to parsing it and testing each digest; faster where it has one, for lists of millions.
     """
     name, _, value = text.partition(":")
     if ALGORITHMS.get(name) == len(value) and _HEX.fullmatch(value) is not None:
@@ -96,7 +96,7 @@ def _rank(digest: Digest) -> int:
 
 
 def disagree(iterable: Iterable[Digest], other: Iterable[Digest]) -> bool:
-    """True if the two accounts give different values for an algorithm that both can check."""
+    """True if the two listings give different values for an algorithm that both can check."""
     known = {digest.algorithm: digest.value for digest in iterable if digest.is_usable}
     return any(
         digest.is_usable and known.get(digest.algorithm, digest.value) != digest.value

@@ -41,7 +41,7 @@ def size(number: int) -> str:
     """Return bytes as ``814 B``, ``8.2 kB``, ``3.1 MB``, ``3.61 TB``."""
     value, unit = float(number), "B"
     for bigger in ("kB", "MB", "GB", "TB", "PB"):
-        # What would be printed as 1,000 of a unit is 1 of the next.
+        # A value that rounds to 1,000 of a unit is 1 of the next.
         if round(value, 0 if unit == "B" else 1) < _KILO:
             break
         value, unit = value / _KILO, bigger
@@ -94,7 +94,7 @@ def stamp(value: datetime) -> str:
 
 
 def share(part: int, whole: int) -> str:
-    """Return ``99.99988 %``; ``100 %`` and ``0 %`` are said only of all and of none."""
+    """Return ``99.99988 %``; ``100 %`` and ``0 %`` mean exactly all and none."""
     if whole in {0, part}:
         return "100 %"
     if part == 0:

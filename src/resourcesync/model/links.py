@@ -8,13 +8,13 @@ from resourcesync.model.digests import Digest
 from resourcesync.model.vocabulary import Relation
 
 Extra = tuple[tuple[str, str], ...]
-"""Attributes of other communities, as ``({namespace}name, value)``; kept and written back (§7)."""
+"""Attributes of other communities, as ``({namespace}name, value)``; preserved when written (§7)."""
 
 Foreign = tuple[str, ...]
-"""Elements of other communities, each as XML that stands alone; kept and written back (§7)."""
+"""Elements of other communities, each as XML that stands alone; preserved when written (§7)."""
 
 LAST_PRIORITY: Final = 999_999
-"""The priority of a link that tells none: lower numbers come first (§14.2)."""
+"""The priority of a link without one: lower numbers come first (§14.2)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +112,7 @@ class Linked:
 
     @property
     def memento(self) -> Link | None:
-        """The very version that the entry tells of (§14.6)."""
+        """The very version that the entry lists (§14.6)."""
         return self.link_to(Relation.MEMENTO)
 
     @property

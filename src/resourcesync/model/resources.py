@@ -65,7 +65,7 @@ class Change:
 
 
 def without_patches(resource: Resource) -> Resource:
-    """Return what holds of a resource whatever it was before: all but its patches (§14.4)."""
+    """Return the resource without the links to its patches (§14.4)."""
     if not resource.links:
         return resource
     links = tuple(link for link in resource.links if not link.has_relation(Relation.PATCH))
@@ -92,7 +92,7 @@ def many_resources(count: int, columns: Mapping[str, Iterable[Any]]) -> list[Res
 def plain_resource(
     uri: str, lastmod: datetime, length: int, digests: tuple[Digest, ...], media_type: str
 ) -> Resource:
-    """Return a resource that says no more, in half the time that its constructor takes."""
+    """Return a resource with these fields only, in half the time that its constructor takes."""
     made = Resource.__new__(Resource)
     _write_uri(made, uri)
     _write_lastmod(made, lastmod)

@@ -29,13 +29,13 @@ def parse_w3c(text: str) -> datetime:
     """Return the moment that a W3C Datetime names, in UTC (§7).
 
     Missing parts mean the start: ``2013`` is 2013-01-01T00:00:00Z; its ``fold``, which means
-    nothing in UTC, is 1 when no day was written. A time without a zone is taken as UTC, as old
+    nothing in UTC, is 1 when no day was written. A time without a zone is read as UTC, as old
     Sources write it. Fractions finer than a microsecond are cut.
 
     Raises:
         ValueError: ``text`` is not a W3C Datetime, or names no moment (month 13, year 0000).
     """
-    # The two forms that nearly every Source writes, told by where their punctuation stands.
+    # The two forms that nearly every Source writes, recognized by their punctuation.
     # fromisoformat then accepts digits only, and newer Pythons hour 24, which W3C does not.
     if (
         (text[4::3] == "--T::Z" and len(text) == _PLAIN_LENGTH)
@@ -65,13 +65,13 @@ def parse_w3c(text: str) -> datetime:
 
 
 def parse_loosely(text: str) -> datetime:
-    """Return the moment that a text names beyond doubt, though it is not a W3C Datetime.
+    """Return the moment that a text clearly names, though it is not a W3C Datetime.
 
     Databases and languages write a blank for ``T``, ``+0000``, ``+00`` or ``UTC`` for the zone, a
     lower-case ``z``, a comma before the fraction.
 
     Raises:
-        ValueError: It names no moment, or leaves room for doubt.
+        ValueError: It names no moment, or is ambiguous.
     """
     match = _LOOSE.fullmatch(text)
     if match is None:
@@ -112,7 +112,7 @@ def known_microseconds(moment: datetime | None) -> int | None:
 def lastmod_microseconds(moment: datetime | None) -> int | None:
     """Return a ``lastmod`` as `to_microseconds` does; ``None`` when it names no day.
 
-    A month says nothing of a change within it, so it is no better than no ``lastmod``.
+    A month does not show a change within it, so it is no better than no ``lastmod``.
     """
     if moment is None or moment.fold:
         return None

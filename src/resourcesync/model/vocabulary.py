@@ -54,7 +54,7 @@ class Capability(StrEnum):
 
     @property
     def is_manifest(self) -> bool:
-        """True if it lists what a package holds (§11.2, §13.2)."""
+        """True if it lists the content of a package (§11.2, §13.2)."""
         return self in (Capability.RESOURCE_DUMP_MANIFEST, Capability.CHANGE_DUMP_MANIFEST)
 
     @property
@@ -165,10 +165,10 @@ class Dialect(StrEnum):
     NATIVE = "native"
 
     def phrase_for(self, capability: Capability | None) -> str:
-        """Return what is known of the version of a document that was read as this dialect.
+        """Return the possible versions of a document that was read as this dialect.
 
         Args:
-            capability: The document's: what is called an archive is not of 0.5.
+            capability: That of the document: archives are not of 0.5.
         """
         is_archive = capability is not None and capability.is_archive
         return "0.5 or 0.6" if self is Dialect.V0_6 and not is_archive else self.value

@@ -73,10 +73,10 @@ class ResourceAccount(Protocol):
 
     @property
     def can_list_resources(self) -> bool:
-        """True if ``resources`` can be asked: a mere feed of changes has only ``changes``."""
+        """True if ``resources`` can list them all: a mere feed of changes has only ``changes``."""
 
     def position(self) -> str:
-        """Return where the log of changes stands now; empty when there is none.
+        """Return the present end of the log of changes; empty without a log.
 
         What ``resources`` yields when it is asked afterwards, together with what ``changes`` yields
         after this position, misses nothing.
@@ -93,13 +93,13 @@ class ResourceAccount(Protocol):
         """
 
     def changes(self, after: str, wait: float) -> Iterator[ChangeBatch]:
-        """Yield what changed after a position, until nothing more is known.
+        """Yield the changes after a position, until there are no more.
 
         A change may be told again; the last one of a resource says how it is now. The caller may
         let a long time pass before it asks for more, or close the iterator at any moment.
 
         Args:
-            after: A position that was told before.
+            after: A position returned before.
             wait: Seconds from now for which news are waited for; 0 does not wait. What is told
                 meanwhile is yielded at once, or about a second later.
 

@@ -55,11 +55,11 @@ class Originals(Protocol):
         """Read the bytes once; return the resource with its digests, and its fingerprint.
 
         Raises:
-            OriginalChangedError: It changed or vanished meanwhile; leave it for the next run.
+            OriginalChangedError: It changed or vanished since; leave it for the next run.
         """
 
     def omissions(self) -> Sequence[Omission]:
-        """Return what the last scan left out."""
+        """Return the files that the last scan omitted."""
 
 
 class CatalogueEntry(Protocol):
@@ -137,7 +137,7 @@ class CatalogueStore(Protocol):
     """The Source's catalogue: a snapshot of the resources and the log of their changes."""
 
     def entries(self) -> Iterator[CatalogueEntry]:
-        """Yield what is recorded, in rising URI order."""
+        """Yield the recorded entries, in rising URI order."""
 
     def record(self, now: datetime) -> AbstractContextManager[CatalogueRecording]:
         """Open the one writing transaction; it commits when the block ends without an error.
@@ -161,7 +161,7 @@ class CatalogueStore(Protocol):
         """Return the latest moment that was given away, ``None`` before the first."""
 
     def rewind(self, moment: datetime) -> None:
-        """Forget the changes dated later than a moment; later ones are dated from there again."""
+        """Remove the changes dated later than a moment; later ones are dated from there again."""
 
     def note(self, key: str) -> str | None:
         """Return a value of the publisher's own bookkeeping, or ``None``."""
@@ -215,7 +215,7 @@ class DocumentStore(Protocol):
         """Open a document for reading, or return ``None`` when there is none."""
 
     def signature(self, name: str) -> str | None:
-        """Return what changes whenever the document does, cheaply; ``None`` if there is none."""
+        """Return a signature that changes with the document, cheaply; ``None`` if there is none."""
 
     def names(self) -> Iterator[str]:
         """Yield the names of the documents that exist."""

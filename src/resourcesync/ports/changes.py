@@ -30,7 +30,7 @@ class LoggedChange(NamedTuple):
         kind: A ``MirrorChangeKind``.
         uri: The resource's URI, normalised.
         path: Its place in the mirror.
-        length: Bytes; of what was deleted, if it was.
+        length: Bytes; of the deleted copy, for a deletion.
         digests: Digests of the bytes now; empty when they were deleted.
         previous: Digests of the bytes before; empty when there were none, or they are unknown.
     """
@@ -52,7 +52,7 @@ class Arrival(NamedTuple):
         time: Time of the change in the mirror.
         kind: A ``MirrorChangeKind``.
         uri: The resource's URI, normalised.
-        length: Bytes; of what was deleted, if it was.
+        length: Bytes; of the deleted copy, for a deletion.
         dated: The ``lastmod`` that the Source listed; ``None`` when it listed none, for deletions,
             and for arrivals before this was recorded.
     """
@@ -80,7 +80,7 @@ class MirrorChangeLog(Protocol):
         """Return the numbers of the last change that was forgotten and of the newest one."""
 
     def sequence_before(self, moment: int) -> int:
-        """Return the number after which all changes of ``moment`` and later stand."""
+        """Return the number of the last change before ``moment``."""
 
     def content_before(self, uri: str) -> tuple[int, str] | None:
         """Return length and digests of a copy whose file is changing now, before it changes.
@@ -93,7 +93,7 @@ class ProofLog(Protocol):
     """The log of the last audit that proved each copy."""
 
     def oldest_proofs(self) -> Iterator[tuple[str, int]]:
-        """Yield URIs and when each was proven, longest ago first; what was never: installed."""
+        """Yield URIs with the time of the last proof, else of the installation; oldest first."""
 
     def add_proofs(self, uris: Sequence[str], moment: int) -> None:
         """Remember that copies were proven."""

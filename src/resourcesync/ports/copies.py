@@ -17,8 +17,8 @@ _NO_NAMES: Final = frozenset({"", ".", ".."})
 def is_copy_path(path: str) -> bool:
     """True if a path leads to a place for a copy: below the root, by names, and not to our own.
 
-    The places that lists lead to are judged long before (``destination.scope``); who puts, moves
-    or reads copies asks again, so that a mistake there can never lead a write out of the mirror.
+    Paths from lists are checked long before (``destination.scope``); code that puts, moves
+    or reads copies checks again, so that a mistake there never causes a write outside the mirror.
     """
     names = path.split("/")
     return names[0] != _OWN and "\0" not in path and _NO_NAMES.isdisjoint(names)
@@ -41,13 +41,13 @@ class StagedCopy(Protocol):
         """Forget all bytes so far."""
 
     def seal(self) -> tuple[int, tuple[Digest, ...]]:
-        """End the writing; return the length in bytes and the digests asked for."""
+        """End the writing; return the length in bytes and the requested digests."""
 
     def open_sealed(self) -> BinaryIO:
-        """Open the sealed bytes to read and seek; the caller closes what is returned."""
+        """Open the sealed bytes to read and seek; the caller closes the stream."""
 
     def suspend(self) -> None:
-        """End without being done; what is worth it stays for a later run."""
+        """Discard the copy; a usable part stays for a later run."""
 
     def discard(self) -> None:
         """Throw the bytes away; it is no error to do so twice."""
@@ -129,7 +129,7 @@ class Copies(CopyInspector, Protocol):
     def stage_copy(self, path: str, algorithms: Sequence[str]) -> StagedCopy | None:
         """Start a copy with the bytes of another one; ``None`` when they cannot be read.
 
-        The digests say whether they are still what they were.
+        The digests show whether the bytes are unchanged.
         """
 
     def install(self, batch: Sequence[CopyInstallation]) -> list[str | StorageError]:
@@ -139,12 +139,12 @@ class Copies(CopyInspector, Protocol):
         """
 
     def newly_quarantined(self) -> list[tuple[str, str]]:
-        """Return what was moved to the quarantine since this was asked: paths and names."""
+        """Return the files moved to the quarantine since the last call: paths and names."""
 
     def remove(self, batch: Sequence[CopyRemoval], reason: str) -> list[str | StorageError]:
-        """Move a batch to the trash durably; return for each where it went (empty: nothing there).
+        """Move a batch to the trash durably; return the place of each (empty: no file).
 
-        A file that is not the one the signature tells of is left alone and reported as an error.
+        A file with another signature is left alone and reported as an error.
         """
 
     def move(self, batch: Sequence[CopyMove]) -> list[str | StorageError]:
@@ -168,10 +168,10 @@ class Copies(CopyInspector, Protocol):
         """
 
     def trashed(self) -> Iterator[str]:
-        """Yield the names of what is in the trash."""
+        """Yield the names in the trash."""
 
     def quarantined(self, path: str) -> Sequence[str]:
-        """Return the names in the quarantine of what was set aside from ``path``, newest last."""
+        """Return the names in the quarantine of files from ``path``, newest last."""
 
     def paths(self) -> Iterator[str]:
         """Yield the path of every file in the mirror, in no order, its own folder left out."""

@@ -19,7 +19,7 @@ class WorkUnit(Protocol):
 
     @property
     def host(self) -> str:
-        """The host that is asked, with its port; empty when nobody is."""
+        """The host of its requests, with port; empty for none."""
 
 
 class HostShare(NamedTuple):
@@ -58,16 +58,16 @@ UnitFunction = Callable[[Any, HostShare], UnitOutcome]
 
 
 class UnitFuture(Protocol):
-    """An outcome that is still to come; what ``concurrent.futures`` and others call a future."""
+    """The future of an outcome, as in ``concurrent.futures``."""
 
     def result(self) -> UnitOutcome:
-        """Return it, or raise what the work or the engine raised; waits until it is there."""
+        """Wait for the outcome and return it, or raise the error of the work or the engine."""
 
     def cancel(self) -> object:
         """Let go of it, as far as the engine can."""
 
     def add_done_callback(self, fn: Callable[[Any], object], /) -> object:
-        """Call a function, from any thread, as soon as the outcome is there."""
+        """Call a function, from any thread, as soon as the outcome is ready."""
 
 
 class ExecutionEngine(Protocol):
@@ -81,17 +81,17 @@ class ExecutionEngine(Protocol):
         """Begin a unit somewhere; what it raised, or the engine's own error, comes by ``result``.
 
         Raises:
-            EngineError: The engine takes no more work.
+            EngineError: The engine accepts no more work.
         """
 
     def restart_workers(self) -> bool:
-        """Begin anew after workers died such that the engine takes no more work.
+        """Restart after workers died and the engine accepts no more work.
 
-        What was under way is lost, and is submitted again by the caller. Returns whether it could.
+        Running units are lost, and the caller submits them again. Returns whether it could.
         """
 
     def close(self) -> None:
-        """Let go of the engine; what is under way is cancelled as far as it can be."""
+        """Close the engine; running units are cancelled if possible."""
 
 
 class FileExchange(Protocol):
@@ -101,11 +101,11 @@ class FileExchange(Protocol):
         """Make a file of this machine durable for all, under a name.
 
         Raises:
-            StorageError: It is not there; nothing of it.
+            StorageError: Nothing of it was stored.
         """
 
     def receive(self, name: str) -> str | None:
-        """Return a file of this machine with what is there under a name; ``None`` when nothing is.
+        """Return a local file with the content of a name; ``None`` if there is none.
 
         Raises:
             StorageError: It cannot be had.
@@ -115,4 +115,4 @@ class FileExchange(Protocol):
         """Yield the names that begin so, in no order."""
 
     def remove(self, name: str) -> None:
-        """Remove what is there under a name; it is no error when nothing is."""
+        """Remove a name; a missing one is no error."""

@@ -25,23 +25,23 @@ class MirrorSnapshot(Protocol):
 
     @property
     def as_of(self) -> datetime | None:
-        """The Source's time up to which the mirror is complete, UTC; ``None``: nobody knows."""
+        """The Source's time up to which the mirror is complete, UTC; ``None`` if unknown."""
 
     @property
     def now(self) -> datetime:
         """Start of the export, UTC."""
 
     def copies(self) -> Iterator[Copy]:
-        """Yield the copies in rising URI order; may be asked several times."""
+        """Yield the copies in rising URI order; may be called several times."""
 
     def content(self, copy: Copy) -> Iterator[bytes]:
-        """Yield the bytes of a copy, at most 1 MiB at a time; ask in the order of ``copies``.
+        """Yield the bytes of a copy, at most 1 MiB at a time; call in the order of ``copies``.
 
-        When they are not what the mirror's memory says, the export ends here and leaves nothing.
+        If they are not those of the mirror's state, the export ends and leaves nothing.
         """
 
     def scratch(self) -> BinaryIO:
-        """Open a nameless temporary file; whoever opens it closes it."""
+        """Open a nameless temporary file; the caller closes it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

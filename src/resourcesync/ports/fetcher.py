@@ -32,7 +32,7 @@ class Sink(Protocol):
         """Feed the next bytes.
 
         Raises:
-            StorageError: They cannot be kept; this fetch ends, the others go on.
+            StorageError: They cannot be stored; this fetch ends, all others continue.
         """
 
     def restart(self) -> None:
@@ -160,13 +160,13 @@ def validators_of(headers: Mapping[str, str]) -> CacheValidators:
 
 
 def age_when_served(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds from ``Last-Modified`` to ``Date``; ``None`` where they do not say."""
+    """Return the seconds from ``Last-Modified`` to ``Date``; ``None`` if one is absent."""
     modified, date = _parse_http_date(headers.get("last-modified", "")), served_at(headers)
     return None if modified is None or date is None else (date - modified).total_seconds()
 
 
 def served_at(headers: Mapping[str, str]) -> datetime | None:
-    """Return when the server made an answer, by its own clock; ``None`` where it does not say."""
+    """Return the server's time of an answer (``Date``); ``None`` if absent."""
     return _parse_http_date(headers.get("date", ""))
 
 
@@ -199,7 +199,7 @@ class Fetcher(Protocol):
         """Carry out the requests; yield each outcome as it comes, in no order.
 
         ``requests`` is read lazily, a few ahead of what is in flight, so it may be endless or
-        depend on earlier outcomes. Closing the iterator gives up what is in flight.
+        depend on earlier outcomes. Closing the iterator cancels the requests in flight.
         Never raises for a single request.
         """
 
@@ -216,7 +216,7 @@ class Streamer(Protocol):
         Nothing is yielded before the answer begins. Then nothing may be yielded (no bytes) at any
         time, and is at least every second, so that the caller can look at the clock; silence is
         for him to judge. While he does not ask for more, nothing more is read. It is tried once:
-        no ``robots.txt`` is asked, for the address was named and is not crawled.
+        no ``robots.txt`` is checked, for the address was named and is not crawled.
 
         Args:
             uri: Absolute http or https URI.

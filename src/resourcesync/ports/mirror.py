@@ -27,10 +27,10 @@ def folders_of(path: str) -> Iterator[str]:
 def conflicting_paths(
     named: Iterable[tuple[str, str]], paths: Iterable[str], key: PathKey | None = None
 ) -> Iterator[tuple[str, str]]:
-    """Yield the URIs and paths of what some new paths would meet, of a look at all of them.
+    """Yield the URIs and paths that some new paths would clash with, in one pass over all.
 
     Args:
-        named: URI and path of all that is here.
+        named: URI and path of all copies.
         paths: The new ones.
         key: Returns the same key for paths that the file system treats as one; ``None`` if each
             differs.
@@ -124,7 +124,7 @@ class EntryLog(Protocol):
         """Return the links of an entry as in ``EntryRow.links``; empty when it has none."""
 
     def entry_changed(self, uri: str) -> int:
-        """Return the number of the logged change that told that its links changed; 0 for none."""
+        """Return the number of the logged change of its links; 0 for none."""
 
     def entries_linking(self, targets: Sequence[str]) -> list[str]:
         """Return the entries that link to any of some URIs, normalised, in order."""
@@ -134,19 +134,19 @@ class LinkLog(Protocol):
     """The copies fetched by links, the entries that link to them, and the outcomes of patches."""
 
     def is_linked(self, uri: str) -> bool:
-        """True if something is here, or wanted, only because entries link to it, or did so."""
+        """True if it is mirrored, or wanted, only because entries link to it, or did so."""
 
     def referrers(self, uri: str, limit: int) -> list[str]:
         """Return the first entries that link to it, in order."""
 
     def orphans(self) -> Iterator[str]:
-        """Yield, in order, what was linked to and is no more; safe while rows are written."""
+        """Yield, in order, URIs that are no longer linked to; safe while rows are written."""
 
     def linked_count(self) -> int:
-        """Count the copies that are here only because entries link to them."""
+        """Count the copies that exist only because entries link to them."""
 
     def last_patch(self, uri: str) -> PatchRow | None:
-        """Return what became of the last patch of a copy; ``None`` when there was none."""
+        """Return the outcome of the last patch of a copy; ``None`` for none."""
 
 
 LARGE: Final = 16 * 1024
@@ -170,7 +170,7 @@ class Copy(NamedTuple):
         uri: Its URI, normalised (RFC 3986 §6.2.2).
         path: Its place in the mirror, relative, with ``/``.
         length: Bytes.
-        digests: Digests of the bytes, computed here, as in a ``hash`` attribute.
+        digests: Digests of the bytes, computed locally, as in a ``hash`` attribute.
         listed: The ``hash`` that the Source listed when it was installed; empty unless it matched.
         lastmod: The ``lastmod`` that the Source listed, if it tells whether the resource changed
             since: a hash was listed too, or it was over when the bytes came; else ``None``.
@@ -297,11 +297,11 @@ class StateTransaction:
     """One transaction of the mirror's state: all of it is stored, or none.
 
     Attributes:
-        doubted: Copies whose files are about to change; what is pending for them stays pending.
+        doubted: Copies whose files are about to change; their pending rows stay.
         installed: Copies that are in place now (their pending rows end; then those of this step
             are written).
         removed: URIs whose copies are gone (their pending rows end).
-        pending: Rows to write; ``first`` and ``first_at`` of an existing row are kept.
+        pending: Rows to write; ``first`` and ``first_at`` of an existing row are retained.
         outdated: Forget the pending rows of readings older than this generation.
         settled: URIs with nothing left to do.
         documents: Documents that were read.
@@ -355,7 +355,7 @@ class MirrorStateStore(MirrorChangeLog, ProofLog, LinkLog, EntryLog, Protocol):
         """Return a remembered value, or ``None``."""
 
     def copies(self) -> Iterator[Copy]:
-        """Yield the copies in rising URI order; rows may be written behind the reader meanwhile."""
+        """Yield the copies in rising URI order; rows may be written behind the reader."""
 
     def copy(self, uri: str) -> Copy | None:
         """Return the copy of a URI, or ``None``."""
@@ -374,10 +374,10 @@ class MirrorStateStore(MirrorChangeLog, ProofLog, LinkLog, EntryLog, Protocol):
     def path_conflicts(
         self, base: str, paths: Sequence[str], key: PathKey | None
     ) -> Iterator[tuple[str, str]]:
-        """Yield the URIs and paths of copies, and of what is to be fetched, that paths would meet.
+        """Yield the URIs and paths of copies and pending rows that paths would clash with.
 
         Args:
-            base: The URI that the mirror's root stands for.
+            base: The URI of the mirror's root.
             paths: A few thousand at most.
             key: Returns the same key for paths that the file system treats as one; ``None`` if each
                 differs.
@@ -410,7 +410,7 @@ class MirrorStateStore(MirrorChangeLog, ProofLog, LinkLog, EntryLog, Protocol):
         """Count the rows that are not done for this reason, by its stable word."""
 
     def document(self, uri: str, from_: int | None = None) -> ProcessedDocument | None:
-        """Return what is known of a document: of one ``from``, or the one read last."""
+        """Return the row of a document: of one ``from``, or the one read last."""
 
     def closed_documents(self, limit: int) -> Sequence[ProcessedDocument]:
         """Return the closed Change Lists that were processed, those read last first."""
@@ -423,22 +423,22 @@ class MirrorStateStore(MirrorChangeLog, ProofLog, LinkLog, EntryLog, Protocol):
         """
 
     def replace_refused(self, refused: Sequence[RefusedRow], now: int) -> None:
-        """Replace what is remembered of refused entries."""
+        """Replace the stored refused entries."""
 
     def refused(self) -> Sequence[RefusedRow]:
         """Return the refused entries that are remembered (a bounded number)."""
 
     def trash(self, *, removed_before: int) -> Iterator[TrashRow]:
-        """Yield what went to the trash before a moment, by place; safe while rows are written."""
+        """Yield the rows trashed before a moment, by place; safe while rows are written."""
 
     def trash_at(self, place: str) -> TrashRow | None:
-        """Return what is known of one place of the trash, or ``None``."""
+        """Return the row of one place of the trash, or ``None``."""
 
     def trash_of(self, uri: str) -> TrashRow | None:
         """Return where the last copy of a URI went that waits in the trash, or ``None``."""
 
     def add_run(self, row: RunRow) -> None:
-        """Remember a run; only the newest 10,000 are kept."""
+        """Store a run; only the newest 10,000 are retained."""
 
     def last_run(self) -> RunRow | None:
         """Return the newest run, or ``None``."""

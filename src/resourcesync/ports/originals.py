@@ -17,14 +17,14 @@ class OriginalReader(Protocol):
         """Open an original; ``None`` when there is none.
 
         Raises:
-            StorageError: It is there, but cannot be read.
+            StorageError: It exists, but cannot be read.
         """
 
     def measure(self, original: Original) -> tuple[Resource, str]:
         """Read the bytes once; return the resource with its digests, and its fingerprint.
 
         Raises:
-            OriginalChangedError: It changed or vanished meanwhile.
+            OriginalChangedError: It changed or vanished during the read.
             StorageError: It cannot be read.
         """
 
@@ -33,7 +33,7 @@ class ResourceContents(Protocol):
     """The bytes of the resources, as far as they are still available."""
 
     def contains(self, resource: Resource) -> bool:
-        """True if the bytes of a former version are kept."""
+        """True if the bytes of a former version are stored."""
 
     def open(self, resource: Resource) -> BinaryIO | None:
         """Open the bytes that a resource had; ``None`` when they are gone.
@@ -41,18 +41,18 @@ class ResourceContents(Protocol):
         They may be those of a later version: who reads them compares length and digests.
 
         Raises:
-            StorageError: They are there, and cannot be read.
+            StorageError: They exist, and cannot be read.
         """
 
     def open_patch(self, patch: Link) -> BinaryIO | None:
-        """Open a patch that leads to a version from the one before; ``None`` when it is not kept.
+        """Open a patch that leads to a version from the one before; ``None`` if it is not stored.
 
         Raises:
-            StorageError: It is there, and cannot be read.
+            StorageError: It exists, and cannot be read.
         """
 
     def measure(self, uri: str) -> Resource | None:
-        """Read what is at a URI now; ``None`` when there is nothing any more.
+        """Read the present resource of a URI; ``None`` if it is gone.
 
         Raises:
             OriginalChangedError: It changed all the time while it was read.
@@ -105,7 +105,7 @@ class Watcher(Protocol):
         """Wait for a hint that something changed, no longer than ``seconds``.
 
         Returns:
-            True if there was one since the last call; at once if it was there already.
+            True if there was one since the last call; at once if it came before.
 
         Raises:
             StorageError: Nothing can be watched any more.

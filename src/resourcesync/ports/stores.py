@@ -53,23 +53,23 @@ class Store(Protocol):
     """
 
     def put(self, key: str, content: ObjectContent, replaces: str | None) -> str | None:
-        """Store bytes, if what is at the key is still what they are to replace.
+        """Store bytes, if the key still has the version they are to replace.
 
-        All of them are there, durably, when this returns; until then readers see what was there
-        before, also when it never returns. Deciding and replacing are one step, whoever else
+        All of them are stored durably when this returns; until then readers see the old version,
+        also when it never returns. Comparison and replacement are one step, whoever else
         writes there.
 
         Args:
             key: The key.
             content: The bytes.
-            replaces: The version that is there; ``None`` when nothing is.
+            replaces: The present version; ``None`` for none.
 
         Returns:
-            The new version; ``None`` when something else was there, which is untouched.
+            The new version; ``None`` if another one was stored, which is unchanged.
         """
 
     def stat(self, key: str) -> StoredObject | None:
-        """Return what is at a key now, as the last ``put`` left it; ``None`` when nothing is."""
+        """Return the object at a key, as the last ``put`` left it; ``None`` if there is none."""
 
     def open(self, key: str) -> BinaryIO | None:
         """Open the bytes at a key, those of one version to their end; ``None`` when none are."""
@@ -81,21 +81,21 @@ class Store(Protocol):
         """
 
     def remove(self, key: str) -> None:
-        """Remove what is at a key for good; it is no error when nothing is."""
+        """Remove a key for good; a missing one is no error."""
 
     def keys(self, prefix: str) -> Iterator[str]:
-        """Yield all keys that begin so, in no order; what was put before is among them."""
+        """Yield all keys with a prefix, in no order; those put before are among them."""
 
     def lock(self, who: str) -> AbstractContextManager[object]:
         """Exclude every other holder while the block runs, also on other machines.
 
-        What a dead holder left must come to an end by itself, as a lease does.
+        The lock of a dead holder must expire by itself, as a lease does.
 
         Args:
-            who: Says who holds it, for the message of who is kept out.
+            who: Name of the holder, for the message to others.
 
         Raises:
-            LockedError: Somebody holds it.
+            LockedError: Another holder has the lock.
         """
 
 
@@ -105,7 +105,7 @@ class ParallelStore(Store, Protocol):
 
     @property
     def max_in_flight(self) -> int:
-        """Number of calls it takes at a time, from as many threads; at most 64 are made."""
+        """Number of calls at a time, from as many threads; at most 64 are made."""
 
 
 @runtime_checkable
@@ -116,8 +116,8 @@ class ReclaimableStore(Store, Protocol):
         """Lock as ``lock`` does; a lock that the same holder left is reclaimed at once.
 
         Args:
-            who: Says who holds it.
-            holder: Names what the caller has locked: no other run of it lives.
+            who: Name of the holder, for messages.
+            holder: Identity that the caller has locked: no other run of it lives.
 
         Raises:
             LockedError: Another holder has it.

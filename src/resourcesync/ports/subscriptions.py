@@ -17,7 +17,7 @@ class Messenger(Protocol):
     def fetch(
         self, requests: Iterable[FetchRequest | None]
     ) -> Iterator[FetchResponse | FetchFailure]:
-        """Send what is to be sent; yield each outcome as it comes, in no order.
+        """Send the requests; yield each outcome as it arrives, in no order.
 
         ``None`` says that there is nothing for the moment; it asks again soon while others are in
         flight. What ``requests`` raises passes, and gives up what is in flight.
@@ -118,22 +118,22 @@ class HubStore(Protocol):
         """Return the latest moment that was stored, 0 at first."""
 
     def add_intent(self, intent: SubscriptionIntent) -> None:
-        """Remember a wish; those of one receiver for one topic are confirmed in their order."""
+        """Store a request; those of one receiver for one topic are confirmed in their order."""
 
     def count_intents(self) -> int:
-        """Return how many wishes wait to be confirmed."""
+        """Return the number of requests to confirm."""
 
     def count_subscriptions(self, topic: str | None = None) -> int:
-        """Return how many subscriptions there are, to one topic or in all."""
+        """Return the number of subscriptions, to one topic or in all."""
 
     def find(self, topic: str, callback: str) -> Subscription | None:
         """Return one subscription."""
 
     def has_intent(self, topic: str, callback: str) -> bool:
-        """True if a wish of that receiver waits to be confirmed."""
+        """True if a request of that receiver is to be confirmed."""
 
     def due_intents(self, now: int, most: int, busy: Collection[int]) -> list[SubscriptionIntent]:
-        """Return the first wish of each receiver that may be asked now, but for the busy ones."""
+        """Return the first due request of each receiver that is not busy."""
 
     def confirm(self, intent: SubscriptionIntent, expires: int) -> None:
         """Subscribe, or end a subscription, as was wished."""
@@ -142,32 +142,32 @@ class HubStore(Protocol):
         """Verify the receiver's intent again later."""
 
     def forget(self, intent: SubscriptionIntent) -> None:
-        """Forget a wish."""
+        """Remove a request."""
 
     def accept(self, topic: str, payload: Payload, digest: bytes, now: int) -> bool:
-        """Store what is to be told, durably; ``False`` when it was told lately already."""
+        """Store a payload durably; ``False`` if it was published recently."""
 
     def due_deliveries(
         self, now: int, most: int, *, busy: Collection[int], full: Collection[str], late: bool
     ) -> list[Subscription]:
-        """Return subscriptions that lack a payload and may be told now.
+        """Return subscriptions that lack a payload and are due.
 
         Args:
             now: The moment.
             most: Number of at most.
-            busy: The numbers of those that are being told.
-            full: The origins that are being told enough at a time.
-            late: True if to give those whose last delivery failed, or the others.
+            busy: The numbers of those with a delivery in flight.
+            full: The origins with the most deliveries at a time.
+            late: True to return those whose last delivery failed, False for the rest.
         """
 
     def payloads(self, topic: str, after: int) -> Sequence[Payload]:
-        """Return what is kept of a topic after a number, oldest first."""
+        """Return the stored payloads of a topic after a number, oldest first."""
 
     def record_outcomes(self, outcomes: Iterable[DeliveryOutcome]) -> None:
         """Remember how deliveries ended, all or none."""
 
     def prune(self, now: int, oldest_intent: int) -> None:
-        """End leases that are over, forget old wishes and what everybody has; store the moment."""
+        """End expired leases, remove old requests and delivered payloads; store the moment."""
 
     def next_due(self, now: int) -> int | None:
         """Return the next moment, later than ``now``, at which something may be done."""
@@ -242,7 +242,7 @@ class SubscriberStore(Protocol):
         """Return all subscriptions."""
 
     def find_token(self, token: str) -> ChannelSubscription | None:
-        """Return the subscription that has a token, in use, asked for or former."""
+        """Return the subscription with a token: in use, requested or former."""
 
     def save(
         self, follower: ChannelSubscription, before: ChannelSubscription | None = None

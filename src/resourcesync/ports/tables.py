@@ -150,7 +150,7 @@ class Tables(Protocol):
         """Yield the rows of a slice."""
 
     def write_done(self, file: str, rows: Iterable[DoneRow]) -> int:
-        """Write what became of the rows of a slice; return how many."""
+        """Write the outcomes of the rows of a slice; return their number."""
 
     def read_done(self, file: str) -> Iterator[DoneRow]:
         """Yield the rows of such a file."""
@@ -179,7 +179,7 @@ class Tables(Protocol):
         into: str,
         rows: int,
     ) -> JoinResult:
-        """Compare what is listed with what is here.
+        """Compare the listed rows with the copies.
 
         Of a URI, the last row of ``changed`` counts, else its one row in ``listed``; a ``deleted``
         one counts as not listed, and is in no slice, except that its copy is not *unlisted* but in

@@ -54,7 +54,7 @@ class VersionIndex(Protocol):
     """The index of versions. Writes join the catalogue's open recording."""
 
     def newest(self, uri: str) -> ResourceVersion | None:
-        """Return the newest version of a resource that is kept."""
+        """Return the newest stored version of a resource."""
 
     def find(self, uri: str, moment: int) -> ResourceVersion | None:
         """Return one version of a resource."""
@@ -66,13 +66,13 @@ class VersionIndex(Protocol):
         """Return the ``hash`` that the catalogue has for a resource; empty for none."""
 
     def stored_bytes(self) -> int:
-        """Return the bytes of all that is kept, each content once."""
+        """Return the bytes of all stored contents, each once."""
 
     def drop_oldest(self) -> tuple[ContentKey, ...] | None:
         """Drop the version that was followed by another the longest time ago.
 
         Returns:
-            The contents that nothing needs any more; ``None`` when there is no such version.
+            The contents no longer needed; ``None`` when there is no such version.
         """
 
     def drop_superseded(self, before: int, least: int) -> tuple[ContentKey, ...]:
@@ -87,7 +87,7 @@ class VersionIndex(Protocol):
         """
 
     def drop_stored_before(self, moment: int) -> tuple[ContentKey, ...]:
-        """Drop the versions that were kept before a moment; return the contents not needed now."""
+        """Drop the versions stored before a moment; return the contents no longer needed."""
 
     def is_needed(self, sha256: str) -> bool:
         """True if a content belongs to a version, or is a patch."""
@@ -100,20 +100,20 @@ class VersionStore(Protocol):
         """Store the bytes of a stream, unless they are stored; return whether they match.
 
         Raises:
-            StorageError: They cannot be read or written. Nothing was kept.
+            StorageError: They cannot be read or written. Nothing was stored.
         """
 
     def contains(self, sha256: str, length: int) -> bool:
-        """True if a content is there, by its name and length."""
+        """True if a content is stored, by its name and length."""
 
     def open(self, sha256: str) -> BinaryIO | None:
-        """Open a content; ``None`` when it is not there."""
+        """Open a content; ``None`` if it is missing."""
 
     def flush(self) -> None:
-        """Make durable what was kept so far: call it before anybody is told of it."""
+        """Flush the stored contents to disk: call this before they are published."""
 
     def remove(self, contents: Iterable[ContentKey]) -> None:
-        """Remove contents; it is no error when they are not there."""
+        """Remove contents; missing ones are no error."""
 
     def sweep(self, is_needed: Callable[[str], bool], before: int) -> int:
         """Remove what nothing needs and has been there since before a moment, in microseconds.
@@ -132,7 +132,7 @@ class VersionReader(Protocol):
     def at(self, uri: str, moment: int | None) -> ResourceVersion | None:
         """Return the version that a resource had at a moment, in microseconds.
 
-        The first for a moment before it; the last for ``None``. ``None`` when none is kept.
+        The first for a moment before it; the last for ``None``. ``None`` when none is stored.
         """
 
     def first_and_last(
@@ -141,4 +141,4 @@ class VersionReader(Protocol):
         """Return the first and the last version of the same resource."""
 
     def versions(self, uri: str, after: int, most: int) -> list[ResourceVersion]:
-        """Return up to so many versions kept after a moment, oldest first."""
+        """Return up to so many versions stored after a moment, oldest first."""

@@ -110,7 +110,7 @@ class OperationsApplication:
                 return _text_reply(b"ready\n")
         except (ResourceSyncError, TimeoutError) as error:
             _LOG.warning("not ready: %s", error)
-            why = error.message if isinstance(error, ResourceSyncError) else "it takes too long"
+            why = error.message if isinstance(error, ResourceSyncError) else "check timed out"
             return refuse(503, f"Not ready: {why}", (b"retry-after", b"5"))
 
     def _write_metrics(self) -> bytes:

@@ -88,7 +88,7 @@ class ServedSource:
     def __post_init__(self) -> None:
         if _LINKABLE.fullmatch(self.capability_list_uri) is None:
             raise ConfigurationError(
-                "the address of the Capability List is no absolute HTTP URI",
+                "the address of the Capability List is not an absolute HTTP URI",
                 evidence=(("got", repr(self.capability_list_uri)),),
             )
         if not self.documents_names:

@@ -117,7 +117,7 @@ class DumpApplication:
             if exchange.has_started:
                 raise
             _LOG.warning("no dump can be made now: %s", error)
-            refusal = refuse(503, f"No dump can be made now: {error.message}.", _BUSY)
+            refusal = refuse(503, f"A dump is not available now: {error.message}.", _BUSY)
         if refusal is not None:
             await exchange.send(refusal)
 
@@ -131,7 +131,7 @@ class DumpApplication:
             return self._document(plan).reply_to(exchange.request)
         number = int(found[2])
         if int(found[1]) != plan.moment or not 0 < number <= len(plan.starts):
-            return refuse(404, "There are newer packages: see resourcedump.xml.")
+            return refuse(404, "This package is outdated: see resourcedump.xml.")
         return await self._package(exchange, plan, number)
 
     async def _current_plan(self) -> _PackagePlan:
@@ -229,7 +229,7 @@ class DumpApplication:
         assert isinstance(content, Resource), "a Resource Dump has no patches"
         stream = self._contents.open(content)
         if stream is None:
-            raise OriginalChangedError(f"{content.uri} is no longer there")
+            raise OriginalChangedError(f"{content.uri} no longer exists")
         with stream:
             try:
                 while piece := stream.read(_PIECE):

@@ -135,13 +135,13 @@ class EventApplication:
         yield Metric(
             name="resourcesync_event_clients",
             kind="gauge",
-            help_text="Clients that follow the stream of changes.",
+            help_text="Clients connected to the stream of changes.",
             values=(((), self.clients),),
         )
         yield Metric(
             name="resourcesync_events_total",
             kind="counter",
-            help_text="Changes told in the stream, each once however many follow.",
+            help_text="Changes sent in the stream, each counted once for all clients.",
             values=(((), self._sent),),
         )
 
@@ -155,7 +155,7 @@ class EventApplication:
         if refusal is None and path not in {b"", b"/"}:
             refusal = refuse(404, "Not found.")
         if refusal is None and len(self._clients) >= self._most:
-            refusal = refuse(503, "Too many follow already.", (b"retry-after", b"30"))
+            refusal = refuse(503, "Too many clients already.", (b"retry-after", b"30"))
         if refusal is not None:
             await exchange.send(refusal)
         elif exchange.request.method == "HEAD":
@@ -177,7 +177,7 @@ class EventApplication:
             if exchange.has_started:
                 raise
             _LOG.warning("%s", error)
-            await exchange.send(refuse(503, "No changes can be told now.", (b"retry-after", b"5")))
+            await exchange.send(refuse(503, "Not available now.", (b"retry-after", b"5")))
         finally:
             self._clients.discard(wake)
 
@@ -274,7 +274,7 @@ class EventApplication:
                     while self._clients and await self._poll_once():
                         pass
                 except ResourceSyncError as error:
-                    _LOG.warning("no changes can be told now: %s", error)
+                    _LOG.warning("changes are not available now: %s", error)
         finally:
             for wake in self._clients:
                 wake.set()

@@ -112,9 +112,9 @@ def refuse_request(request: HttpRequest) -> HttpReply | None:
     """Return the refusal of a request that does not only read, or ``None``."""
     closing = (_CLOSE,) if request.has_body else ()
     if request.method not in {"GET", "HEAD"}:
-        return refuse(405, "Only GET and HEAD.", (b"allow", b"GET, HEAD"), *closing)
+        return refuse(405, "Only GET and HEAD are allowed.", (b"allow", b"GET, HEAD"), *closing)
     if closing:
-        return refuse(400, "A request to read has no body.", *closing)
+        return refuse(400, "A request body is not allowed.", *closing)
     return None
 
 

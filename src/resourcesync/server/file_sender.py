@@ -87,7 +87,7 @@ class FileSender:
         for _ in range(_TRIES):
             opened = place.folder.open(place.names)
             if opened is None and place.is_known:
-                raise StorageError("a copy is not at its place")
+                raise StorageError("a copy is missing")
             if opened is None:
                 return False
             with opened:

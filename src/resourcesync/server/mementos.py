@@ -184,7 +184,7 @@ class MementoApplication:
         if wanted is not None:
             seconds = parse_http_date(wanted) if len(wanted) == _IMF else None
             if seconds is None:
-                reason = "Accept-Datetime is no date such as Thu, 01 Jan 2026 00:00:00 GMT."
+                reason = "Accept-Datetime is not a date such as Thu, 01 Jan 2026 00:00:00 GMT."
                 return refuse(400, reason, _VARY)
             moment = seconds * _SECOND + _SECOND - 1  # any time within that second
         version = await to_thread.run_sync(self._index.at, uri, moment)
@@ -281,7 +281,7 @@ async def _stream(exchange: HttpExchange, reply: HttpReply, opened: OpenFile, sh
             running.update(chunk)
             is_harmed = following is None and is_all and running.hexdigest() != sha256
             if is_harmed or not is_complete(step, chunk):
-                raise OriginalChangedError("a version is not what was kept")
+                raise OriginalChangedError("a stored version has changed")
             await exchange.send_chunk(chunk, more=following is not None)
             step = following
 
@@ -307,7 +307,7 @@ def _date(version: ResourceVersion) -> str:
 
 
 def _absent(*extra: tuple[bytes, bytes]) -> HttpReply:
-    return refuse(404, "No such version is kept.", *extra)
+    return refuse(404, "There is no such version.", *extra)
 
 
 def _accept_datetime(scope: Scope) -> str | None:

@@ -77,7 +77,7 @@ class MountedApplications:
             names = _names(path)
             if not path.startswith("/") or not all(map(is_plain, names)):
                 raise ConfigurationError(
-                    f"{path[:64]!r} is no path to mount an application at", hint="such as /hub"
+                    f"{path[:64]!r} is not a path to mount an application at", hint="such as /hub"
                 )
             self._applications.append((names, "/" + path.strip("/"), application))
         # The deepest path is tried first.
@@ -170,7 +170,7 @@ class _Lifespan:
     async def end(self) -> None:
         await self._finish()
         if (error := self._failure()) is not None:
-            _LOG.warning("an application did not end in order: %r", error)
+            _LOG.warning("an application did not end cleanly: %r", error)
 
     async def _finish(self) -> None:
         """Wait for the task's end, up to a limit."""
@@ -178,7 +178,7 @@ class _Lifespan:
         self._to_application.put_nowait({"type": "lifespan.shutdown"})
         _, late = await asyncio.wait((self._task,), timeout=_PATIENCE)
         if late:
-            _LOG.warning("an application does not end, so it is cut off")
+            _LOG.warning("an application does not end and is cancelled")
             self._task.cancel()
             await asyncio.wait((self._task,))
 
@@ -201,7 +201,7 @@ class _Lifespan:
         error = self._failure()
         if isinstance(error, ResourceSyncError):
             raise error
-        _LOG.debug("an application knows no lifespan: %r", error)
+        _LOG.debug("an application has no lifespan: %r", error)
         self._task = asyncio.create_task(asyncio.sleep(0))
         return None
 

@@ -156,4 +156,4 @@ def _pull_hint(overview: Overview | None) -> str:
     if overview is None:
         return ""
     command = html.escape(f"resourcesync pull {overview.address}")
-    return f"<p>To keep a copy in step:</p>\n<pre><code>{command}</code></pre>\n"
+    return f"<p>To mirror these resources:</p>\n<pre><code>{command}</code></pre>\n"

@@ -206,7 +206,7 @@ def _listen(host: str, port: int) -> socket.socket:
         raise ConfigurationError(
             f"cannot listen on {host} port {port}",
             evidence=(("got", str(error)),),
-            hint="name another port, or 0 for a free one",
+            hint="choose another port, or 0 for a free one",
         ) from error
 
 

@@ -96,11 +96,11 @@ class HubWorker:
             except StoppedError:
                 nap = 0.0
             except ResourceSyncError as error:
-                _LOG.warning("the hub rests for %g s: %s", _AFTER_FAULT, error)
+                _LOG.warning("the hub pauses for %g s: %s", _AFTER_FAULT, error)
                 nap = _AFTER_FAULT
                 self._abandon()
             except Exception:  # noqa: BLE001 - one fault must not end all deliveries
-                _LOG.exception("the hub rests for %g s", _AFTER_FAULT)
+                _LOG.exception("the hub pauses for %g s", _AFTER_FAULT)
                 nap = _AFTER_FAULT
                 self._abandon()
             self._wake_event.wait(min(nap, _LONGEST_SLEEP))
@@ -151,7 +151,7 @@ class HubApplication:
         if path_within(scope) not in _PATHS:
             return refuse(404, "Not found.")
         if scope["method"] != "POST":
-            return refuse(405, "This is a hub: it takes POST.", (b"allow", b"POST"))
+            return refuse(405, "This is a hub: use POST.", (b"allow", b"POST"))
         media_type = "".join(header_values(scope, b"content-type")[:1])
         is_form = media_type.partition(";")[0].strip().lower() == FORM
         most = MOST_FORM if is_form else MOST_PAYLOAD

@@ -113,7 +113,7 @@ def check(scenario: Scenario) -> None:
         _refuse("start must be from 1980 to 2999", scenario.start)
     _check_origin(scenario.origin)
     if not scenario.destinations:
-        raise ConfigurationError("there is no destination")
+        raise ConfigurationError("the scenario has no [[destination]]")
     _check_names([destination.name for destination in scenario.destinations])
     for destination in scenario.destinations:
         _check_spans(f"destination {destination.name}: offline", destination.offline)
@@ -148,7 +148,7 @@ def zone_of(name: str) -> ZoneInfo:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
         raise ConfigurationError(
-            f"there is no time zone {name[:_MOST_SHOWN]!r} here", hint="UTC is always there"
+            f"there is no time zone {name[:_MOST_SHOWN]!r}", hint="UTC is always available"
         ) from error
 
 
@@ -201,7 +201,7 @@ def _check_names(names: list[str]) -> None:
     seen: set[str] = set()
     for name in names:
         if not (name.isprintable() and 0 < len(name) <= _MOST_SHOWN):
-            _refuse("destination.name must be from 1 to 100 letters that can be seen", name)
+            _refuse("destination.name must be 1 to 100 visible characters", name)
         if name in seen:
             raise ConfigurationError(
                 f"two destinations have the name {name!r}",

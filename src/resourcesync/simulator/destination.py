@@ -39,12 +39,12 @@ class SimulatedCopies:
 
     Args:
         on_change: Called for each copy that is installed or removed.
-        fate: The faults of the process and its disk.
+        injector: The faults of the process and its disk.
     """
 
-    def __init__(self, on_change: OnChange, fate: FaultInjector) -> None:
+    def __init__(self, on_change: OnChange, injector: FaultInjector) -> None:
         self._on_change = on_change
-        self._injector = fate
+        self._injector = injector
         self._copies: dict[str, tuple[str, int, tuple[Digest, ...]]] = {}
         self._number = 0
         self._staged = WeakSet["SimulatedStaged"]()
@@ -268,7 +268,7 @@ class SimulatedDestination:
         options: The options of its pulls.
         clock: The clock.
         on_change: Called for each copy that is installed or removed.
-        fate: The faults of its process and its disk.
+        injector: The faults of its process and its disk.
     """
 
     def __init__(
@@ -279,7 +279,7 @@ class SimulatedDestination:
         clock: SimulatedClock,
         on_change: OnChange,
         *,
-        fate: FaultInjector,
+        injector: FaultInjector,
     ) -> None:
         self.pulls = 0
         """Number of pulls that ended."""
@@ -291,8 +291,8 @@ class SimulatedDestination:
         self._network = network
         self._clock = clock
         self._options = options
-        self._injector = fate
-        self.copies = SimulatedCopies(on_change, fate)
+        self._injector = injector
+        self.copies = SimulatedCopies(on_change, injector)
         self._mirror = MirrorFolder(folder, clock)
 
     def pull(self) -> RunReport | ResourceSyncError | None:

@@ -22,64 +22,65 @@ _RUN: Final = {"seed": "its seed", "destination": "the name of the Destination t
 
 EVENTS: Final[Mapping[str, EventDefinition]] = {
     "run.begin": EventDefinition(
-        "A run begins; what follows is of this run, until its end.",
-        {**_RUN, "version": "of this program"},
-        {"each key of the sweep": "the value that it has in this run"},
+        "A run starts; the following events belong to it, until its end.",
+        {**_RUN, "version": "the version of this program"},
+        {"each key of the sweep": "its value in this run"},
     ),
     "change": EventDefinition(
         "A resource of the origin changed.",
-        {"kind": "`created`, `updated` or `deleted`", "name": "of the resource"},
+        {"kind": "`created`, `updated` or `deleted`", "name": "the name of the resource"},
     ),
     "publish": EventDefinition(
         "The Source published.",
         {"wrote": "whether any document was written"},
-        {"error": "why it could not, or died on the way"},
+        {"error": "the reason why it failed or crashed"},
     ),
     "pull": EventDefinition(
         "A pull has ended.",
         {
-            "requests": "so many were sent for it",
+            "requests": "the number of its requests",
             "consistency": "the share of resources that are equal on both sides now",
         },
         {
-            "state": "what the Destination calls itself, such as `in sync`",
-            "mode": "how it pulled: `baseline`, `incremental` or `unchanged`",
-            "error": "the code of the error it ended with, in the place of both; `died` where the"
-            " Destination did",
+            "state": "the state that the Destination reports, such as `in sync`",
+            "mode": "the mode: `baseline`, `incremental` or `unchanged`",
+            "error": "the code of its error, instead of both; `died` if the Destination crashed",
         },
     ),
     "lie": EventDefinition(
-        "A Destination called itself in sync and was not.",
-        {"as_of": "the time for which it said so, seconds from the beginning"},
+        "A Destination falsely reported that it was in sync.",
+        {"as_of": "the time of that state, seconds from the start"},
     ),
     "fault": EventDefinition(
-        "Something went wrong, as it was meant to.",
+        "A fault was injected.",
         {
             "kind": "the key of `[faults]`; `unpacked` where a dump could not be made",
-            "what": "a path, a name, or how many; `memory` for what a Destination writes down;"
-            " empty where it befalls no single thing",
+            "what": "a path, a name, or a number; `memory` for the state of a Destination;"
+            " empty without a single object",
         },
     ),
-    "clock step": EventDefinition("The Source's clock stepped.", {"seconds": "how far, or back"}),
+    "clock step": EventDefinition(
+        "The Source's clock stepped.", {"seconds": "the step; negative for back"}
+    ),
     "restart": EventDefinition(
         "The Source started its lists over.",
         {},
-        {"error": "why it could not, or died on the way"},
+        {"error": "the reason why it failed or crashed"},
     ),
     "set back": EventDefinition(
-        "The Source was set back to what it was; the changes that follow at the same moment are"
-        " what became of its resources.",
-        {"seconds": "how long ago that was"},
+        "The Source was rolled back to a former state; the changes at the same moment are those of"
+        " its resources.",
+        {"seconds": "the age of that state"},
     ),
     "measured": EventDefinition(
-        "The duration is over: the figures of the run are those of this moment."
+        "The duration has ended: the figures of the run are those of this moment."
     ),
     "quiet": EventDefinition(
-        "Nothing goes wrong any more, and nothing changes; some pulls more show how it ends. What"
-        " the Source lists without times (`undated`) stays as it is."
+        "Faults and changes have ended; some further pulls show the outcome. Entries without times"
+        " (`undated`) stay as they are."
     ),
     "run.end": EventDefinition(
-        "A run has ended.", {**_RUN, "each figure of `summary.csv`": "what it came to"}
+        "A run has ended.", {**_RUN, "each figure of `summary.csv`": "its value"}
     ),
 }
 """Each kind by its name; all but those of a run have ``at``, seconds from its start."""

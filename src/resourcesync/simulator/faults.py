@@ -114,12 +114,12 @@ class CrashingState:
 
     Args:
         state: The store.
-        fate: The faults.
+        injector: The faults.
     """
 
-    def __init__(self, state: "MirrorStateStore", fate: FaultInjector) -> None:
+    def __init__(self, state: "MirrorStateStore", injector: FaultInjector) -> None:
         self._state = state
-        self._injector = fate
+        self._injector = injector
 
     def __getattr__(self, name: str) -> object:
         self._injector.check_alive()
@@ -138,6 +138,6 @@ class CrashingState:
         self._injector.step("memory")
 
 
-def with_crashes(state: "MirrorStateStore", fate: FaultInjector) -> "MirrorStateStore":
+def with_crashes(state: "MirrorStateStore", injector: FaultInjector) -> "MirrorStateStore":
     """Return a state whose owner may crash."""
-    return cast("MirrorStateStore", CrashingState(state, fate))
+    return cast("MirrorStateStore", CrashingState(state, injector))

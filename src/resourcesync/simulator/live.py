@@ -188,25 +188,25 @@ class ScenarioSource:
     def _page(self) -> str:
         scenario, clock = self._scenario, self._clock
         life = f"{formatting.span(clock.elapsed)} of {formatting.span(scenario.duration)}"
-        over = " All is over: nothing changes or goes wrong any more." if self._has_ended else ""
+        over = " The scenario has ended: no more changes or faults." if self._has_ended else ""
         faults = scenario.faults
         named = [field.name for field in fields(faults) if getattr(faults, field.name)]
         played, left = [name for name in named if name not in NOT_PLAYED], _not_played(scenario)
         base = escape(self._base)
         return (
             "<!doctype html><title>A simulated Source</title><h1>A simulated Source</h1>"
-            f"<p>It is {clock.now():%Y-%m-%d %H:%M:%S} UTC here, seed {scenario.seed}: {life}."
+            f"<p>Simulated time: {clock.now():%Y-%m-%d %H:%M:%S} UTC, seed {scenario.seed}: {life}."
             f" {len(self._source.origin.versions):,} resources;"
             f" published {self._source.published:,} times.{over}</p>"
             f'<p><a href="{base}.well-known/resourcesync">Source Description</a></p>'
             f"<pre>resourcesync pull {base} ./copy</pre>"
-            f"<p>What goes wrong: {', '.join(played) or 'nothing'}.</p>"
-            + (f"<p>Not played over HTTP: {', '.join(left)}.</p>" if left else "")
+            f"<p>Faults: {', '.join(played) or 'none'}.</p>"
+            + (f"<p>Not simulated over HTTP: {', '.join(left)}.</p>" if left else "")
         )
 
 
 def _missing(wait: float = 0.0) -> LiveAnswer:
-    return LiveAnswer(status=404, body=b"There is nothing here.\n", wait=wait)
+    return LiveAnswer(status=404, body=b"Not found.\n", wait=wait)
 
 
 def _not_played(scenario: Scenario) -> list[str]:
@@ -324,7 +324,7 @@ class LiveSource:
         number = int(name) if name.isascii() and name.isdigit() and len(name) < 16 else 0  # noqa: PLR2004
         resource = self._resources.get(number) if place == _RESOURCES else None
         if resource is None:
-            return LiveAnswer(status=404, media_type=PLAIN, body=b"There is nothing here.\n")
+            return LiveAnswer(status=404, media_type=PLAIN, body=b"Not found.\n")
         body = _payload(number, resource.length)
         return LiveAnswer(
             media_type="text/plain", body=body, etag=_tag(body), lastmod=resource.lastmod

@@ -48,7 +48,7 @@ class SimulatedNetwork:
         faults: The faults of transfers.
         seed: The seed of all random choices.
         clock: Passes while requests are in flight.
-        fate: The faults of the client, which may crash; called for each fault.
+        injector: The faults of the client, which may crash; called for each fault.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class SimulatedNetwork:
         seed: int,
         clock: SimulatedClock,
         *,
-        fate: FaultInjector,
+        injector: FaultInjector,
     ) -> None:
         self._source = source
         self._settings = settings
@@ -67,8 +67,8 @@ class SimulatedNetwork:
         self._random = random.Random(f"network {seed}")  # noqa: S311 - a simulation
         self._storm = random.Random(f"storm {seed}")  # noqa: S311 - a simulation
         self._clock = clock
-        self._on_fault = fate.on_fault
-        self._injector = fate
+        self._on_fault = injector.on_fault
+        self._injector = injector
         self.is_healthy = False
         """True if no more faults happen."""
         self.requests = 0

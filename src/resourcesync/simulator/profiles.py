@@ -7,7 +7,7 @@ _HEAD: Final = """\
 # {about}
 seed = 1
 {start}duration = "{duration}"
-scale = {scale}  # of the resources and of the changes; 1 is the true size
+scale = {scale}  # of the numbers of resources and changes; 1 is the real size
 
 [source]
 resources = {resources}
@@ -22,10 +22,10 @@ delete = {delete}
 strategy = "changes"  # or "lists": a new Resource List each time
 every = "{every}"
 rotate = "{rotate}"  # close a Change List at this age
-rebase = "{rebase}"  # write a new Resource List so often
-keep = "{keep}"  # closed Change Lists stay so long
-push = {push}  # tell Destinations of each publication
-dumps = false  # a Resource Dump and a Change Dump, too
+rebase = "{rebase}"  # write a new Resource List at this age
+keep = "{keep}"  # remove closed Change Lists at this age
+push = {push}  # notify Destinations of each publication
+dumps = false  # also a Resource Dump and a Change Dump
 dump_every = "1d"
 
 [[destination]]
@@ -57,7 +57,7 @@ destination = {{ every = "5m" }}
 
 [variant.push]
 publish = {{ strategy = "changes", every = "1m", push = true }}
-destination = {{ every = "1h" }}  # also without a notification
+destination = {{ every = "1h" }}  # even without a notification
 """
 
 
@@ -91,7 +91,7 @@ PROFILES: Final[dict[str, str]] = {
         pull="1h",
     ),
     "arxiv": _profile(
-        about="arXiv, as told in 2013: 2.4 million resources; 1,800 change at 20:00 US Eastern"
+        about="arXiv, as reported in 2013: 2.4 million resources; 1,800 change at 20:00 US Eastern"
         " time,\n# Sunday to Thursday; one Change List a day, half an hour later.",
         start='start = "2026-01-04T01:32:30Z"\n',
         duration="14d",
@@ -110,7 +110,7 @@ PROFILES: Final[dict[str, str]] = {
         pull="1d",
     ),
     "wikipedia": _profile(
-        about="The English Wikipedia, as told in 2013: 4 million articles, 1.4 changes a second;"
+        about="English Wikipedia, as reported in 2013: 4 million articles, 1.4 changes a second;"
         "\n# Change Lists every few minutes.",
         duration="1d",
         scale="0.002",
@@ -126,7 +126,7 @@ PROFILES: Final[dict[str, str]] = {
         pull="5m",
     ),
     "dbpedia-live": _profile(
-        about="DBpedia Live: 3.77 million things, two changes a second, each told at once.",
+        about="DBpedia Live: 3.77 million things, two changes a second, each with a notification.",
         duration="1d",
         scale="0.002",
         resources=3_770_000,
@@ -142,7 +142,7 @@ PROFILES: Final[dict[str, str]] = {
         pull="5m",
     ),
     "europeana": _profile(
-        about="Europeana: 2.4 million linked data records; how many change is made up.",
+        about="Europeana: 2.4 million linked data records; the rate of changes is invented.",
         duration="28d",
         scale="0.005",
         resources=2_400_000,
@@ -159,7 +159,7 @@ PROFILES: Final[dict[str, str]] = {
         pull="1d",
     ),
     "linked-data": _profile(
-        about="A linked data set: small documents, now and then a change of many at once.",
+        about="A linked data set: small documents, sometimes many changes at once.",
         duration="7d",
         resources=5_000,
         median=1_500,

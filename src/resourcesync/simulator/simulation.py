@@ -118,12 +118,17 @@ class _Simulation:
         )
         injector = self._injector = FaultInjector(faults, seed, self._clock, self._fault)
         self._network = SimulatedNetwork(
-            self._source, destination, faults, seed, self._clock, fate=injector
+            self._source, destination, faults, seed, self._clock, injector=injector
         )
         by_lists = scenario.publish.strategy == "lists"
         options = PullOptions(mode="baseline" if by_lists else "auto", dumps=destination.dumps)
         self.destination = SimulatedDestination(
-            folders.memory, self._network, options, self._clock, self._on_copy_change, fate=injector
+            folders.memory,
+            self._network,
+            options,
+            self._clock,
+            self._on_copy_change,
+            injector=injector,
         )
         self._compared.fill({name: at.digest for name, at in self._origin.versions.items()})
         self._is_notified = False

@@ -55,7 +55,7 @@ def make_folders(within: TemporaryFolders | None = None) -> Iterator[TemporaryFo
         except OSError as error:
             raise StorageError(
                 f"cannot make a temporary folder: {error.strerror}",
-                hint="make room, or name a folder of another disk in TMPDIR",
+                hint="free some space, or set TMPDIR to a folder of another disk",
             ) from error
         yield found
 

@@ -13,11 +13,11 @@ from resourcesync.source.dump_record import ArchivedDump, PublishedPackage, dump
 from resourcesync.source.plan import MOST_LISTS, Offer, PublicationPlan, SupersededList
 
 
-def write_archive(shelf: DocumentWriter, capability: Capability, parts: Iterable[Part]) -> None:
+def write_archive(writer: DocumentWriter, capability: Capability, parts: Iterable[Part]) -> None:
     """Write an archive of these documents, oldest first, unless it is stored already.
 
     Args:
-        shelf: The document writer.
+        writer: The document writer.
         capability: The kind of archive, such as ``Capability.RESOURCE_DUMP_ARCHIVE``.
         parts: The documents, 50,000 at most.
 
@@ -26,32 +26,32 @@ def write_archive(shelf: DocumentWriter, capability: Capability, parts: Iterable
     """
     listed = tuple(parts)
     name, key = naming.ARCHIVES[capability], repr(listed)
-    if not shelf.has(name, key):
-        up = description.up_link(shelf.naming, naming.CAPABILITY_LIST)
-        shelf.put_entries(name, key, Header(capability=capability, links=(up,)), listed)
+    if not writer.has(name, key):
+        up = description.up_link(writer.naming, naming.CAPABILITY_LIST)
+        writer.put_entries(name, key, Header(capability=capability, links=(up,)), listed)
 
 
-def with_archive_link(shelf: DocumentWriter, header: Header) -> Header:
+def with_archive_link(writer: DocumentWriter, header: Header) -> Header:
     """Return the header with the link to the archive of its documents (Archives §2)."""
     assert header.capability is not None
     assert header.capability.archive is not None
-    target = shelf.naming.uri(naming.ARCHIVES[header.capability.archive])
+    target = writer.naming.uri(naming.ARCHIVES[header.capability.archive])
     link = Link(rel=Relation.ARCHIVES.value, href=target)
     return replace(header, links=(*header.links, link))
 
 
 def resource_list_parts(
-    shelf: DocumentWriter, plan: PublicationPlan, available: Container[int]
+    writer: DocumentWriter, plan: PublicationPlan, available: Container[int]
 ) -> Sequence[Part]:
     """Return the archived Resource Lists of the plan as entries of their archive, oldest first."""
     return [
-        Part(uri=shelf.naming.uri(superseded_list.name), at=from_microseconds(superseded_list.at))
+        Part(uri=writer.naming.uri(superseded_list.name), at=from_microseconds(superseded_list.at))
         for superseded_list in plan.superseded
         if superseded_list.name and superseded_list.at in available
     ]
 
 
-def archive_resource_list(shelf: DocumentWriter, superseded_list: SupersededList) -> bool:
+def archive_resource_list(writer: DocumentWriter, superseded_list: SupersededList) -> bool:
     """Copy a Resource List to its place in the archive before a newer one takes its own.
 
     Returns:
@@ -60,9 +60,9 @@ def archive_resource_list(shelf: DocumentWriter, superseded_list: SupersededList
     Raises:
         StorageError: The list could not be copied.
     """
-    if shelf.confirm_unharmed(superseded_list.name):
+    if writer.confirm_unharmed(superseded_list.name):
         return True
-    return shelf.copy(naming.RESOURCE_LIST, superseded_list.name, str(superseded_list.at))
+    return writer.copy(naming.RESOURCE_LIST, superseded_list.name, str(superseded_list.at))
 
 
 def retained_dumps(former: Sequence[ArchivedDump], keep: int, now: int) -> tuple[ArchivedDump, ...]:
@@ -77,12 +77,12 @@ def retained_dumps(former: Sequence[ArchivedDump], keep: int, now: int) -> tuple
 
 
 def archive_resource_dump(
-    shelf: DocumentWriter, packages: Sequence[PublishedPackage], parts: Iterable[str], now: int
+    writer: DocumentWriter, packages: Sequence[PublishedPackage], parts: Iterable[str], now: int
 ) -> ArchivedDump | None:
     """Copy the Resource Dump to its place in the archive before a newer one takes its own.
 
     Args:
-        shelf: The document writer.
+        writer: The document writer.
         packages: The packages of the dump.
         parts: The names of its parts, when it is an index.
         now: The present moment, in microseconds; the archived dump is named after it.
@@ -94,10 +94,10 @@ def archive_resource_dump(
         StorageError: It could not be copied.
     """
     head, name = naming.RESOURCE_DUMP, naming.archived_resource_dump(from_microseconds(now))
-    known = shelf.known.get(head)
-    if known is None or not packages or name in shelf.known:
+    known = writer.known.get(head)
+    if known is None or not packages or name in writer.known:
         return None
-    if not shelf.copy(head, name, known.key):
+    if not writer.copy(head, name, known.key):
         return None
     return ArchivedDump(
         capability=Capability.RESOURCE_DUMP.value,
@@ -109,7 +109,7 @@ def archive_resource_dump(
 
 
 def close_change_dump(
-    shelf: DocumentWriter, packages: Sequence[PublishedPackage], now: int
+    writer: DocumentWriter, packages: Sequence[PublishedPackage], now: int
 ) -> ArchivedDump:
     """Write a closed Change Dump of packages that are no longer listed.
 
@@ -122,12 +122,12 @@ def close_change_dump(
         capability=Capability.CHANGE_DUMP,
         from_=from_microseconds(start),
         until=from_microseconds(until),
-        links=(description.up_link(shelf.naming, naming.CAPABILITY_LIST),),
+        links=(description.up_link(writer.naming, naming.CAPABILITY_LIST),),
     )
     key = dump_key(header, packages)
-    if not shelf.has(name, key):
-        entries = (package_entry(shelf.naming, package, header) for package in packages)
-        shelf.put_entries(name, key, header, entries)
+    if not writer.has(name, key):
+        entries = (package_entry(writer.naming, package, header) for package in packages)
+        writer.put_entries(name, key, header, entries)
     return ArchivedDump(
         capability=Capability.CHANGE_DUMP.value,
         name=name,
@@ -139,7 +139,7 @@ def close_change_dump(
 
 
 def write_dump_archive(
-    shelf: DocumentWriter, capability: Capability, former: Sequence[ArchivedDump]
+    writer: DocumentWriter, capability: Capability, former: Sequence[ArchivedDump]
 ) -> None:
     """Write the archive of one kind of dump, unless it would be empty or is stored already.
 
@@ -149,15 +149,15 @@ def write_dump_archive(
     archive = capability.archive
     assert archive is not None, "dumps have archives"
     if own := [dump for dump in former if dump.capability == capability.value]:
-        write_archive(shelf, archive, (_dump_part(shelf, dump) for dump in own))
+        write_archive(writer, archive, (_dump_part(writer, dump) for dump in own))
 
 
 def with_dump_archive_link(
-    shelf: DocumentWriter, header: Header, former: Sequence[ArchivedDump]
+    writer: DocumentWriter, header: Header, former: Sequence[ArchivedDump]
 ) -> Header:
     """Return the header of a dump with the link to its archive, if there is one."""
     has_archive = any(dump.capability == header.capability for dump in former)
-    return with_archive_link(shelf, header) if has_archive else header
+    return with_archive_link(writer, header) if has_archive else header
 
 
 def archive_offers(former: Sequence[ArchivedDump], base_uri: str) -> Iterator[Offer]:
@@ -175,8 +175,8 @@ def archive_offers(former: Sequence[ArchivedDump], base_uri: str) -> Iterator[Of
             )
 
 
-def _dump_part(shelf: DocumentWriter, dump: ArchivedDump) -> Part:
-    part = Part(uri=shelf.naming.uri(dump.name))
+def _dump_part(writer: DocumentWriter, dump: ArchivedDump) -> Part:
+    part = Part(uri=writer.naming.uri(dump.name))
     start = from_microseconds(dump.start)
     if dump.capability == Capability.RESOURCE_DUMP.value:
         return replace(part, at=start)

@@ -21,7 +21,7 @@ from resourcesync.source.plan import ChangeLists, PublicationPlan, Span
 def extend(
     plan: PublicationPlan,
     changes: Iterable[tuple[int, Change]],
-    shelf: DocumentWriter,
+    writer: DocumentWriter,
     limits: PageLimits,
 ) -> PublicationPlan:
     """Return the plan with further changes in its open list, and in new ones when that is full.
@@ -33,16 +33,16 @@ def extend(
     Args:
         plan: The plan so far.
         changes: The changes after those of the plan, in order.
-        shelf: The document writer.
+        writer: The document writer.
         limits: The most that a list contains.
     """
     # The longest header that such a list can have: closed, in an index, times to the microsecond.
     latest = from_microseconds(plan.open.start).replace(microsecond=1)
-    header = header_of(shelf, latest, latest, is_part=True)
-    render = shelf.renderer(header)
+    header = header_of(writer, latest, latest, is_part=True)
+    render = writer.renderer(header)
     pages = Paginator(changes, lambda numbered: render([change for _, change in numbered]), limits)
     while pages:
-        for block in pages.page(shelf.overhead(header) + plan.open.size, plan.open.entries):
+        for block in pages.page(writer.overhead(header) + plan.open.size, plan.open.entries):
             plan = replace(plan, open=_extended(plan.open, block))
         if pages:
             plan = close(plan)
@@ -113,7 +113,7 @@ def offered(plan: PublicationPlan, shape: ChangeLists) -> dict[Capability, str]:
 
 
 def publish(
-    shelf: DocumentWriter, plan: PublicationPlan, snapshot: CatalogueSnapshot, shape: ChangeLists
+    writer: DocumentWriter, plan: PublicationPlan, snapshot: CatalogueSnapshot, shape: ChangeLists
 ) -> None:
     """Write the planned Change Lists that are missing, oldest first, and then their head.
 
@@ -122,40 +122,40 @@ def publish(
     """
     is_part = shape is not ChangeLists.ARCHIVE and len(plan.closed) > 0
     for span in (*plan.retired, *plan.closed):
-        if not shelf.has(span.name, _closed_key(span, is_part=is_part)):
-            _write(shelf, snapshot, span, span.name, _closed_header(shelf, span, is_part=is_part))
+        if not writer.has(span.name, _closed_key(span, is_part=is_part)):
+            _write(writer, snapshot, span, span.name, _closed_header(writer, span, is_part=is_part))
     listed = (*plan.retired, *plan.closed) if shape is ChangeLists.ARCHIVE else plan.retired
     if listed:
-        parts = (_part(shelf, span) for span in listed)
-        archives.write_archive(shelf, Capability.CHANGE_LIST_ARCHIVE, parts)
+        parts = (_part(writer, span) for span in listed)
+        archives.write_archive(writer, Capability.CHANGE_LIST_ARCHIVE, parts)
     if shape is ChangeLists.ARCHIVE:
         return
-    header = header_of(shelf, from_microseconds(plan.open.start), None, is_part=is_part)
+    header = header_of(writer, from_microseconds(plan.open.start), None, is_part=is_part)
     name = open_name(plan)
-    if shape is ChangeLists.APPEND and not shelf.has(name, _key(plan.open)):
-        _write(shelf, snapshot, plan.open, name, header)
+    if shape is ChangeLists.APPEND and not writer.has(name, _key(plan.open)):
+        _write(writer, snapshot, plan.open, name, header)
     if plan.closed:
-        write_index(shelf, plan, shape)
+        write_index(writer, plan, shape)
 
 
 def _write(
-    shelf: DocumentWriter, snapshot: CatalogueSnapshot, span: Span, name: str, header: Header
+    writer: DocumentWriter, snapshot: CatalogueSnapshot, span: Span, name: str, header: Header
 ) -> None:
     """Write a list; entries that are stored already are copied, not rendered again."""
     is_part = header.link(Relation.INDEX) is not None
     key = _key(span) if header.until is None else _closed_key(span, is_part=is_part)
     body = _key((span.after, span.start))
     for source in (name, naming.CHANGE_LIST):
-        base = shelf.body(source, body)
+        base = writer.body(source, body)
         if base is not None and base.last <= span.last:
             more = _changes(snapshot, span, after=base.last)
-            if shelf.put_extended(name, key, header, more, source=source, last=span.last):
+            if writer.put_extended(name, key, header, more, source=source, last=span.last):
                 return
     changes = _changes(snapshot, span, after=span.after)
-    shelf.put_growing(name, key, header, changes, body=body, last=span.last)
+    writer.put_growing(name, key, header, changes, body=body, last=span.last)
 
 
-def write_index(shelf: DocumentWriter, plan: PublicationPlan, shape: ChangeLists) -> None:
+def write_index(writer: DocumentWriter, plan: PublicationPlan, shape: ChangeLists) -> None:
     """Write the index of the planned Change Lists, at least one of them closed, if it is missing.
 
     Raises:
@@ -164,23 +164,23 @@ def write_index(shelf: DocumentWriter, plan: PublicationPlan, shape: ChangeLists
     has_open, has_archive = shape is ChangeLists.APPEND, bool(plan.retired)
     spans = [(span.start, span.reached, span.name) for span in plan.closed]
     key = _key((spans, has_open, has_archive))
-    if shelf.has(naming.CHANGE_LIST, key):
+    if writer.has(naming.CHANGE_LIST, key):
         return
     first = from_microseconds(plan.closed[0].start)
-    header = replace(header_of(shelf, first, None, is_part=False), is_index=True)
+    header = replace(header_of(writer, first, None, is_part=False), is_index=True)
     if has_archive:
-        header = archives.with_archive_link(shelf, header)
-    parts = [_part(shelf, span) for span in plan.closed]
+        header = archives.with_archive_link(writer, header)
+    parts = [_part(writer, span) for span in plan.closed]
     if has_open:
-        uri = shelf.naming.uri(open_name(plan))
+        uri = writer.naming.uri(open_name(plan))
         parts.append(Part(uri=uri, from_=from_microseconds(plan.open.start)))
-    shelf.put_entries(naming.CHANGE_LIST, key, header, parts)
+    writer.put_entries(naming.CHANGE_LIST, key, header, parts)
 
 
-def _part(shelf: DocumentWriter, span: Span) -> Part:
+def _part(writer: DocumentWriter, span: Span) -> Part:
     """Return the entry of a closed list in an index or an archive."""
     return Part(
-        uri=shelf.naming.uri(span.name),
+        uri=writer.naming.uri(span.name),
         from_=from_microseconds(span.start),
         until=from_microseconds(span.reached),
     )
@@ -191,25 +191,25 @@ def _changes(snapshot: CatalogueSnapshot, span: Span, *, after: int) -> Iterator
     return (change for _, change in takewhile(lambda item: item[0] <= span.last, numbered))
 
 
-def _closed_header(shelf: DocumentWriter, span: Span, *, is_part: bool) -> Header:
+def _closed_header(writer: DocumentWriter, span: Span, *, is_part: bool) -> Header:
     start, until = from_microseconds(span.start), from_microseconds(span.reached)
-    return header_of(shelf, start, until, is_part=is_part)
+    return header_of(writer, start, until, is_part=is_part)
 
 
 def header_of(
-    shelf: DocumentWriter, start: datetime, until: datetime | None, *, is_part: bool
+    writer: DocumentWriter, start: datetime, until: datetime | None, *, is_part: bool
 ) -> Header:
     """Return the header of a Change List.
 
     Args:
-        shelf: The document writer.
+        writer: The document writer.
         start: The ``from`` of the list.
         until: Its ``until``; ``None`` for an open list.
         is_part: True if an index leads to it.
     """
-    links: tuple[Link, ...] = (description.up_link(shelf.naming, naming.CAPABILITY_LIST),)
+    links: tuple[Link, ...] = (description.up_link(writer.naming, naming.CAPABILITY_LIST),)
     if is_part:
-        links = (*links, description.index_link(shelf.naming, naming.CHANGE_LIST))
+        links = (*links, description.index_link(writer.naming, naming.CHANGE_LIST))
     return Header(capability=Capability.CHANGE_LIST, from_=start, until=until, links=links)
 
 

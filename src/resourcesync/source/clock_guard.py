@@ -101,7 +101,7 @@ def turn_back(catalogue: CatalogueStore, now: datetime) -> None:
 
 def _clock_error(code: str, where: str, latest: datetime, now: datetime) -> StateError:
     return StateError(
-        f"the clock says {now:%Y-%m-%d %H:%M}, {where} than the newest time that was given",
+        f"the clock says {now:%Y-%m-%d %H:%M}, {where} than the newest recorded time",
         evidence=(
             ("newest", f"{latest:%Y-%m-%dT%H:%M:%SZ}"),
             ("kept", "what was published before"),

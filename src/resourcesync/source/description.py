@@ -62,7 +62,7 @@ _ORDER: Final = (
 
 
 def publish(
-    shelf: DocumentWriter,
+    writer: DocumentWriter,
     offered: Mapping[Capability, str],
     described_by: str = "",
     hubs: tuple[str, ...] = (),
@@ -70,7 +70,7 @@ def publish(
     """Write the Capability List and the Source Description, in this order, where they differ.
 
     Args:
-        shelf: The document writer.
+        writer: The document writer.
         offered: The name of the document for each capability that is offered.
         described_by: The URI of a document about the resources; empty writes one of our own.
         hubs: Hubs where notifications can be subscribed to; with any, the Capability List leads to
@@ -78,35 +78,35 @@ def publish(
             §5).
     """
     if not described_by:
-        described_by = shelf.naming.uri(naming.ABOUT)
-        shelf.put_text(naming.ABOUT, render_about(shelf.naming))
+        described_by = writer.naming.uri(naming.ABOUT)
+        writer.put_text(naming.ABOUT, render_about(writer.naming))
     description = Link(rel=Relation.DESCRIBED_BY.value, href=described_by)
     offers = [(kind, offered[kind]) for kind in _ORDER if kind in offered]
     key = repr((described_by, offers, hubs) if hubs else (described_by, offers))
-    if not shelf.has(naming.CAPABILITY_LIST, key):
+    if not writer.has(naming.CAPABILITY_LIST, key):
         header = Header(
             capability=Capability.CAPABILITY_LIST,
-            links=(up_link(shelf.naming, naming.DESCRIPTION), description),
+            links=(up_link(writer.naming, naming.DESCRIPTION), description),
         )
-        shelf.put_entries(
+        writer.put_entries(
             naming.CAPABILITY_LIST,
             key,
             header,
             (
-                *(_entry(shelf.naming, name, capability) for capability, name in offers),
-                *_channel(shelf.naming, Capability.CHANGE_NOTIFICATION, hubs),
+                *(_entry(writer.naming, name, capability) for capability, name in offers),
+                *_channel(writer.naming, Capability.CHANGE_NOTIFICATION, hubs),
             ),
         )
     key = repr((described_by, hubs)) if hubs else described_by
-    if not shelf.has(naming.DESCRIPTION, key):
-        sets = _entry(shelf.naming, naming.CAPABILITY_LIST, Capability.CAPABILITY_LIST)
-        shelf.put_entries(
+    if not writer.has(naming.DESCRIPTION, key):
+        sets = _entry(writer.naming, naming.CAPABILITY_LIST, Capability.CAPABILITY_LIST)
+        writer.put_entries(
             naming.DESCRIPTION,
             key,
             Header(capability=Capability.DESCRIPTION, links=(description,)),
             (
                 replace(sets, links=(description,)),
-                *_channel(shelf.naming, Capability.FRAMEWORK_NOTIFICATION, hubs),
+                *_channel(writer.naming, Capability.FRAMEWORK_NOTIFICATION, hubs),
             ),
         )
 

@@ -46,7 +46,7 @@ def _check(render: Callable[[Sequence[Any]], T], entry: Any) -> None:
         render([entry])
     except _BAD as error:
         raise StateError(
-            f"the catalogue says of {entry.uri!r:.300} what cannot be published: {error!s:.300}",
+            f"the catalogue entry of {entry.uri!r:.300} cannot be published: {error!s:.300}",
             evidence=(("kept", "what was published before"),),
             code=BAD_ROW,
         ) from error

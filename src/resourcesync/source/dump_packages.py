@@ -42,7 +42,7 @@ def pack_resources(  # noqa: PLR0913 - what to pack, how, and what is packed alr
     packager: Packager,
     contents: ResourceContents,
     *,
-    shelf: DocumentWriter,
+    writer: DocumentWriter,
     size: PackageSize,
     taken: set[str],
     oldest: int = 0,
@@ -54,7 +54,7 @@ def pack_resources(  # noqa: PLR0913 - what to pack, how, and what is packed alr
         known: The packages of the last dump.
         packager: The writer of packages.
         contents: Measures resources without a known length.
-        shelf: The document writer.
+        writer: The document writer.
         size: Largest contents of one package.
         taken: Names that are in use; new ones are added.
         oldest: Packages older than this are packed again, in microseconds.
@@ -63,7 +63,7 @@ def pack_resources(  # noqa: PLR0913 - what to pack, how, and what is packed alr
         OriginalChangedError: Something changed each time it was packed.
         StorageError: A package could not be written. The public dump is unchanged.
     """
-    header = manifest_header(shelf, snapshot.at)
+    header = manifest_header(writer, snapshot.at)
     usable = {package.key: package for package in known if package.since >= oldest}
     packages: list[PublishedPackage] = []
     for start, end in _ranges(known, size):
@@ -80,12 +80,12 @@ def pack_resources(  # noqa: PLR0913 - what to pack, how, and what is packed alr
     return tuple(packages)
 
 
-def manifest_header(shelf: DocumentWriter, at: datetime) -> Header:
+def manifest_header(writer: DocumentWriter, at: datetime) -> Header:
     """Return the root of the manifest of a package of the moment ``at`` (§11.2)."""
     return Header(
         capability=Capability.RESOURCE_DUMP_MANIFEST,
         at=at,
-        links=(description.up_link(shelf.naming, naming.CAPABILITY_LIST),),
+        links=(description.up_link(writer.naming, naming.CAPABILITY_LIST),),
     )
 
 
@@ -154,7 +154,7 @@ def pack_changes(
     packager: Packager,
     contents: ResourceContents,
     *,
-    shelf: DocumentWriter,
+    writer: DocumentWriter,
     size: PackageSize,
 ) -> tuple[PublishedPackage, ...]:
     """Pack the changes since the last package; return the new packages, oldest first.
@@ -167,7 +167,7 @@ def pack_changes(
         reached: The progress of the existing packages.
         packager: The writer of packages.
         contents: The bytes of the versions.
-        shelf: The document writer.
+        writer: The document writer.
         size: Largest contents of one package.
 
     Raises:
@@ -178,10 +178,10 @@ def pack_changes(
     here = _packable(snapshot, reached.last, contents)
     packages: list[PublishedPackage] = []
     since, number = reached.until, reached.number
-    widest = _header(shelf, _longest(at), _longest(at))
+    widest = _header(writer, _longest(at), _longest(at))
     for entries, is_last in _with_last_flag(plan_packages(widest, here, size=size)):
         until = at if is_last else _time_of(entries[-1])
-        header = _header(shelf, from_microseconds(since), from_microseconds(until))
+        header = _header(writer, from_microseconds(since), from_microseconds(until))
         package, manifest = naming.change_package(number)
         names = PackageNames(package=package, manifest=manifest)
         made = packager.pack(names, header, entries, names.package)
@@ -275,10 +275,10 @@ def _longest(at: int) -> datetime:
     return from_microseconds(at).replace(microsecond=1)
 
 
-def _header(shelf: DocumentWriter, since: datetime, until: datetime) -> Header:
+def _header(writer: DocumentWriter, since: datetime, until: datetime) -> Header:
     return Header(
         capability=Capability.CHANGE_DUMP_MANIFEST,
         from_=since,
         until=until,
-        links=(description.up_link(shelf.naming, naming.CAPABILITY_LIST),),
+        links=(description.up_link(writer.naming, naming.CAPABILITY_LIST),),
     )

@@ -120,7 +120,7 @@ class DumpPublisher:
         """
         with self._catalogue.snapshot() as snapshot:
             plan, before = read_plan(self._catalogue), read_dumps(self._catalogue)
-            shelf = DocumentWriter(self._documents, self._naming, before.documents)
+            writer = DocumentWriter(self._documents, self._naming, before.documents)
             after = self._for_base(before)
             former = archives.retained_dumps(after.former, self._archive, self._now())
             after = replace(after, former=former)
@@ -131,16 +131,16 @@ class DumpPublisher:
             if resources:
                 # Lists that were started over continue from no older dump.
                 start = 0 if plan is None else plan.start
-                after = self._resources(snapshot, shelf, after, max(oldest, start))
+                after = self._resources(snapshot, writer, after, max(oldest, start))
             if changes:
-                after = self._changes(snapshot, shelf, after, plan, oldest)
-        self._conclude(before, after, shelf)
+                after = self._changes(snapshot, writer, after, plan, oldest)
+        self._conclude(before, after, writer)
         known = {package.name for package in (*before.resources, *before.changes)}
         packages = (*after.resources, *after.changes)
         return DumpOutcome(
             packages=tuple(package for package in packages if package.name not in known),
             reused=sum(resource.name in known for resource in after.resources) if resources else 0,
-            written=tuple(shelf.written),
+            written=tuple(writer.written),
             lost=self._lost,
         )
 
@@ -158,14 +158,14 @@ class DumpPublisher:
     # --- the two kinds -------------------------------------------------------------------------
 
     def _resources(
-        self, snapshot: CatalogueSnapshot, shelf: DocumentWriter, record: DumpRecord, oldest: int
+        self, snapshot: CatalogueSnapshot, writer: DocumentWriter, record: DumpRecord, oldest: int
     ) -> DumpRecord:
         packages = pack_resources(
             snapshot,
             record.resources,
             self._packager,
             self._contents,
-            shelf=shelf,
+            writer=writer,
             size=self._size,
             taken={resource.name for resource in record.resources} | record.orphans.keys(),
             oldest=oldest,
@@ -180,16 +180,16 @@ class DumpPublisher:
         former = record.former
         if self._archive and _names(packages) != _names(record.resources):
             head = naming.RESOURCE_DUMP
-            parts = [name for name in shelf.known if _is_part(name, head, shelf)]
-            dump = archives.archive_resource_dump(shelf, record.resources, parts, self._now())
+            parts = [name for name in writer.known if _is_part(name, head, writer)]
+            dump = archives.archive_resource_dump(writer, record.resources, parts, self._now())
             former = former if dump is None else (*former, dump)
-        self._list(shelf, naming.RESOURCE_DUMP, header, packages, former)
+        self._list(writer, naming.RESOURCE_DUMP, header, packages, former)
         return replace(record, resources=packages, former=former)
 
     def _changes(
         self,
         snapshot: CatalogueSnapshot,
-        shelf: DocumentWriter,
+        writer: DocumentWriter,
         record: DumpRecord,
         plan: PublicationPlan | None,
         oldest: int,
@@ -206,7 +206,7 @@ class DumpPublisher:
             reached,
             self._packager,
             self._contents,
-            shelf=shelf,
+            writer=writer,
             size=self._size,
         )
         self._record_renewed()
@@ -218,10 +218,10 @@ class DumpPublisher:
         if self._archive:
             gone = [change for change in record.changes if change not in retained]
             closed = (
-                archives.close_change_dump(shelf, some, self._now()) for some in self._groups(gone)
+                archives.close_change_dump(writer, some, self._now()) for some in self._groups(gone)
             )
             former = (*former, *closed)
-        self._list(shelf, naming.CHANGE_DUMP, header, retained, former)
+        self._list(writer, naming.CHANGE_DUMP, header, retained, former)
         return replace(record, changes=retained, former=former, number=reached.number + len(new))
 
     def _record_renewed(self) -> None:
@@ -255,7 +255,7 @@ class DumpPublisher:
 
     def _list(
         self,
-        shelf: DocumentWriter,
+        writer: DocumentWriter,
         head: str,
         header: Header,
         packages: Sequence[PublishedPackage],
@@ -263,27 +263,27 @@ class DumpPublisher:
     ) -> None:
         """Write the document that lists packages, unless it is stored already."""
         assert header.capability is not None
-        archives.write_dump_archive(shelf, header.capability, former)
-        header = archives.with_dump_archive_link(shelf, header, former)
+        archives.write_dump_archive(writer, header.capability, former)
+        header = archives.with_dump_archive_link(writer, header, former)
         key = dump_key(header, packages)
-        if shelf.has(head, key):
+        if writer.has(head, key):
             return
         links = (description.up_link(self._naming, naming.CAPABILITY_LIST),)
         header = replace(header, links=(*links, *header.links))
         entries = (package_entry(self._naming, packed, header) for packed in packages)
         if len(packages) <= self._limits.max_entries:
-            shelf.put_entries(head, key, header, entries)
+            writer.put_entries(head, key, header, entries)
             return
         inner = replace(header, links=(*links, description.index_link(self._naming, head)))
         for number, some in enumerate(self._groups(packages), 1):
             name = naming.dump_part(head, key, number)
-            shelf.put_entries(
+            writer.put_entries(
                 name,
                 key,
                 spanning_header(inner, some),
                 [package_entry(self._naming, package, inner) for package in some],
             )
-        shelf.put_entries(
+        writer.put_entries(
             head, key, replace(header, is_index=True), self._parts(head, key, header, packages)
         )
 
@@ -304,9 +304,9 @@ class DumpPublisher:
                 until=part.until,
             )
 
-    def _conclude(self, before: DumpRecord, after: DumpRecord, shelf: DocumentWriter) -> None:
+    def _conclude(self, before: DumpRecord, after: DumpRecord, writer: DocumentWriter) -> None:
         """Record and offer the public dumps, and remove documents unreferenced for a day."""
-        offers = list(self._offers(after, shelf))
+        offers = list(self._offers(after, writer))
         wanted = {name for offer in offers for name in (offer.name, *offer.documents)}
         now = self._now()
         orphans = {
@@ -316,7 +316,7 @@ class DumpPublisher:
             and (naming.is_dump_name(name) or name in before.documents or name in before.orphans)
         }
         due = [name for name, since in orphans.items() if now - since > _GRACE]
-        documents = {name: known for name, known in shelf.known.items() if name in wanted}
+        documents = {name: known for name, known in writer.known.items() if name in wanted}
         remaining = {name: since for name, since in orphans.items() if name not in due}
         record = replace(after, documents=documents, orphans=remaining)
         if record != before:
@@ -333,7 +333,7 @@ class DumpPublisher:
     def _now(self) -> int:
         return to_microseconds(self._clock.now())
 
-    def _offers(self, record: DumpRecord, shelf: DocumentWriter) -> Iterator[Offer]:
+    def _offers(self, record: DumpRecord, writer: DocumentWriter) -> Iterator[Offer]:
         """Yield the documents that the Capability List must lead to."""
         yield from archives.archive_offers(record.former, record.base_uri)
         listed = {
@@ -341,9 +341,9 @@ class DumpPublisher:
             Capability.CHANGE_DUMP: record.changes,
         }
         for capability, head in _HEADS.items():
-            if head not in shelf.known:
+            if head not in writer.known:
                 continue
-            parts = [name for name in shelf.known if _is_part(name, head, shelf)]
+            parts = [name for name in writer.known if _is_part(name, head, writer)]
             names = [
                 name for package in listed[capability] for name in (package.name, package.manifest)
             ]
@@ -379,8 +379,8 @@ def _reached(
     return PackedUntil(last=start.after, until=start.start)
 
 
-def _is_part(name: str, head: str, shelf: DocumentWriter) -> bool:
+def _is_part(name: str, head: str, writer: DocumentWriter) -> bool:
     """True if a document is a part of the index that is at ``head`` now."""
     return name.startswith(head.removesuffix(".xml") + "-") and (
-        shelf.known[name].key == shelf.known[head].key
+        writer.known[name].key == writer.known[head].key
     )

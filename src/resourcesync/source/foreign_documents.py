@@ -30,8 +30,8 @@ def refuse_foreign(documents: DocumentStore) -> None:
     can start again after the catalogue was lost.
 
     Raises:
-        ConfigurationError: A head is there already and was not written by this package.
-        StorageError: The existing file cannot be read.
+        ConfigurationError: A head already exists and was not written by this package.
+        StorageError: What is there cannot be read.
     """
     for name in (*_ABOVE, naming.DESCRIPTION, naming.ABOUT):
         is_free = _is_free_for_about if name == naming.ABOUT else _is_free
@@ -43,8 +43,8 @@ def refuse_foreign_dumps(catalogue: CatalogueStore, documents: DocumentStore) ->
     """Refuse to dump where a file of somebody else would be replaced.
 
     Raises:
-        ConfigurationError: A dump is there already and was not written by this package.
-        StorageError: The existing file cannot be read.
+        ConfigurationError: A dump already exists and was not written by this package.
+        StorageError: What is there cannot be read.
     """
     ours = read_dumps(catalogue).documents
     for name in _DUMPS:
@@ -82,9 +82,9 @@ def _is_plain_sitemap(documents: DocumentStore, name: str) -> bool:
 
 def _conflict_error(name: str) -> ConfigurationError:
     return ConfigurationError(
-        f"{name} is there already, and is not a document of ours",
+        f"{name} already exists, and is not a document of ours",
         evidence=(("kept", "nothing was changed"),),
-        hint="move it away, or write the documents elsewhere: --out FOLDER",
+        hint="move the file, or write the documents elsewhere: --out FOLDER",
     )
 
 

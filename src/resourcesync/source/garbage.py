@@ -95,5 +95,5 @@ def drop_unlisted_versions(
         before = min(before, now - retention.keep)
     gone = index.drop_superseded(before, retention.least)
     if gone:
-        _log.info("removing %d former contents, which no list tells of", len(gone))
+        _log.info("removing %d former contents, which are no longer listed", len(gone))
         store.remove(gone)

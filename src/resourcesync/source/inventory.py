@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
-from resourcesync.documents import writer
+from resourcesync.documents.writer import closing, opening
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.capabilities import Header, Part
 from resourcesync.model.links import Link
@@ -276,7 +276,7 @@ Kinds = Sequence[str]
 
 
 def write_pages(
-    shelf: DocumentWriter,
+    writer: DocumentWriter,
     runs: Iterable[ResourceRun],
     file: str,
     start: int,
@@ -287,7 +287,7 @@ def write_pages(
     """Write resources as parts of a Resource List: one document, or more where one is too small.
 
     Args:
-        shelf: The document writer.
+        writer: The document writer.
         runs: The resources, in URI order.
         file: The file of the rows.
         start: The number of the first row.
@@ -297,13 +297,15 @@ def write_pages(
     Raises:
         StorageError: One could not be written, or does not read back.
     """
-    header = _resource_header(shelf, at, description.index_link(shelf.naming, naming.RESOURCE_LIST))
-    pages = Paginator.of_runs(runs, shelf.renderer(header), limits)
-    return _write(shelf, pages, _FirstRow(file, start), header, lambda *_: header)
+    header = _resource_header(
+        writer, at, description.index_link(writer.naming, naming.RESOURCE_LIST)
+    )
+    pages = Paginator.of_runs(runs, writer.renderer(header), limits)
+    return _write(writer, pages, _FirstRow(file, start), header, lambda *_: header)
 
 
 def write_changes(
-    shelf: DocumentWriter,
+    writer: DocumentWriter,
     told: Iterable[tuple[Kinds, ResourceRun]],
     rows: ChangeRows,
     start: int,
@@ -319,21 +321,21 @@ def write_changes(
     def header_of(first: int, last: int) -> Header:
         since, until = start_of(rows, first), time_of(rows, last - 1)
         return change_list.header_of(
-            shelf, from_microseconds(since), from_microseconds(until), is_part=True
+            writer, from_microseconds(since), from_microseconds(until), is_part=True
         )
 
     # The longest possible header: times to the microsecond.
     latest = from_microseconds(rows.at).replace(microsecond=1)
-    widest = change_list.header_of(shelf, latest, latest, is_part=True)
-    pages = Paginator(_changes(told, rows, start), shelf.renderer(widest), limits)
-    return _write(shelf, pages, _FirstRow(rows.file, start), widest, header_of)
+    widest = change_list.header_of(writer, latest, latest, is_part=True)
+    pages = Paginator(_changes(told, rows, start), writer.renderer(widest), limits)
+    return _write(writer, pages, _FirstRow(rows.file, start), widest, header_of)
 
 
-def write_heads(shelf: DocumentWriter, inventory: Inventory, described_by: str) -> frozenset[str]:
+def write_heads(writer: DocumentWriter, inventory: Inventory, described_by: str) -> frozenset[str]:
     """Write the missing documents that lead to the lists: indexes, then the ones above.
 
     Args:
-        shelf: The document writer, with the records of the inventory.
+        writer: The document writer, with the records of the inventory.
         inventory: The inventory to publish.
         described_by: The URI of a document about the resources; empty writes one.
 
@@ -354,37 +356,37 @@ def write_heads(shelf: DocumentWriter, inventory: Inventory, described_by: str) 
             hint="publish the table as several Sources, each with a part of the URIs",
         )
     key = hashlib.sha256("\n".join(page.name for page in inventory.pages).encode()).hexdigest()
-    if not shelf.has(naming.RESOURCE_LIST, key):
-        header = replace(_resource_header(shelf, plan.at), is_index=True)
-        parts = (Part(uri=shelf.naming.uri(page.name), at=header.at) for page in inventory.pages)
-        shelf.put_entries(naming.RESOURCE_LIST, key, header, parts)
+    if not writer.has(naming.RESOURCE_LIST, key):
+        header = replace(_resource_header(writer, plan.at), is_index=True)
+        parts = (Part(uri=writer.naming.uri(page.name), at=header.at) for page in inventory.pages)
+        writer.put_entries(naming.RESOURCE_LIST, key, header, parts)
     if plan.closed:
-        change_list.write_index(shelf, plan, ChangeLists.PER_RUN)
+        change_list.write_index(writer, plan, ChangeLists.PER_RUN)
     else:
-        _write_empty(shelf, plan)
+        _write_empty(writer, plan)
     offered = {
         Capability.RESOURCE_LIST: naming.RESOURCE_LIST,
         Capability.CHANGE_LIST: naming.CHANGE_LIST,
     }
-    description.publish(shelf, offered, described_by)
+    description.publish(writer, offered, described_by)
     about = () if described_by else (naming.ABOUT,)
     return frozenset({*offered.values(), *about, naming.CAPABILITY_LIST, naming.DESCRIPTION})
 
 
-def _write_empty(shelf: DocumentWriter, plan: PublicationPlan) -> None:
+def _write_empty(writer: DocumentWriter, plan: PublicationPlan) -> None:
     """Write a Change List without changes, so that followers of it get the later ones."""
     key = f"nothing since {plan.open.start}"
-    if not shelf.has(naming.CHANGE_LIST, key):
+    if not writer.has(naming.CHANGE_LIST, key):
         since = from_microseconds(plan.open.start)
-        header = change_list.header_of(shelf, since, None, is_part=False)
-        shelf.put_entries(naming.CHANGE_LIST, key, header, ())
+        header = change_list.header_of(writer, since, None, is_part=False)
+        writer.put_entries(naming.CHANGE_LIST, key, header, ())
 
 
-def _resource_header(shelf: DocumentWriter, at: int, *links: Link) -> Header:
+def _resource_header(writer: DocumentWriter, at: int, *links: Link) -> Header:
     return Header(
         capability=Capability.RESOURCE_LIST,
         at=from_microseconds(at),
-        links=(description.up_link(shelf.naming, naming.CAPABILITY_LIST), *links),
+        links=(description.up_link(writer.naming, naming.CAPABILITY_LIST), *links),
     )
 
 
@@ -407,7 +409,7 @@ class _FirstRow(NamedTuple):
 
 
 def _write(
-    shelf: DocumentWriter,
+    writer: DocumentWriter,
     pages: Paginator[Any],
     rows: _FirstRow,
     widest: Header,
@@ -416,21 +418,21 @@ def _write(
     """Write documents until there are no more entries; at least one, even if it is empty.
 
     Args:
-        shelf: The document writer.
+        writer: The document writer.
         pages: The entries.
         rows: The range of their rows.
         widest: A header of the greatest possible length.
         header_of: Returns the header of a document with the rows from one up to before another.
     """
-    around, start = shelf.overhead(widest), rows.start
+    around, start = writer.overhead(widest), rows.start
     sheets: list[RowDocument] = []
     while pages or not sheets:
         body = list(pages.page(around))
         stop = start + sum(len(block.entries) for block in body)
         header = header_of(start, stop)
         name = _content_name(header, body)
-        shelf.put(name, name, header, body)
-        known = shelf.known[name]
+        writer.put(name, name, header, body)
+        known = writer.known[name]
         sheets.append(
             RowDocument(name=name, file=rows.file, start=start, rows=stop - start, known=known)
         )
@@ -440,9 +442,9 @@ def _write(
 
 def _content_name(header: Header, body: Sequence[Block[Any]]) -> str:
     """Return the name of a document, which has the SHA-256 of its bytes in it."""
-    running = hashlib.sha256(writer.opening(header))
+    running = hashlib.sha256(opening(header))
     for block in body:
         running.update(block.text)
-    running.update(writer.closing(header))
+    running.update(closing(header))
     assert header.capability is not None
     return naming.named_by_content(header.capability, running.hexdigest())

@@ -91,11 +91,11 @@ def parse_rule(text: str) -> LinkRule:
     if _URI.fullmatch(head):
         relation, template = head, words.pop(0) if words else ""
     if not template:
-        raise _rule_error(text, "it is not REL:TEMPLATE")
+        raise _rule_error(text, "it does not have the form REL:TEMPLATE")
     if relation != head and not _NAME.fullmatch(relation):
-        raise _rule_error(text, "it is not REL:TEMPLATE")
+        raise _rule_error(text, "it does not have the form REL:TEMPLATE")
     if relation in _DOCUMENT_RELATIONS:
-        raise _rule_error(text, f"{relation} is no link that a rule can tell")
+        raise _rule_error(text, f"{relation} cannot be the relation of a rule")
     return _with_options(
         LinkRule(relation=relation, template=_checked(text, template)), text, words
     )
@@ -130,7 +130,7 @@ def _checked(text: str, template: str) -> str:
 
 def _rule_error(text: str, reason: str) -> ConfigurationError:
     return ConfigurationError(
-        f"{text!r} is no rule for links: {reason}",
+        f"{text!r} is not a link rule: {reason}",
         hint="such as: --link 'describedby:{path}.xml only=*.pdf'",
     )
 

@@ -76,7 +76,7 @@ class SourceNaming:
         for uri in (self.base_uri, self.documents_uri or self.base_uri):
             if not uri.startswith(("http://", "https://")) or re.search(r"[\s?#]", uri):
                 raise ConfigurationError(
-                    f"{uri!r} is not the URI of a folder on the Web",
+                    f"{uri!r} is not the http or https URI of a folder",
                     hint="give an http or https URI without query, such as https://example.org/",
                 )
         base = _folder(self.base_uri)

@@ -103,9 +103,9 @@ class Packager:
                 text = writer.body(entries, header)
                 if not any(map(content_of, entries)):  # the same as a disk that is not mounted
                     raise OriginalChangedError(
-                        f"all that was to go into {names.package} is gone",
+                        f"all resources of {names.package} are gone",
                         evidence=(("kept", "what was published before"),),
-                        hint="see that the disk is mounted, then run it again",
+                        hint="check that the disk is mounted, then run it again",
                     ) from None
             else:
                 return (
@@ -114,9 +114,9 @@ class Packager:
                     else self._note_renewed(packed, requested, entries)
                 )
         raise OriginalChangedError(
-            f"something in {names.package} changed each time it was packed",
+            f"a resource in {names.package} changed each time it was packed",
             evidence=(("kept", "what was published before"),),
-            hint="run it again when fewer files are being written",
+            hint="run it again when fewer files change",
         )
 
     def _write(
@@ -178,7 +178,7 @@ class Packager:
         else:
             uri, stream = content.href, self._contents.open_patch(content)
         if stream is None:
-            raise OriginalChangedError(f"{uri} is no longer there")
+            raise OriginalChangedError(f"{uri} no longer exists")
         length = content.length
         if length is None or length > _SHORT:
             return _pieces(stream, uri)
@@ -238,13 +238,13 @@ def _check(stream: BinaryIO, name: str, manifest: bytes) -> None:
     """
     try:
         reader = open_package(stream, uri=name, limits=_OURS)
-        fault = "" if b"".join(reader.manifest_chunks()) == manifest else "its manifest is another"
+        fault = "" if b"".join(reader.manifest_chunks()) == manifest else "its manifest differs"
         for member in () if fault else reader.members():
             if not member.is_deletion:
                 for _ in member.chunks():
                     pass
         if not fault and reader.unlisted:
-            fault = "it holds more than its manifest lists"
+            fault = "it contains more than its manifest lists"
     except (PackageError, DocumentError, VerificationError) as error:
         fault = error.message
     if fault:

@@ -30,7 +30,7 @@ class PageLimits:
         """Refuse limits that the specification does not allow."""
         if not 1 <= self.max_entries <= MAX_ENTRIES or not 1 <= self.max_bytes <= MAX_BYTES:
             raise ConfigurationError(
-                f"a document holds 1 to {MAX_ENTRIES:,} entries and 1 to {MAX_BYTES:,} bytes",
+                f"a document has 1 to {MAX_ENTRIES:,} entries and 1 to {MAX_BYTES:,} bytes",
                 evidence=(("given", f"{self.max_entries:,} entries, {self.max_bytes:,} bytes"),),
             )
 

@@ -376,20 +376,20 @@ class Policy:
             raise ConfigurationError("an age is never below zero")
         if self.dialect not in DIALECTS:
             known = ", ".join(DIALECTS)
-            raise ConfigurationError(f"{self.dialect} cannot be published; one can be of {known}")
+            raise ConfigurationError(f"{self.dialect} cannot be published; use one of {known}")
         if self.dialect in DIALECTS[3:] and not self.is_per_run:
             raise ConfigurationError(
-                f"version {self.dialect} knows no Change List that is open",
+                f"version {self.dialect} has no open Change Lists",
                 hint="--change-lists per-run, or archive",
             )
         if self.archive and self.dialect is Dialect.V0_5:
             raise ConfigurationError("version 0.5 has no archives of Resource Lists")
         if self.hubs and self.dialect not in _NOTIFYING:
-            raise ConfigurationError(f"version {self.dialect} knows no notifications")
+            raise ConfigurationError(f"version {self.dialect} has no notifications")
         for hub in self.hubs:
             if _HUB_ADDRESS.fullmatch(hub) is None:
                 raise ConfigurationError(
-                    f"{hub[:200]!r} is no address of a hub", hint="such as https://HOST/hub"
+                    f"{hub[:200]!r} is not the address of a hub", hint="such as https://HOST/hub"
                 )
 
     @property

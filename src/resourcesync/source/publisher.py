@@ -152,25 +152,25 @@ class ListPublisher:
             record = None  # every document must be written again, at its new place
         counts: Counter[ChangeKind] = Counter()
         with self._catalogue.snapshot() as snapshot:
-            shelf = DocumentWriter(
+            writer = DocumentWriter(
                 self._documents,
                 self._naming,
                 {} if record is None else record.documents,
                 dialect=self._policy.dialect,
                 moment=snapshot.at,
             )
-            plan = self._next_plan(task, record, snapshot, shelf, counts)
+            plan = self._next_plan(task, record, snapshot, writer, counts)
             if plan != planned:
                 write_plan(self._catalogue, plan)
             offers = tuple(offer for offer in task.offers if offer.goes_with(plan))
-            after = self._write(plan, record, snapshot, shelf, offers)
+            after = self._write(plan, record, snapshot, writer, offers)
             last_edit = snapshot.last_edit()
         self._conclude(record, after)
         self._forget_changes(plan, after)
-        if any(written.name == naming.RESOURCE_LIST for written in shelf.written):
+        if any(written.name == naming.RESOURCE_LIST for written in writer.written):
             self._catalogue.forget_edits(last_edit)
         return Publication(
-            written=tuple(shelf.written),
+            written=tuple(writer.written),
             created=counts[ChangeKind.CREATED],
             updated=counts[ChangeKind.UPDATED],
             deleted=counts[ChangeKind.DELETED],
@@ -235,7 +235,7 @@ class ListPublisher:
         task: _PublicationTask,
         record: PublicationRecord | None,
         snapshot: CatalogueSnapshot,
-        shelf: DocumentWriter,
+        writer: DocumentWriter,
         counts: Counter[ChangeKind],
     ) -> PublicationPlan:
         """Return the plan that follows from the catalogue and the task."""
@@ -246,12 +246,12 @@ class ListPublisher:
         planned = plan.open.last
         listed = planned if record is None or task.before is None else record.listed
         fresh = _unplanned_changes(snapshot, planned, listed, counts)
-        plan = change_list.extend(plan, fresh, shelf, self._limits)
+        plan = change_list.extend(plan, fresh, writer, self._limits)
         at = to_microseconds(snapshot.at)
         if task.closes:
             plan = change_list.close_at(plan, at, self._documents.names())
         parts = () if record is None else record.parts
-        is_complete = resource_list.is_resource_list_complete(shelf, plan.at, parts)
+        is_complete = resource_list.is_resource_list_complete(writer, plan.at, parts)
         if task.before is not None:
             name, public = "", None if record is None or is_complete else record.public_at
             if self._policy.archive and is_complete:
@@ -289,20 +289,22 @@ class ListPublisher:
         plan: PublicationPlan,
         record: PublicationRecord | None,
         snapshot: CatalogueSnapshot,
-        shelf: DocumentWriter,
+        writer: DocumentWriter,
         offers: tuple[Offer, ...],
     ) -> PublicationRecord:
         """Write the planned documents that are missing, children first."""
         shape = self._policy.change_lists
-        parts, archived = self._write_lists(plan, record, snapshot, shelf)
-        pages = self._write_sitemap(plan, () if record is None else record.sitemap, snapshot, shelf)
+        parts, archived = self._write_lists(plan, record, snapshot, writer)
+        pages = self._write_sitemap(
+            plan, () if record is None else record.sitemap, snapshot, writer
+        )
         offered = {
             Capability.RESOURCE_LIST: naming.RESOURCE_LIST,
             **archived,
             **change_list.offered(plan, shape),
             **{offer.capability: offer.name for offer in offers},
         }
-        description.publish(shelf, offered, self._described_by, self._policy.hubs)
+        description.publish(writer, offered, self._described_by, self._policy.hubs)
         wanted = {*parts, *pages, *offered.values(), *self._further_names(plan, offers)}
         return PublicationRecord(
             listed=plan.open.last,
@@ -310,11 +312,11 @@ class ListPublisher:
             documents_uri=plan.documents_uri,
             parts=parts,
             sitemap=pages,
-            documents={name: known for name, known in shelf.known.items() if name in wanted},
+            documents={name: known for name, known in writer.known.items() if name in wanted},
             orphans=garbage.find_orphans(
                 self._documents,
                 wanted,
-                shelf.known,
+                writer.known,
                 {} if record is None else record.orphans,
                 to_microseconds(self._clock.now()),
             ),
@@ -325,7 +327,7 @@ class ListPublisher:
         plan: PublicationPlan,
         record: PublicationRecord | None,
         snapshot: CatalogueSnapshot,
-        shelf: DocumentWriter,
+        writer: DocumentWriter,
     ) -> tuple[tuple[str, ...], dict[Capability, str]]:
         """Write the lists; return the Resource List's parts, and the archives by capability.
 
@@ -336,15 +338,15 @@ class ListPublisher:
         shape, public = self._policy.change_lists, None if record is None else record.public_at
         leads_up = plan.start < plan.at and (public is None or plan.start <= public)
         if leads_up:
-            change_list.publish(shelf, plan, snapshot, shape)
-        archived = self._archive(plan, shelf)
+            change_list.publish(writer, plan, snapshot, shape)
+        archived = self._archive(plan, writer)
         parts = () if record is None else record.parts
-        if not resource_list.is_resource_list_complete(shelf, plan.at, parts):
+        if not resource_list.is_resource_list_complete(writer, plan.at, parts):
             parts = resource_list.publish_resource_list(
-                shelf, snapshot, self._limits, has_archive=bool(archived)
+                writer, snapshot, self._limits, has_archive=bool(archived)
             )
         if not leads_up:
-            change_list.publish(shelf, plan, snapshot, shape)
+            change_list.publish(writer, plan, snapshot, shape)
         return parts, archived
 
     def _further_names(self, plan: PublicationPlan, offers: tuple[Offer, ...]) -> Iterator[str]:
@@ -364,26 +366,30 @@ class ListPublisher:
         plan: PublicationPlan,
         pages: tuple[str, ...],
         snapshot: CatalogueSnapshot,
-        shelf: DocumentWriter,
+        writer: DocumentWriter,
     ) -> tuple[str, ...]:
         """Write the plain sitemap, if there is one; return its parts."""
         if not self._policy.sitemap:
             return ()
-        if resource_list.is_sitemap_complete(shelf, plan.at, pages):
+        if resource_list.is_sitemap_complete(writer, plan.at, pages):
             return pages
-        return resource_list.publish_sitemap(shelf, plan.at, snapshot, self._limits)
+        return resource_list.publish_sitemap(writer, plan.at, snapshot, self._limits)
 
-    def _archive(self, plan: PublicationPlan, shelf: DocumentWriter) -> dict[Capability, str]:
+    def _archive(self, plan: PublicationPlan, writer: DocumentWriter) -> dict[Capability, str]:
         """Write the archive of Resource Lists, if there is one."""
         archive = Capability.RESOURCE_LIST_ARCHIVE
         available = {
             superseded_list.at
             for superseded_list in plan.superseded
-            if superseded_list.name and archives.archive_resource_list(shelf, superseded_list)
+            if superseded_list.name and archives.archive_resource_list(writer, superseded_list)
         }
-        if not available and not (self._policy.archive and naming.ARCHIVES[archive] in shelf.known):
+        if not available and not (
+            self._policy.archive and naming.ARCHIVES[archive] in writer.known
+        ):
             return {}
-        archives.write_archive(shelf, archive, archives.resource_list_parts(shelf, plan, available))
+        archives.write_archive(
+            writer, archive, archives.resource_list_parts(writer, plan, available)
+        )
         return {archive: naming.ARCHIVES[archive]}
 
     def _conclude(self, before: PublicationRecord | None, after: PublicationRecord) -> None:

@@ -26,9 +26,9 @@ _ROWS: Final = frozenset({None, Capability.RESOURCE_LIST, Capability.CHANGE_LIST
 def read_back_error(name: str, fault: str) -> StorageError:
     """Return the error for a stored document that differs from what was written (``read-back``)."""
     return StorageError(
-        f"{name} does not read back as it was meant: {fault}",
+        f"{name} differs from what was written: {fault}",
         evidence=(("kept", "what was published before"),),
-        hint="look at the disk, then run publish again",
+        hint="check the disk, then run publish again",
         code="read-back",
     )
 
@@ -104,22 +104,22 @@ class ReadBackCheck:
 
     def _fault(self, stream: BinaryIO) -> str:
         if self._is_copied:
-            return "" if self._is_stored(stream) else "its bytes are others"
+            return "" if self._is_stored(stream) else "its bytes differ"
         if self._size:
             if not self._is_copy(stream):
-                return "what was copied is not what was there"
+                return "the copied entries differ"
             stream = cast(BinaryIO, _WithoutCopied(self._opening, stream))
         from resourcesync.documents import reader  # noqa: PLC0415 - most runs write nothing
 
         document = reader.read_stream(stream, uri=self._name)
         if document.header != narrow_header(self._header, self._dialect):
-            return "its header is another"
+            return "its header differs"
         running, count = 0, 0
         for mark in self._marks(document):
             running = hash((running, mark))
             count += 1
         is_same = count == self._count and running == self._running
-        return "" if is_same and not document.refused else "its entries are others"
+        return "" if is_same and not document.refused else "its entries differ"
 
     def _marks(self, document: "Document") -> Iterator[_Mark]:
         if self._header.is_index or self._header.capability not in _ROWS:

@@ -86,20 +86,24 @@ class PageRebase:
     """Conversion of the last Resource List's pages into those of the next.
 
     Args:
-        shelf: The document writer with the last list.
+        writer: The document writer with the last list.
         snapshot: The catalogue with the edits since.
         header: The header of the next list's parts.
         limits: The limits of a part.
     """
 
     def __init__(
-        self, shelf: DocumentWriter, snapshot: CatalogueSnapshot, header: Header, limits: PageLimits
+        self,
+        writer: DocumentWriter,
+        snapshot: CatalogueSnapshot,
+        header: Header,
+        limits: PageLimits,
     ) -> None:
-        self._writer = shelf
+        self._writer = writer
         self._snapshot = snapshot
         self._header = header
         self._limits = limits
-        self._around = shelf.overhead(header)
+        self._around = writer.overhead(header)
         self._edits = _EditReader(snapshot.edits())
 
     def only_page(self, old: Sequence[Page]) -> NewPage | None:
@@ -231,14 +235,14 @@ class _TooManyResourcesError(Exception):
     """The resources do not fit into one document."""
 
 
-def is_resource_list_complete(shelf: DocumentWriter, at: int, parts: tuple[str, ...]) -> bool:
+def is_resource_list_complete(writer: DocumentWriter, at: int, parts: tuple[str, ...]) -> bool:
     """True if the Resource List of the moment ``at``, with these parts, is stored unharmed."""
     key = str(at)
-    return all(shelf.has(name, key) for name in (*parts, naming.RESOURCE_LIST))
+    return all(writer.has(name, key) for name in (*parts, naming.RESOURCE_LIST))
 
 
 def publish_resource_list(
-    shelf: DocumentWriter,
+    writer: DocumentWriter,
     snapshot: CatalogueSnapshot,
     limits: PageLimits,
     *,
@@ -251,7 +255,7 @@ def publish_resource_list(
     old list or the new one, whole.
 
     Args:
-        shelf: The document writer.
+        writer: The document writer.
         snapshot: The catalogue with the resources.
         limits: The limits of one document.
         has_archive: True to link an archive of former ones.
@@ -259,39 +263,41 @@ def publish_resource_list(
     Raises:
         StorageError: It could not be written; the old list is still there.
     """
-    last = _last_pages(shelf)
-    header = head = _header(shelf, snapshot.at)
+    last = _last_pages(writer)
+    header = head = _header(writer, snapshot.at)
     if has_archive:
-        header = head = archives.with_archive_link(shelf, head)
+        header = head = archives.with_archive_link(writer, head)
     if snapshot.count(limits.max_entries + 1) <= limits.max_entries:
         try:
-            page = PageRebase(shelf, snapshot, header, limits).only_page(last)
+            page = PageRebase(writer, snapshot, header, limits).only_page(last)
             _put(
-                shelf,
+                writer,
                 naming.RESOURCE_LIST,
                 header,
-                page or _only_page(shelf, snapshot, header, limits),
+                page or _only_page(writer, snapshot, header, limits),
             )
         except _TooManyResourcesError:
             pass
         else:
             return ()
         last = ()  # copying would save little
-    header = _header(shelf, snapshot.at, description.index_link(shelf.naming, naming.RESOURCE_LIST))
-    rebase = PageRebase(shelf, snapshot, header, limits)
+    header = _header(
+        writer, snapshot.at, description.index_link(writer.naming, naming.RESOURCE_LIST)
+    )
+    rebase = PageRebase(writer, snapshot, header, limits)
     return _write_parts(
-        shelf, head, header, rebase.pages(last) if len(last) > 1 else rebase.format_all()
+        writer, head, header, rebase.pages(last) if len(last) > 1 else rebase.format_all()
     )
 
 
-def _last_pages(shelf: DocumentWriter) -> tuple[Page, ...]:
+def _last_pages(writer: DocumentWriter) -> tuple[Page, ...]:
     """Return the pages of the last Resource List; none when they are not known."""
-    head = shelf.known.get(naming.RESOURCE_LIST)
+    head = writer.known.get(naming.RESOURCE_LIST)
     if head is None or not head.key.isdigit():  # of an older version of the format
         return ()
     parts = [
         Page(name, known)
-        for name, known in shelf.known.items()
+        for name, known in writer.known.items()
         if known.key == head.key and name.startswith(_PARTS)
     ]
     if not parts:
@@ -302,11 +308,11 @@ def _last_pages(shelf: DocumentWriter) -> tuple[Page, ...]:
 
 
 def _only_page(
-    shelf: DocumentWriter, snapshot: CatalogueSnapshot, header: Header, limits: PageLimits
+    writer: DocumentWriter, snapshot: CatalogueSnapshot, header: Header, limits: PageLimits
 ) -> NewPage:
     """Return all resources as one page; reading it fails when they do not fit into one."""
-    resources = Paginator.of_runs(snapshot.batches(), shelf.renderer(header), limits)
-    page = format_page(resources, shelf.overhead(header))
+    resources = Paginator.of_runs(snapshot.batches(), writer.renderer(header), limits)
+    page = format_page(resources, writer.overhead(header))
 
     def blocks(found: Iterable[Block[object]]) -> Iterator[Block[object]]:
         yield from found
@@ -318,34 +324,34 @@ def _only_page(
 
 
 def _write_parts(
-    shelf: DocumentWriter, head: Header, header: Header, pages: Iterable[NewPage]
+    writer: DocumentWriter, head: Header, header: Header, pages: Iterable[NewPage]
 ) -> tuple[str, ...]:
     assert header.at is not None
     at = header.at
     names: list[str] = []
     for page in pages:
         names.append(naming.resource_list_part(at, len(names) + 1))
-        _put(shelf, names[-1], header, page)
-    shelf.put_entries(
+        _put(writer, names[-1], header, page)
+    writer.put_entries(
         naming.RESOURCE_LIST,
         _key(at),
         replace(head, is_index=True),
-        (Part(uri=shelf.naming.uri(name), at=at) for name in names),
+        (Part(uri=writer.naming.uri(name), at=at) for name in names),
     )
     return tuple(names)
 
 
-def _put(shelf: DocumentWriter, name: str, header: Header, page: NewPage) -> None:
+def _put(writer: DocumentWriter, name: str, header: Header, page: NewPage) -> None:
     assert header.at is not None
-    shelf.put(name, _key(header.at), header, page.blocks)
-    shelf.mark_page(name, page.start, is_plain=page.is_plain)
+    writer.put(name, _key(header.at), header, page.blocks)
+    writer.mark_page(name, page.start, is_plain=page.is_plain)
 
 
-def _header(shelf: DocumentWriter, at: datetime, *links: Link) -> Header:
+def _header(writer: DocumentWriter, at: datetime, *links: Link) -> Header:
     return Header(
         capability=Capability.RESOURCE_LIST,
         at=at,
-        links=(description.up_link(shelf.naming, naming.CAPABILITY_LIST), *links),
+        links=(description.up_link(writer.naming, naming.CAPABILITY_LIST), *links),
     )
 
 
@@ -356,13 +362,13 @@ def _key(at: datetime) -> str:
 _SITEMAP_HEADER = Header(capability=None)
 
 
-def is_sitemap_complete(shelf: DocumentWriter, at: int, parts: tuple[str, ...]) -> bool:
+def is_sitemap_complete(writer: DocumentWriter, at: int, parts: tuple[str, ...]) -> bool:
     """True if the sitemap of the moment ``at``, with these parts, is stored unharmed."""
-    return all(shelf.has(name, str(at)) for name in (*parts, naming.SITEMAP))
+    return all(writer.has(name, str(at)) for name in (*parts, naming.SITEMAP))
 
 
 def publish_sitemap(
-    shelf: DocumentWriter, at: int, snapshot: CatalogueSnapshot, limits: PageLimits
+    writer: DocumentWriter, at: int, snapshot: CatalogueSnapshot, limits: PageLimits
 ) -> tuple[str, ...]:
     """Write ``loc`` and ``lastmod`` of each resource; return the names of the parts, if any.
 
@@ -370,7 +376,7 @@ def publish_sitemap(
     each is replaced in its place.
 
     Args:
-        shelf: The document writer.
+        writer: The document writer.
         at: The moment of its Resource List.
         snapshot: The catalogue with the resources.
         limits: The limits of one document.
@@ -380,23 +386,23 @@ def publish_sitemap(
     """
     key = str(at)
     pages = Paginator(
-        snapshot.resources(), shelf.renderer(_SITEMAP_HEADER, Dialect.SITEMAP), limits
+        snapshot.resources(), writer.renderer(_SITEMAP_HEADER, Dialect.SITEMAP), limits
     )
-    size = shelf.overhead(_SITEMAP_HEADER, Dialect.SITEMAP)
+    size = writer.overhead(_SITEMAP_HEADER, Dialect.SITEMAP)
     first = list(pages.page(size))
     if not pages:
-        shelf.put(naming.SITEMAP, key, _SITEMAP_HEADER, first, dialect=Dialect.SITEMAP)
+        writer.put(naming.SITEMAP, key, _SITEMAP_HEADER, first, dialect=Dialect.SITEMAP)
         return ()
     names: list[str] = []
 
     def put(body: list[Block[Resource]] | Iterator[Block[Resource]]) -> None:
         names.append(naming.sitemap_part(len(names) + 1))
-        shelf.put(names[-1], key, _SITEMAP_HEADER, body, dialect=Dialect.SITEMAP)
+        writer.put(names[-1], key, _SITEMAP_HEADER, body, dialect=Dialect.SITEMAP)
 
     put(first)
     while pages:
         put(pages.page(size))
-    parts = [Part(uri=shelf.naming.uri(name)) for name in names]
+    parts = [Part(uri=writer.naming.uri(name)) for name in names]
     header = replace(_SITEMAP_HEADER, is_index=True)
-    shelf.put_entries(naming.SITEMAP, key, header, parts, dialect=Dialect.SITEMAP)
+    writer.put_entries(naming.SITEMAP, key, header, parts, dialect=Dialect.SITEMAP)
     return tuple(names)

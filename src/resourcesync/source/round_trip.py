@@ -44,7 +44,7 @@ def find_round_trip_fault(entries: Sequence[Resource] | Sequence[Change]) -> str
     except DocumentError as error:
         return f"{error.message:.300}"
     if document.refused or read != [_mark(entry) for entry in entries]:
-        return "what is read of it is not what was to be said"
+        return "it does not survive a round trip"
     return ""
 
 

@@ -147,8 +147,7 @@ def _empty(deleted: int) -> ConfigurationError:
         "there are no files to publish"
         + (f", and {deleted:,} were published before" if deleted else ""),
         evidence=(("kept", "what was published before"),) if deleted else (),
-        hint="see that the disk is mounted, and --include and --exclude; if it is meant:"
-        " --allow-empty",
+        hint="check that the disk is mounted, --include and --exclude; or use --allow-empty",
         code="empty-tree",
     )
 

@@ -100,7 +100,7 @@ class PatchGenerator:
         apply(before, cast("BinaryIO", patch), cast("BinaryIO", result), length)
         _rewind(after)
         if running.hexdigest() != digest_of(after):
-            raise PatchError("the patch does not lead to the new version")
+            raise PatchError("the patch does not yield the new version")
 
     def _loaded(self, maker: PatchMaker) -> tuple[PatchComputer, Patcher]:
         return maker.load(), self._formats[maker.media_type].load()
@@ -270,7 +270,7 @@ class VersionRecorder:
         if not is_public and (sha256 is None or self._is_known(resource)):
             return ()
         if sha256 is None or length is None:
-            raise ConfigurationError(f"versions are kept by their {ALGORITHM}, which is not known")
+            raise ConfigurationError(f"versions need a {ALGORITHM}, which is not known")
         newest = self._index.newest(resource.uri)
         if not self._store.contains(sha256, length):
             if not self._make_room(length):

@@ -91,7 +91,7 @@ class AccountSuite(ABC):
         """An empty answer is an answer, and no error."""
         self._require_listing()
 
-        expect_equal(list(account.resources()), [], "no resources are told where there are none")
+        expect_equal(list(account.resources()), [], "an empty system has no resources")
 
     def test_a_second_listing_reflects_changes(self, account: ResourceAccount) -> None:
         """`resources` lists the present state, whatever it listed before."""
@@ -129,10 +129,10 @@ class AccountSuite(ABC):
         self.wait_until_visible()
         found = [begun.uri, *(resource.uri for resource in telling)]
 
-        expect_equal(len(found), len(set(found)), "each resource is told once")
+        expect_equal(len(found), len(set(found)), "each resource is listed once")
         lacking = set(held) - gone - {self._uri_of(held, "r")} - set(found)
-        expect_equal(sorted(lacking)[:5], [], "what stays is told")
-        expect(set(found) <= set(held), "nothing else is told")
+        expect_equal(sorted(lacking)[:5], [], "unchanged resources are listed")
+        expect(set(found) <= set(held), "no other resource is listed")
 
     def test_can_list_resources_is_reported_correctly(self, account: ResourceAccount) -> None:
         """`can_list_resources` is as declared in the suite."""
@@ -173,7 +173,7 @@ class AccountSuite(ABC):
     def test_only_a_change_log_has_a_position(self, account: ResourceAccount) -> None:
         """`position` is empty exactly when there is no log."""
         expect_equal(
-            bool(account.position()), self.has_changes, "position tells whether there is a log"
+            bool(account.position()), self.has_changes, "position is empty exactly without a log"
         )
 
     def test_changes_after_a_position_are_reported(self, account: ResourceAccount) -> None:
@@ -188,14 +188,14 @@ class AccountSuite(ABC):
         words = _last_reports(told)
         for uri, body in held.items():
             is_news = body is not None or uri in before
-            expect(uri in words or not is_news, f"what became of {uri} is told")
+            expect(uri in words or not is_news, f"the change of {uri} is reported")
             self._expect_reported(words.get(uri), body, uri)
         for batch in told:
-            expect(batch.position, "a position is told after each lot of changes")
-            expect(len(batch.changes) <= _MAX_BATCH, "no more than 10,000 changes are told at once")
+            expect(batch.position, "each batch of changes has a position")
+            expect(len(batch.changes) <= _MAX_BATCH, "a batch has at most 10,000 changes")
         times = [change.time for lot in told for change in lot.changes if change.time is not None]
         expect(all(time.utcoffset() == timedelta(0) for time in times), "times are in UTC")
-        expect_equal(times, sorted(times), "changes are told oldest first")
+        expect_equal(times, sorted(times), "changes are reported oldest first")
 
     def test_reading_resumes_after_each_position(self, account: ResourceAccount) -> None:
         """The changes after any reported position lead to the present state."""
@@ -222,7 +222,7 @@ class AccountSuite(ABC):
         again = list(account.changes(position, _SHORT_WAIT))
 
         words = _last_reports(again)
-        expect(set(words) <= set(held), "nothing is told that did not change")
+        expect(set(words) <= set(held), "only changed resources are reported")
         for uri, word in words.items():
             self._expect_reported(word, held[uri], uri)
 
@@ -273,7 +273,7 @@ class AccountSuite(ABC):
     ) -> None:
         """`post` writes changes in order; posting them twice has the same result."""
         if not self.is_writable:
-            skip_check("the account takes no changes")
+            skip_check("the account is read-only")
         expect(isinstance(account, WritableAccount), "it has the method post")
         assert isinstance(account, WritableAccount)
         uris = [self.put(name, b"old") for name in ("a", "b", "c")]
@@ -293,7 +293,7 @@ class AccountSuite(ABC):
 
     def _require_listing(self) -> None:
         if not self.can_list_resources:
-            skip_check("the account cannot tell all resources")
+            skip_check("the account cannot list its resources")
 
     def _require_changes(self) -> None:
         if not self.has_changes:
@@ -301,7 +301,7 @@ class AccountSuite(ABC):
 
     def _position(self, account: ResourceAccount) -> str:
         position = account.position()
-        expect(position, "position tells where the log stands")
+        expect(position, "position is the end of the log")
         return position
 
     def _fill(self, *names: str) -> Contents:
@@ -314,7 +314,7 @@ class AccountSuite(ABC):
         return held
 
     def _apply_changes(self) -> dict[str, bytes | None]:
-        """Replace ``a`` twice, put ``e`` and take it away, put ``f``, remove ``b``."""
+        """Replace ``a`` twice, put and remove ``e``, put ``f``, remove ``b``."""
         held: dict[str, bytes | None] = {}
         for name, body in (
             ("a", b"second of a"),
@@ -338,19 +338,19 @@ class AccountSuite(ABC):
         self._require_listing()
         told = list(account.resources())
         uris = sorted(resource.uri for resource in told)
-        expect_equal(uris, sorted(held), "every resource is told once, and no other")
+        expect_equal(uris, sorted(held), "every resource is listed once, and no other")
         for resource in told:
             self._expect_reported(resource, held[resource.uri], resource.uri)
 
     def _expect_reported(self, word: Resource | None, body: bytes | None, uri: str) -> None:
-        """Check what was said of a resource last; of one that is gone it is ``None``."""
+        """Check the last report of a resource; ``None`` for a deleted one."""
         if word is None or body is None:
-            expect_equal(word and word.uri, body and uri, f"whether {uri} is there is told")
+            expect_equal(word and word.uri, body and uri, f"the existence of {uri} is reported")
             return
         if self.has_lengths:
-            expect_equal(word.length, len(body), f"the length of {uri} is told")
+            expect_equal(word.length, len(body), f"the length of {uri} is reported")
         if self.has_digests:
-            expect(_usable(word.digests), f"a digest of {uri} is told")
+            expect(_usable(word.digests), f"a digest of {uri} is reported")
             expect_equal(_wrong(word.digests, body), [], f"the digests of {uri} are of its bytes")
         expect(
             word.lastmod is None or word.lastmod.utcoffset() == timedelta(0),
@@ -359,7 +359,7 @@ class AccountSuite(ABC):
 
 
 def _last_reports(told: Iterable[ChangeBatch]) -> dict[str, Resource | None]:
-    """Return what was said last of each resource: ``None`` where it is gone."""
+    """Return the last report of each resource: ``None`` if it is deleted."""
     return {
         change.uri: None if change.kind is ChangeKind.DELETED else change.resource
         for lot in told

@@ -61,36 +61,36 @@ class ExpectedError:
 def expect_error(
     kinds: type[Exception] | tuple[type[Exception], ...], promise: str
 ) -> ExpectedError:
-    """Fail unless the block raises one of ``kinds``; what else it raises passes."""
+    """Fail unless the block raises one of ``kinds``; other errors propagate."""
     return ExpectedError(kinds, promise)
 
 
 @contextmanager
-def run_repeatedly(look: Callable[[], object]) -> Iterator[None]:
-    """Call ``look`` again and again in another thread while the block runs; raise what it raises.
+def run_repeatedly(check: Callable[[], object]) -> Iterator[None]:
+    """Call ``check`` again and again in another thread while the block runs; raise what it raises.
 
     It is called once before the block begins.
     """
-    done, looked = Event(), Event()
+    done, checked = Event(), Event()
     failures: list[BaseException] = []
 
     def repeat() -> None:
         try:
-            look()
-            looked.set()
+            check()
+            checked.set()
             while not done.wait(
                 _POLL_INTERVAL
             ):  # else it would keep the other thread from going on
-                look()
+                check()
         except BaseException as error:  # noqa: BLE001 - handed to the thread that waits for it
             failures.append(error)
         finally:
-            looked.set()
+            checked.set()
 
     thread = Thread(target=repeat, daemon=True)
     thread.start()
     try:
-        looked.wait(_TIMEOUT)
+        checked.wait(_TIMEOUT)
         yield
     finally:
         done.set()
@@ -100,7 +100,7 @@ def run_repeatedly(look: Callable[[], object]) -> Iterator[None]:
 
 
 def read_and_close(stream: BinaryIO | None) -> bytes | None:
-    """Read what was opened to its end, and close it; ``None`` when nothing was."""
+    """Read a stream to its end, and close it; ``None`` without one."""
     if stream is None:
         return None
     with stream:
@@ -108,7 +108,7 @@ def read_and_close(stream: BinaryIO | None) -> bytes | None:
 
 
 def skip_check(why: str) -> NoReturn:
-    """End a check that cannot be made here: it is shown as skipped, with the reason."""
+    """Skip a check that cannot be made, with the reason."""
     raise SkipTest(why)
 
 

@@ -76,19 +76,19 @@ class CatalogueSuite:
 
         uris = [entry.uri for entry in held]
         expected = sorted([*(sample_resource(name).uri for name in _NAMES), FULL_SAMPLE.uri])
-        expect_equal(uris, expected, "what is recorded is told once each, in rising URI order")
-        expect_equal({entry.fingerprint for entry in held}, {"f1"}, "fingerprints are kept")
+        expect_equal(uris, expected, "recorded resources are read once each, in rising URI order")
+        expect_equal({entry.fingerprint for entry in held}, {"f1"}, "fingerprints are stored")
         recorded = {entry.uri: entry.resource for entry in held}
         for resource in (*map(sample_resource, _NAMES), FULL_SAMPLE):
-            expect_equal(recorded[resource.uri], resource, "a resource is kept as it was recorded")
+            expect_equal(recorded[resource.uri], resource, "a resource is read as recorded")
         with catalogue.snapshot() as snapshot:
             expect_equal(
                 list(snapshot.resources()),
                 [entry.resource for entry in held],
-                "a snapshot tells the same",
+                "a snapshot has the same resources",
             )
             counts = (snapshot.count(), snapshot.count(3))
-            expect_equal(counts, (len(held), 3), "a snapshot counts them, and stops where asked")
+            expect_equal(counts, (len(held), 3), "a snapshot counts them, up to a limit")
 
     def test_a_part_of_the_resources_is_read_by_its_bounds(self, catalogue: CatalogueStore) -> None:
         """`resources` and `batches` yield the URIs from ``start`` up to before ``end``."""
@@ -100,11 +100,11 @@ class CatalogueSuite:
                 start = uris[first] if first else ""
                 end = None if last is None else uris[last]
                 found = [resource.uri for resource in snapshot.resources(start, end)]
-                expect_equal(found, uris[first:last], "resources between two bounds are told")
+                expect_equal(found, uris[first:last], "resources between two bounds are read")
                 runs = list(snapshot.batches(start, end))
-                expect(all(runs), "no run is empty")
+                expect(all(runs), "no batch is empty")
                 found = [resource.uri for resource in chain.from_iterable(runs)]
-                expect_equal(found, uris[first:last], "runs between two bounds tell the same")
+                expect_equal(found, uris[first:last], "batches between two bounds have the same")
 
     def test_a_patch_belongs_to_the_change_alone(self, catalogue: CatalogueStore) -> None:
         """A patch leads from the version before to this one (§14.4), so the resource has none."""
@@ -146,15 +146,15 @@ class CatalogueSuite:
                 seen += 1
                 recording.deleted(entry.resource)
 
-        expect_equal(seen, self.many, "a reading has all that there was when it began")
-        expect_equal(list(catalogue.entries()), [], "what was recorded meanwhile is recorded")
+        expect_equal(seen, self.many, "a reader sees all entries of its start")
+        expect_equal(list(catalogue.entries()), [], "the recording is complete")
 
     def test_a_recording_that_fails_leaves_no_trace(self, catalogue: CatalogueStore) -> None:
         """Nothing of a block that fails is recorded, however much it was."""
         _record(catalogue, sample_resource("a"))
 
         with (
-            expect_error(_NotesReadError, "what the block raises passes"),
+            expect_error(_NotesReadError, "an error of the block propagates"),
             catalogue.record(NOW + _HOUR) as recording,
         ):
             for number in range(self.many):
@@ -165,7 +165,7 @@ class CatalogueSuite:
         uris = [entry.uri for entry in catalogue.entries()]
         expect_equal(uris, ["https://h/a"], "a recording that fails changes no resource")
         expect_equal(_changes(catalogue), [], "a recording that fails logs no change")
-        expect_equal(catalogue.latest(), NOW, "a recording that fails gives no moment away")
+        expect_equal(catalogue.latest(), NOW, "a recording that fails assigns no moment")
         with catalogue.snapshot() as snapshot:
             expect_equal(list(snapshot.edits()), [], "a recording that fails edits nothing")
 
@@ -173,10 +173,10 @@ class CatalogueSuite:
 
     def test_a_new_catalogue_is_empty_and_has_no_snapshot(self, catalogue: CatalogueStore) -> None:
         """It has no entries and no latest moment, and refuses a snapshot."""
-        expect_equal(list(catalogue.entries()), [], "nothing is catalogued")
-        expect_equal(catalogue.latest(), None, "no moment was given away")
+        expect_equal(list(catalogue.entries()), [], "there are no entries")
+        expect_equal(catalogue.latest(), None, "there is no latest moment")
         with (
-            expect_error(StateError, "there is no view before the first recording"),
+            expect_error(StateError, "there is no snapshot before the first recording"),
             catalogue.snapshot(),
         ):
             pass
@@ -187,14 +187,14 @@ class CatalogueSuite:
 
         expect_equal(_changes(catalogue), [], "the first recording logs no changes")
         with catalogue.snapshot() as snapshot:
-            expect_equal(snapshot.at, NOW, "a view tells the moment of its recording")
-            expect_equal(snapshot.last_change(), 0, "no number was given away")
+            expect_equal(snapshot.at, NOW, "a snapshot has the moment of its recording")
+            expect_equal(snapshot.last_change(), 0, "no number was assigned")
 
     def test_an_empty_first_recording_is_a_first_recording(self, catalogue: CatalogueStore) -> None:
         """All recordings after it log changes."""
         _record(catalogue)
         with catalogue.snapshot() as snapshot:
-            expect_equal((snapshot.at, snapshot.count()), (NOW, 0), "a view of nothing is a view")
+            expect_equal((snapshot.at, snapshot.count()), (NOW, 0), "an empty snapshot is valid")
         _record(catalogue, sample_resource("a"))
 
         kinds = [change.kind for _, change in _changes(catalogue)]
@@ -228,8 +228,8 @@ class CatalogueSuite:
         prints = [entry.fingerprint for entry in catalogue.entries()]
         expect_equal(prints, ["f2"] * 3, "new fingerprints are recorded")
         with catalogue.snapshot() as snapshot:
-            expect_equal(snapshot.at, created.time, "a view includes the last change")
-            expect_equal(snapshot.last_change(), found[-1][0], "a view tells the last number")
+            expect_equal(snapshot.at, created.time, "a snapshot includes the last change")
+            expect_equal(snapshot.last_change(), found[-1][0], "a snapshot has the last number")
 
     def test_changes_are_read_from_a_number_on(self, catalogue: CatalogueStore) -> None:
         """Numbers rise, and ``after`` skips the changes that were read."""
@@ -240,7 +240,7 @@ class CatalogueSuite:
         expect_equal(numbers, sorted(set(numbers)), "numbers rise")
         for place in (0, 6, 9):
             found = [number for number, _ in _changes(catalogue, after=numbers[place])]
-            expect_equal(found, numbers[place + 1 :], "changes after a number are told")
+            expect_equal(found, numbers[place + 1 :], "changes after a number are read")
 
     def test_times_rise_strictly_whatever_the_clock_does(self, catalogue: CatalogueStore) -> None:
         """Every change is later than all snapshots before it, even if the clock was set back."""
@@ -270,7 +270,7 @@ class CatalogueSuite:
             pass
 
         with catalogue.snapshot() as snapshot:
-            expect_equal(snapshot.at, NOW, "an empty recording moves nothing")
+            expect_equal(snapshot.at, NOW, "an empty recording does not advance the moment")
 
     def test_touching_a_resource_or_advancing_time_moves_the_moment(
         self, catalogue: CatalogueStore
@@ -285,7 +285,7 @@ class CatalogueSuite:
             recording.advance_time()
 
         with catalogue.snapshot() as snapshot:
-            expect_equal(snapshot.at, NOW + _HOUR, "what is passed moves the moment")
+            expect_equal(snapshot.at, NOW + _HOUR, "advancing time moves the moment")
             expect_equal(snapshot.last_change(), 0, "neither is a change")
 
     # --- views ---
@@ -298,12 +298,12 @@ class CatalogueSuite:
                 recording.created(sample_resource("b"), "f")
                 recording.deleted(sample_resource("a"))
             uris = [resource.uri for resource in snapshot.resources()]
-            expect_equal(uris, ["https://h/a"], "a view has the resources of its moment")
-            expect_equal(snapshot.at, NOW, "a view has its moment")
+            expect_equal(uris, ["https://h/a"], "a snapshot has the resources of its moment")
+            expect_equal(snapshot.at, NOW, "a snapshot has its moment")
             found = (snapshot.count(), snapshot.last_change(), snapshot.last_edit())
-            expect_equal(found, (1, 0, 0), "a view has the numbers of its moment")
-            expect_equal(list(snapshot.changes()), [], "a view has the changes of its moment")
-            expect_equal(list(snapshot.edits()), [], "a view has the edits of its moment")
+            expect_equal(found, (1, 0, 0), "a snapshot has the numbers of its moment")
+            expect_equal(list(snapshot.changes()), [], "a snapshot has the changes of its moment")
+            expect_equal(list(snapshot.edits()), [], "a snapshot has the edits of its moment")
 
     def test_edits_are_the_entries_written_since_they_were_cleared(
         self, catalogue: CatalogueStore
@@ -322,14 +322,14 @@ class CatalogueSuite:
             "b": sample_resource("b", 2),
             "d": sample_resource("d", 2),
         }
-        expect_equal(_edits(catalogue), expected, "what was written or removed is an edit")
+        expect_equal(_edits(catalogue), expected, "written or removed entries are edits")
         with catalogue.snapshot() as snapshot:
             last = snapshot.last_edit()
             _record(catalogue, sample_resource("b", 3), sample_resource("e"))
             catalogue.forget_edits(last)
 
         expected = {"b": sample_resource("b", 3), "e": sample_resource("e")}
-        expect_equal(_edits(catalogue), expected, "what was edited since is not forgotten")
+        expect_equal(_edits(catalogue), expected, "later edits are not cleared")
 
     # --- what is forgotten ---
 
@@ -343,7 +343,7 @@ class CatalogueSuite:
 
         _forget(catalogue, numbers[1])
         left = [number for number, _ in _changes(catalogue)]
-        expect_equal(left, numbers[2:], "changes up to a number are forgotten")
+        expect_equal(left, numbers[2:], "changes up to a number are removed")
         _forget(catalogue, numbers[2])
         expect_equal(_changes(catalogue), [], "all changes may be forgotten")
         _record(catalogue, sample_resource("d"))
@@ -361,7 +361,7 @@ class CatalogueSuite:
 
         catalogue.rewind(NOW + 2 * _HOUR)
 
-        expect_equal(catalogue.latest(), NOW + 2 * _HOUR, "the latest moment is turned back")
+        expect_equal(catalogue.latest(), NOW + 2 * _HOUR, "the latest moment is rewound")
         expect_equal(_times(catalogue), [NOW + _HOUR], "changes dated later are forgotten")
         _record(catalogue, sample_resource("c"), now=NOW + 3 * _HOUR)
         expect_equal(_times(catalogue)[1:], [NOW + 3 * _HOUR], "later ones are dated from there")
@@ -370,14 +370,14 @@ class CatalogueSuite:
 
     def test_notes_are_stored_atomically(self, catalogue: CatalogueStore) -> None:
         """Any text by any key; a failed write changes nothing."""
-        expect_equal(catalogue.note("a"), None, "what was never noted is None")
+        expect_equal(catalogue.note("a"), None, "a note never written is None")
         catalogue.write_notes({"a": "1", "b": "é\n", "": ""})
         catalogue.write_notes({"a": "2"})
-        with expect_error(_NotesReadError, "what cannot be read passes"):
+        with expect_error(_NotesReadError, "the error propagates"):
             catalogue.write_notes(_UnreadableNotes({"a": "3", "c": "3"}))
 
         found = [catalogue.note(key) for key in ("a", "b", "", "c")]
-        expect_equal(found, ["2", "é\n", "", None], "notes are kept, all of them or none")
+        expect_equal(found, ["2", "é\n", "", None], "notes are stored, all of them or none")
 
 
 class _NotesReadError(Exception):
@@ -422,7 +422,7 @@ def _edits(catalogue: CatalogueStore) -> dict[str, Resource | None]:
     with catalogue.snapshot() as snapshot:
         found = list(snapshot.edits())
     uris = [uri for uri, _ in found]
-    expect_equal(uris, sorted(set(uris)), "edits are told once each, in rising URI order")
+    expect_equal(uris, sorted(set(uris)), "edits are read once each, in rising URI order")
     return {uri.removeprefix("https://h/"): resource for uri, resource in found}
 
 

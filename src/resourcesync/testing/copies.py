@@ -54,15 +54,15 @@ class CopiesSuite(ABC):
     # --- on their way ---
 
     def test_bytes_are_hashed_while_they_pass(self, copies: Copies) -> None:
-        """`seal` tells the length and the digests that were asked for, of all chunks."""
+        """`seal` returns the length and the requested digests of all chunks."""
         staged = copies.stage(["md5", "sha-256"])
-        expect(staged.part is None, "nothing is left of what was never begun")
+        expect(staged.part is None, "a new staged copy has no part")
         for chunk in (b"one", b"", b" two"):
             staged.write(chunk)
         sealed = staged.seal()
 
-        expect_equal(sealed[0], 7, "seal tells the length")
-        expect_equal(set(sealed[1]), set(_digests(b"one two")), "seal tells the digests")
+        expect_equal(sealed[0], 7, "seal returns the length")
+        expect_equal(set(sealed[1]), set(_digests(b"one two")), "seal returns the digests")
         stream = staged.open_sealed()
         stream.seek(4)
         expect_equal(read_and_close(stream), b"two", "sealed bytes can be read and sought")
@@ -81,19 +81,19 @@ class CopiesSuite(ABC):
         _expect_contents(copies, {"a.txt": b"right"})
 
     def test_discarded_bytes_leave_nothing(self, copies: Copies) -> None:
-        """Nor does what is left undone; and nothing is in place before it is installed."""
+        """Discarded or unfinished bytes leave nothing; no copy exists before it is installed."""
         for is_left in (True, False):
             staged = _stage(copies, b"bytes")
-            expect_equal(list(copies.paths()), [], "nothing is in place before it is installed")
+            expect_equal(list(copies.paths()), [], "no copy exists before it is installed")
             if is_left:
                 staged.suspend()
             staged.discard()
             staged.discard()
 
-        expect_equal(list(copies.paths()), [], "what was discarded is nowhere")
+        expect_equal(list(copies.paths()), [], "discarded bytes are in no copy")
 
     def test_a_copy_is_copied_as_it_is(self, copies: Copies) -> None:
-        """`stage_copy` takes its bytes, and the digests tell whether they are still right."""
+        """`stage_copy` copies the bytes, and returns digests to verify them."""
         _put(copies, "a.txt", b"one")
         staged = copies.stage_copy("a.txt", ["sha-256"])
         expect(staged is not None, "a copy can be copied")
@@ -102,7 +102,7 @@ class CopiesSuite(ABC):
             _install(copies, staged, "b.txt")
 
         _expect_contents(copies, {"a.txt": b"one", "b.txt": b"one"})
-        expect(copies.stage_copy("c.txt", ["sha-256"]) is None, "what is not there is not copied")
+        expect(copies.stage_copy("c.txt", ["sha-256"]) is None, "a missing copy is not copied")
 
     # --- put in place ---
 
@@ -121,13 +121,13 @@ class CopiesSuite(ABC):
             expect(isinstance(found, str) and found, "install returns a signature")
             signatures[path] = found
 
-        expect_equal(sorted(copies.paths()), sorted(signatures), "all are listed, nothing else is")
+        expect_equal(sorted(copies.paths()), sorted(signatures), "only the copies are listed")
         with copies.inspect() as look:
             for path, signature in signatures.items():
-                expect_equal(look.signature(path), signature, "a look tells the same signature")
+                expect_equal(look.signature(path), signature, "inspect has the same signature")
             expect_equal(look.digest("b/c.txt", ["md5"]), (0, _digests(b"")[1:]), "no bytes")
-            expect_equal(look.signature("a.txt.old"), None, "what is not there has none")
-            expect_equal(look.digest("a.txt.old", ["md5"]), None, "and no digest")
+            expect_equal(look.signature("a.txt.old"), None, "a missing copy has no signature")
+            expect_equal(look.digest("a.txt.old", ["md5"]), None, "a missing copy has no digest")
 
     def test_our_own_copy_is_replaced_without_a_trace(self, copies: Copies) -> None:
         """`replaces` names it; the new one has another signature."""
@@ -148,13 +148,13 @@ class CopiesSuite(ABC):
         _put(copies, "b.txt", b"new")
 
         made_way = copies.newly_quarantined()
-        expect_equal([path for path, _ in made_way], ["a.txt", "b.txt"], "made_way tells both")
-        expect_equal(copies.newly_quarantined(), [], "made_way tells each once")
+        expect_equal([path for path, _ in made_way], ["a.txt", "b.txt"], "both are reported")
+        expect_equal(copies.newly_quarantined(), [], "each is reported once")
         for path, place in made_way:
             expect_equal(list(copies.quarantined(path)), [place], "set_aside finds it by its path")
             _expect_contents(copies, {path: b"new"})
         kept = [self.read_quarantined(place) for _, place in made_way]
-        expect_equal(kept, [b"edited by hand", b"somebody's own"], "its bytes are kept")
+        expect_equal(kept, [b"edited by hand", b"somebody's own"], "its bytes are preserved")
         expect_equal(sorted(copies.paths()), ["a.txt", "b.txt"], "the quarantine is not listed")
 
     def test_repeated_quarantine_entries_are_listed_newest_last(self, copies: Copies) -> None:
@@ -189,19 +189,19 @@ class CopiesSuite(ABC):
         wrong = [
             name for name, item in zip(paths, found, strict=True) if isinstance(item, StorageError)
         ]
-        expect_equal(wrong, paths[1:2], "the others are in place")
+        expect_equal(wrong, paths[1:2], "the other copies are installed")
         expect_equal(sorted(copies.paths()), sorted({*paths} - {paths[1]}), "and listed")
 
     def test_a_path_outside_the_mirror_is_refused(self, copies: Copies) -> None:
-        """Out of the mirror, to no name, or to what is ours: nothing is put, read or moved."""
+        """Paths outside the mirror, without a name, or reserved: nothing is put, read or moved."""
         for path in _HOSTILE:
             (found,) = copies.install([CopyInstallation(staged=_stage(copies, b"bad"), path=path)])
             expect(isinstance(found, StorageError), f"nothing is put at {path!r}")
-            expect_equal(copies.signature(path), None, f"nothing is seen at {path!r}")
+            expect_equal(copies.signature(path), None, f"nothing is found at {path!r}")
             expect_equal(copies.digest(path, ["md5"]), None, f"nothing is read at {path!r}")
             expect(copies.stage_copy(path, ["md5"]) is None, f"nothing is copied from {path!r}")
             (gone,) = copies.remove([CopyRemoval(path=path, signature="1")], "deleted")
-            expect(gone == "" or isinstance(gone, StorageError), f"nothing goes from {path!r}")
+            expect(gone == "" or isinstance(gone, StorageError), f"nothing leaves {path!r}")
         expect_equal(list(copies.paths()), [], "nothing is there")
 
     def test_nothing_is_put_below_a_copy(self, copies: Copies) -> None:
@@ -226,23 +226,23 @@ class CopiesSuite(ABC):
 
         (place,) = copies.remove([CopyRemoval(path="a/b.txt", signature=signature)], "deleted")
 
-        expect(isinstance(place, str) and place, "remove tells where it went")
+        expect(isinstance(place, str) and place, "remove returns its place in the trash")
         expect_equal(list(copies.trashed()), [place], "it is in the trash")
-        expect_equal(self.read_trashed(str(place)), b"goes", "its bytes are kept")
+        expect_equal(self.read_trashed(str(place)), b"goes", "its bytes are preserved")
         expect_equal(copies.signature("a/b.txt"), None, "it is gone from its place")
-        expect_equal(list(copies.paths()), ["a/c.txt"], "the others stay, the trash is not listed")
+        expect_equal(list(copies.paths()), ["a/c.txt"], "the trash is not listed")
         again = copies.remove([CopyRemoval(path="a/b.txt", signature=signature)], "deleted")
-        expect_equal(again, [""], "what is not there is no error")
+        expect_equal(again, [""], "a missing copy is no error")
 
     def test_a_trashed_copy_can_be_staged(self, copies: Copies) -> None:
         """Its bytes can be installed, and stay in the trash until they are purged."""
         signature = _put(copies, "a/b.txt", b"goes")
         (place,) = copies.remove([CopyRemoval(path="a/b.txt", signature=signature)], "deleted")
-        expect(isinstance(place, str) and place, "remove tells where it went")
+        expect(isinstance(place, str) and place, "remove returns its place in the trash")
 
         staged = copies.stage_trashed(str(place), ["sha-256", "md5"])
 
-        expect(staged is not None, "what is in the trash can be staged")
+        expect(staged is not None, "a trashed copy can be staged")
         if staged is not None:
             expect_equal(staged.seal(), (4, _digests(b"goes")), "its bytes are the same")
             _install(copies, staged, "a/b.txt")
@@ -262,7 +262,7 @@ class CopiesSuite(ABC):
         found = copies.remove(removals, "deleted")
 
         code = found[0].code if isinstance(found[0], StorageError) else found[0]
-        expect_equal(code, "local-change", "what was changed is told")
+        expect_equal(code, "local-change", "the local change is reported")
         _expect_contents(copies, {"a.txt": b"edited by hand"})
         expect_equal(list(copies.trashed()), [found[1]], "the other one is in the trash")
 
@@ -276,7 +276,7 @@ class CopiesSuite(ABC):
 
         ((path, place),) = copies.newly_quarantined()
         expect_equal(
-            (path, self.read_quarantined(place)), ("a.txt", b"somebody's own"), "it is kept"
+            (path, self.read_quarantined(place)), ("a.txt", b"somebody's own"), "it is preserved"
         )
         expect_equal(list(copies.trashed()), [], "the trash is empty")
         expect_equal(copies.signature("a.txt"), None, "it is gone from its place")
@@ -284,7 +284,7 @@ class CopiesSuite(ABC):
     # --- moved ---
 
     def test_a_copy_moves_with_its_bytes(self, copies: Copies) -> None:
-        """`move` returns the signature that it has at its new path; moved again, it stays there."""
+        """`move` returns the signature at the new path; a second move changes nothing."""
         before = _put(copies, "a.txt", b"moves")
         _put(copies, "c.txt", b"stays")
 
@@ -314,26 +314,26 @@ class CopiesSuite(ABC):
 
         again = _move(copies, "a", "b", signature)
 
-        expect_equal(again, copies.signature("b"), "it is where it was moved to")
+        expect_equal(again, copies.signature("b"), "the new key has it")
         _expect_contents(copies, {"b": b"one", "a/c": b"two"})
         _expect_no_trace(copies, "b")
 
     def test_a_file_at_the_new_path_goes_to_the_quarantine(self, copies: Copies) -> None:
-        """Nothing is overwritten: it is in the quarantine, and `made_way` tells of it."""
+        """The file is moved to the quarantine, and `newly_quarantined` lists it."""
         signature = _put(copies, "a.txt", b"ours")
         self.tamper("b.txt", b"somebody's own")
 
         _move(copies, "a.txt", "b.txt", signature)
 
         made_way = copies.newly_quarantined()
-        expect_equal([path for path, _ in made_way], ["b.txt"], "made_way tells it")
+        expect_equal([path for path, _ in made_way], ["b.txt"], "it is reported")
         kept = [self.read_quarantined(place) for place in copies.quarantined("b.txt")]
-        expect_equal(kept, [b"somebody's own"], "its bytes are kept")
+        expect_equal(kept, [b"somebody's own"], "its bytes are preserved")
         _expect_contents(copies, {"b.txt": b"ours"})
         expect_equal(list(copies.paths()), ["b.txt"], "nothing is left at the old path")
 
     def test_an_edited_copy_moves_with_its_edits(self, copies: Copies) -> None:
-        """And it is not taken for ours: the signature to remember is not the one that it has."""
+        """The edited copy does not count as ours: the returned signature is not its own."""
         signature = _put(copies, "a.txt", b"ours")
         self.tamper("a.txt", b"edited by hand")
 
@@ -371,7 +371,7 @@ class CopiesSuite(ABC):
             copy_move.path if number == 1 else copy_move.to
             for number, copy_move in enumerate(moves)
         }
-        expect_equal(set(copies.paths()), there, "the others have moved")
+        expect_equal(set(copies.paths()), there, "the other copies have moved")
 
     def test_folders_emptied_by_moving_are_removed(self, copies: Copies) -> None:
         """Folders that are empty now go, those that are not stay; so their names are free."""
@@ -390,7 +390,7 @@ class CopiesSuite(ABC):
         _expect_contents(copies, {**held, "d/e": b"five"})
 
     def test_nothing_is_moved_onto_a_folder(self, copies: Copies) -> None:
-        """Nor below a copy: where a file is, there is no folder."""
+        """Nothing is moved below a copy either: a path is a file or a folder."""
         if not self.has_folders:
             skip_check("the copies are in no folders")
         signature = _put(copies, "a", b"a copy")
@@ -405,7 +405,7 @@ class CopiesSuite(ABC):
     # --- looked at ---
 
     def test_foreign_changes_are_detected(self, copies: Copies) -> None:
-        """Other bytes have another signature, and `digest` reads what is there now."""
+        """Other bytes have another signature, and `digest` reads the present bytes."""
         before = _put(copies, "a.txt", b"ours")
         self.tamper("a.txt", b"their")
         self.tamper("b.txt", b"theirs")
@@ -413,7 +413,7 @@ class CopiesSuite(ABC):
         after = copies.signature("a.txt")
         expect(after and after != before, "a signature changes with the bytes")
         _expect_contents(copies, {"a.txt": b"their", "b.txt": b"theirs"})
-        expect_equal(sorted(copies.paths()), ["a.txt", "b.txt"], "what others put is listed")
+        expect_equal(sorted(copies.paths()), ["a.txt", "b.txt"], "foreign files are listed")
 
 
 def _stage(copies: Copies, body: bytes) -> StagedCopy:

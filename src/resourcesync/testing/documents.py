@@ -38,28 +38,26 @@ class DocumentStoreSuite:
         expect_equal(documents.write(_SECOND_NAME, []), 0, "a document may be empty")
 
         expect_equal(
-            read_and_close(documents.open(_NAME)), b"one two", "open reads what was written"
+            read_and_close(documents.open(_NAME)), b"one two", "open reads the written bytes"
         )
-        expect_equal(
-            read_and_close(documents.open(_SECOND_NAME)), b"", "an empty document is there"
-        )
-        expect_equal(sorted(documents.names()), [_SECOND_NAME, _NAME], "names has what was written")
+        expect_equal(read_and_close(documents.open(_SECOND_NAME)), b"", "an empty document exists")
+        expect_equal(sorted(documents.names()), [_SECOND_NAME, _NAME], "names lists both")
 
     def test_a_document_may_stand_at_the_top(self, documents: DocumentStore) -> None:
         """It is listed, read and removed like any other; foreign files there are not listed."""
         documents.write(_TOP, [b"one"])
         documents.write(_NAME, [b"two"])
-        expect_equal(read_and_close(documents.open(_TOP)), b"one", "open reads what was written")
-        expect_equal(sorted(documents.names()), [_TOP, _NAME], "names has what is at the top")
+        expect_equal(read_and_close(documents.open(_TOP)), b"one", "open reads the written bytes")
+        expect_equal(sorted(documents.names()), [_TOP, _NAME], "names lists the top one")
         expect(documents.signature(_TOP) is not None, "it has a signature")
 
         documents.delete(_TOP)
-        expect_equal(list(documents.names()), [_NAME], "it is gone, and nothing else")
+        expect_equal(list(documents.names()), [_NAME], "it is deleted, and nothing else")
 
     def test_a_document_never_written_does_not_exist(self, documents: DocumentStore) -> None:
         """All methods report a name that was never written as missing; none raises."""
-        expect(documents.open(_NAME) is None, "open says that nothing is there")
-        expect_equal(documents.signature(_NAME), None, "signature says that nothing is there")
+        expect(documents.open(_NAME) is None, "open returns None for nothing")
+        expect_equal(documents.signature(_NAME), None, "signature returns None for nothing")
         expect_equal(list(documents.names()), [], "an empty store has no names")
         documents.delete(_NAME)
 
@@ -80,12 +78,12 @@ class DocumentStoreSuite:
         expect_equal(documents.signature(_SECOND_NAME), other, "others keep their signatures")
 
     def test_large_documents_are_written_whole(self, documents: DocumentStore) -> None:
-        """A list may have 50 MB; some of that here, in many chunks."""
+        """A list may have 50 MB; this one is smaller, in many chunks."""
         chunks = [b"%07d\n" % number * 1_024 for number in range(200)]
         length = documents.write(_NAME, iter(chunks))
 
         expect_equal(length, sum(map(len, chunks)), "write returns the bytes of the document")
-        expect(read_and_close(documents.open(_NAME)) == b"".join(chunks), "all chunks are there")
+        expect(read_and_close(documents.open(_NAME)) == b"".join(chunks), "all chunks are stored")
 
     # --- what is replaced ---
 
@@ -96,17 +94,15 @@ class DocumentStoreSuite:
         documents.write(_NAME, [b"old"])
         signature = documents.signature(_NAME)
         for name in (_NAME, _SECOND_NAME):
-            with expect_error(_ChunkError, "what the chunks raise passes"):
+            with expect_error(_ChunkError, "an error of the chunks propagates"):
                 documents.write(name, _failing_chunks())
 
-        expect_equal(
-            read_and_close(documents.open(_NAME)), b"old", "the old document is still there"
-        )
+        expect_equal(read_and_close(documents.open(_NAME)), b"old", "the old document is unchanged")
         expect_equal(documents.signature(_NAME), signature, "it was not touched")
-        expect_equal(list(documents.names()), [_NAME], "no part of what failed is there")
+        expect_equal(list(documents.names()), [_NAME], "no part of the failed write is stored")
 
     def test_a_document_is_checked_as_it_is_stored(self, documents: DocumentStore) -> None:
-        """``check`` gets the bytes before they are in place; what it raises keeps them out."""
+        """``check`` gets the bytes before they are public; an error of it prevents that."""
         documents.write(_NAME, [b"old"])
         seen: list[bytes] = []
         places: list[bytes | None] = []
@@ -120,26 +116,26 @@ class DocumentStoreSuite:
             raise _ChunkError
 
         for name in (_NAME, _SECOND_NAME):
-            with expect_error(_ChunkError, "what check raises passes"):
+            with expect_error(_ChunkError, "an error of check propagates"):
                 documents.write(name, [b"bad"], refuse)
-        expect_equal(list(documents.names()), [_NAME], "what is refused is nowhere")
+        expect_equal(list(documents.names()), [_NAME], "a refused document is not stored")
         documents.write(_NAME, [b"go", b"od"], look)
 
         expect_equal(seen, [b"bad", b"bad", b"good"], "check is given the bytes")
         expect_equal(places, [b"old"] * 3, "they are not in place before they are checked")
-        expect_equal(read_and_close(documents.open(_NAME)), b"good", "what passes is in place")
+        expect_equal(read_and_close(documents.open(_NAME)), b"good", "a good document is stored")
 
     def test_a_reader_always_sees_a_whole_document(self, documents: DocumentStore) -> None:
         """During a replacement, readers see the whole old document or the whole new one."""
         versions = [bytes([number]) * 200_000 for number in (1, 2)]
         documents.write(_NAME, [versions[0]])
 
-        def look() -> None:
+        def read_whole() -> None:
             expect(
                 read_and_close(documents.open(_NAME)) in versions, "a reader sees a whole document"
             )
 
-        with run_repeatedly(look):
+        with run_repeatedly(read_whole):
             for number in range(_TIMES):
                 body = versions[number % 2]
                 documents.write(_NAME, (body[at : at + 20_000] for at in range(0, 200_000, 20_000)))
@@ -156,7 +152,7 @@ class DocumentStoreSuite:
         documents.delete(_NAME)
         ends.append(_rest(readers[1]))
 
-        expect_equal(begun, [old[:10]] * 2, "a reader begins with the document that is there")
+        expect_equal(begun, [old[:10]] * 2, "a reader begins with the present document")
         expect(all(end in (None, old[10:]) for end in ends), "a reader has one document to its end")
 
     # --- what is listed and deleted ---
@@ -169,10 +165,10 @@ class DocumentStoreSuite:
         documents.delete(_NAME)
         documents.delete(_NAME)
 
-        expect(documents.open(_NAME) is None, "what was deleted is gone")
+        expect(documents.open(_NAME) is None, "the document is deleted")
         expect_equal(documents.signature(_NAME), None, "it has no signature")
         expect_equal(
-            sorted(documents.names()), [_SECOND_NAME, f"{_NAME}.gz"], "the others are there"
+            sorted(documents.names()), [_SECOND_NAME, f"{_NAME}.gz"], "the others are still stored"
         )
 
     def test_all_documents_are_listed_once(self, documents: DocumentStore) -> None:

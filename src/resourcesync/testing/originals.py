@@ -71,14 +71,14 @@ class OriginalsSuite(ABC):
         expect_equal(uris, sorted(lengths), "each is listed once, in rising URI order")
         for original in found:
             expect_equal(
-                original.length, lengths[original.uri], f"the length of {original.uri} is told"
+                original.length, lengths[original.uri], f"the length of {original.uri} is listed"
             )
             is_utc = original.lastmod.utcoffset() == timedelta(0)
             expect(is_utc and not original.lastmod.microsecond, "lastmod is UTC, in whole seconds")
 
     def test_an_empty_system_lists_nothing(self, originals: Originals) -> None:
         """An empty listing is a listing, and no error."""
-        expect_equal(list(originals.scan()), [], "nothing is listed where nothing is")
+        expect_equal(list(originals.scan()), [], "an empty system lists nothing")
 
     def test_the_next_listing_has_additions_and_removals(self, originals: Originals) -> None:
         """A listing does not depend on the one before."""
@@ -88,14 +88,18 @@ class OriginalsSuite(ABC):
         self.remove("b")
         uris[1] = self.put("bb", b"x")
 
-        expect_equal(_uris(originals), uris, "what came is listed, and what went is not")
+        expect_equal(_uris(originals), uris, "added originals are listed, removed ones are not")
 
     def test_unchanged_originals_are_listed_unchanged(self, originals: Originals) -> None:
         """Two listings of unchanged originals are equal, fingerprints included."""
         for name in _NAMES:
             self.put(name, name.encode())
 
-        expect_equal(list(originals.scan()), list(originals.scan()), "what rests is told the same")
+        expect_equal(
+            list(originals.scan()),
+            list(originals.scan()),
+            "the listings are equal",
+        )
 
     def test_many_originals_are_all_listed(self, originals: Originals) -> None:
         """However many there are, each is listed once."""
@@ -119,7 +123,7 @@ class OriginalsSuite(ABC):
         found = [begun, *(original.uri for original in listing)]
 
         lacking = set(held) - gone - set(found)
-        expect_equal(sorted(lacking)[:5], [], "what stays is listed")
+        expect_equal(sorted(lacking)[:5], [], "unchanged originals are listed")
         expect(all(name < other for name, other in pairwise(found)), "URIs rise strictly")
         expect(set(found) <= {*held, new}, "nothing else is listed")
 
@@ -132,13 +136,13 @@ class OriginalsSuite(ABC):
         found = _uris(originals)
 
         reasons = {omission.name: omission.reason for omission in originals.omissions()}
-        expect_equal(found, [uri], "what is left out is not listed")
-        expect(reasons.get(name), "what is left out is named, with a reason")
+        expect_equal(found, [uri], "an omitted file is not listed")
+        expect(reasons.get(name), "an omitted file is named, with a reason")
 
     # --- when it fails ---
 
     def test_originals_out_of_reach_are_an_error(self, originals: Originals) -> None:
-        """A listing that failed is no empty listing: all would be taken for deleted."""
+        """A failed listing is not an empty one: all originals would count as deleted."""
         self.put("a", b"x")
         trouble = self.outage()
         if trouble is None:
@@ -147,7 +151,7 @@ class OriginalsSuite(ABC):
             list(originals.scan())
 
     def test_a_truncated_listing_is_an_error(self, originals: Originals) -> None:
-        """A listing that failed is no shorter listing."""
+        """A failed listing is not a shorter one."""
         for number in range(self.many):
             self.put(f"m/{number:05}", b"x")
         trouble = self.partial_failure()
@@ -178,7 +182,7 @@ class OriginalsSuite(ABC):
         for original in originals.scan():
             resource, fingerprint = originals.measure(original)
 
-            expect_equal(resource.uri, original.uri, "what is measured is what was asked for")
+            expect_equal(resource.uri, original.uri, "the requested original is measured")
             _expect_measured(resource, held[original.uri])
             expect_equal(fingerprint, original.fingerprint, "its fingerprint is the listed one")
 
@@ -204,13 +208,13 @@ class OriginalsSuite(ABC):
         (original,) = originals.scan()
         self.remove("a")
 
-        with expect_error(OriginalChangedError, "what vanished cannot be measured"):
+        with expect_error(OriginalChangedError, "a vanished original cannot be measured"):
             originals.measure(original)
 
     def test_prefetching_does_not_change_measurements(self, originals: Originals) -> None:
         """With `prefetch`, if supported; also if not all prefetched originals are measured."""
         if not isinstance(originals, PrefetchingOriginals):
-            skip_check("the originals need not know what is next")
+            skip_check("the originals do not prefetch")
         held = {self.put(name, name.encode()): name.encode() for name in ("a", "bc", "def", "g")}
         listed = list(originals.scan())
 
@@ -218,12 +222,12 @@ class OriginalsSuite(ABC):
             originals.prefetch(expected)
             for original in measured:
                 resource, fingerprint = originals.measure(original)
-                expect_equal(resource.uri, original.uri, "what is measured is what was asked for")
+                expect_equal(resource.uri, original.uri, "the requested original is measured")
                 _expect_measured(resource, held[original.uri])
                 expect_equal(fingerprint, original.fingerprint, "its fingerprint is the listed one")
 
     def test_an_original_is_opened_by_its_uri(self, originals: Originals) -> None:
-        """All its bytes; ``None`` where there is no such original."""
+        """`open` reads all its bytes; ``None`` if there is no such original."""
         if not self.can_be_read:
             skip_check("the originals cannot be read")
         opened: Any = originals  # it is both, which no type says
@@ -232,9 +236,9 @@ class OriginalsSuite(ABC):
         uri = self.put("a/b", body)
 
         expect(read_and_close(readable.open(uri)) == body, "open reads the bytes")
-        expect(readable.open(f"{uri}x") is None, "open says that there is no such original")
+        expect(readable.open(f"{uri}x") is None, "open returns None for an unknown original")
         self.remove("a/b")
-        expect(readable.open(uri) is None, "open says that it is gone")
+        expect(readable.open(uri) is None, "open returns None for a removed original")
 
 
 def _uris(originals: Originals) -> list[str]:

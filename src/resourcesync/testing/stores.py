@@ -90,25 +90,25 @@ class StoreSuite:
         expect(version, "put returns a version that is not empty")
         for eyes in (store, self.reopen(store)):
             there = StoredObject(version or "", 10)
-            expect_equal(eyes.stat("a/b.txt"), there, "look tells what put left")
+            expect_equal(eyes.stat("a/b.txt"), there, "stat returns the stored object")
             expect_equal(
                 read_and_close(eyes.open("a/b.txt")), b"some bytes", "open reads the bytes"
             )
-            expect_equal(list(eyes.keys("")), ["a/b.txt"], "keys has what was put")
+            expect_equal(list(eyes.keys("")), ["a/b.txt"], "keys lists the new key")
 
     def test_a_key_never_written_does_not_exist(self, store: Store) -> None:
         """All methods report a key that was never put as missing; none raises."""
-        expect_equal(store.stat("a.txt"), None, "look says that nothing is there")
-        expect(store.open("a.txt") is None, "open says that nothing is there")
+        expect_equal(store.stat("a.txt"), None, "stat returns None for nothing")
+        expect(store.open("a.txt") is None, "open returns None for nothing")
         expect_equal(list(store.keys("")), [], "an empty store has no keys")
-        expect(not store.move("a.txt", "b.txt", "1"), "nothing can be moved from there")
+        expect(not store.move("a.txt", "b.txt", "1"), "nothing can be moved from a missing key")
         store.remove("a.txt")
-        expect_equal(store.stat("b.txt"), None, "nothing came to be by asking")
+        expect_equal(store.stat("b.txt"), None, "reading creates nothing")
 
     def test_every_kind_of_key_is_stored_unchanged(self, store: Store) -> None:
         """Blanks, signs, other scripts, upper case and 1,000 bytes stay unchanged and distinct."""
         for key in _KEYS:
-            expect(_put(store, key, key.encode()), f"{key!r} is taken")
+            expect(_put(store, key, key.encode()), f"{key!r} is accepted")
 
         expect_equal(sorted(store.keys("")), sorted(_KEYS), "keys come back as they were given")
         for key in _KEYS:
@@ -124,8 +124,8 @@ class StoreSuite:
 
         for key, body in (("empty", b""), ("large", large)):
             there = store.stat(key)
-            expect_equal(there and there.length, len(body), f"look tells the length of {key}")
-            expect(read_and_close(store.open(key)) == body, f"the bytes of {key} are kept")
+            expect_equal(there and there.length, len(body), f"stat returns the length of {key}")
+            expect(read_and_close(store.open(key)) == body, f"the bytes of {key} are stored")
 
     # --- what is replaced ---
 
@@ -137,9 +137,9 @@ class StoreSuite:
 
         expect(second and second != first, "other bytes of the same length have another version")
         expect_equal(
-            store.stat("a.txt"), StoredObject(second or "", 3), "look tells the new version"
+            store.stat("a.txt"), StoredObject(second or "", 3), "stat returns the new version"
         )
-        expect_equal(read_and_close(store.open("a.txt")), b"new", "the new bytes are there")
+        expect_equal(read_and_close(store.open("a.txt")), b"new", "the new bytes are stored")
         expect_equal(list(store.keys("")), ["a.txt"], "a key is listed once")
 
     def test_an_unknown_version_is_not_replaced(self, store: Store) -> None:
@@ -149,13 +149,13 @@ class StoreSuite:
 
         for replaces in (None, first):
             found = _put(store, "a.txt", b"three", replaces=replaces)
-            expect_equal(found, None, "put says that something else was there")
+            expect_equal(found, None, "put refuses another version")
         gone = _put(store, "b.txt", b"three", replaces=second)
 
-        expect_equal(gone, None, "put says that what it is to replace is gone")
+        expect_equal(gone, None, "put refuses to replace a missing version")
         expect_equal(store.stat("a.txt"), StoredObject(second or "", 3), "the version is untouched")
         expect_equal(read_and_close(store.open("a.txt")), b"two", "the bytes are untouched")
-        expect_equal(store.stat("b.txt"), None, "nothing was put where nothing was to be replaced")
+        expect_equal(store.stat("b.txt"), None, "nothing was stored at the missing key")
 
     def test_one_of_several_concurrent_writers_succeeds(self, store: Store) -> None:
         """Comparison and replacement are one atomic step, whoever else writes."""
@@ -171,7 +171,7 @@ class StoreSuite:
             won = [number for number in range(_AT_ONCE) if versions[number] is not None]
             expect_equal(len(won), 1, "of several who replace one version, one succeeds")
             version = versions[won[0]]
-            expect_equal(read_and_close(store.open("a.txt")), bodies[won[0]], "its bytes are there")
+            expect_equal(read_and_close(store.open("a.txt")), bodies[won[0]], "its bytes are read")
 
     def test_a_failed_put_leaves_the_old_version(self, store: Store) -> None:
         """If the bytes cannot be read, or are too few, nothing is replaced."""
@@ -184,14 +184,14 @@ class StoreSuite:
         ):
             for key, replaces in (("a.txt", first), ("b.txt", None)):
                 content.stream.seek(0)
-                with expect_error(Exception, "put raises when not all bytes came"):
+                with expect_error(Exception, "put raises when bytes are missing"):
                     store.put(key, content, replaces)
 
         expect_equal(
-            store.stat("a.txt"), StoredObject(first or "", 3), "what was there is still there"
+            store.stat("a.txt"), StoredObject(first or "", 3), "the old version is unchanged"
         )
         expect_equal(read_and_close(store.open("a.txt")), b"old", "its bytes are untouched")
-        expect_equal(list(store.keys("")), ["a.txt"], "no part of what failed is there")
+        expect_equal(list(store.keys("")), ["a.txt"], "no part of the failed write is stored")
 
     def test_bytes_that_do_not_match_their_digests_are_refused(self, store: Store) -> None:
         """A store that verifies uploads refuses bytes that do not match their digests."""
@@ -202,7 +202,7 @@ class StoreSuite:
         with expect_error(Exception, "bytes that do not match their digests are refused"):
             store.put("a.txt", ObjectContent(BytesIO(b"neW"), 3, _digests(b"new")), first)
 
-        expect_equal(read_and_close(store.open("a.txt")), b"old", "what was there is still there")
+        expect_equal(read_and_close(store.open("a.txt")), b"old", "the old version is unchanged")
 
     # --- what others see meanwhile ---
 
@@ -212,11 +212,11 @@ class StoreSuite:
         version = _put(store, "a.txt", bodies[0])
         eyes = self.reopen(store)
 
-        def look() -> None:
+        def read_whole() -> None:
             expect(read_and_close(eyes.open("a.txt")) in bodies, "a reader sees one whole version")
-            expect(eyes.stat("a.txt") is not None, "what is replaced is never away")
+            expect(eyes.stat("a.txt") is not None, "the key always exists")
 
-        with run_repeatedly(look):
+        with run_repeatedly(read_whole):
             for number in range(_TIMES):
                 version = _put(store, "a.txt", bodies[number % 2], replaces=version)
 
@@ -232,7 +232,7 @@ class StoreSuite:
         store.remove("a.txt")
         ends.append(_rest(readers[1]))
 
-        expect_equal(begun, [old[:10]] * 2, "a reader begins with the version that is there")
+        expect_equal(begun, [old[:10]] * 2, "a reader begins with the present version")
         expect(all(end in (None, old[10:]) for end in ends), "a reader has one version to its end")
 
     # --- what is moved and removed ---
@@ -242,12 +242,12 @@ class StoreSuite:
         _put(store, "other.txt", b"other")
         version = _put(store, "a/b.txt", b"bytes")
 
-        expect(store.move("a/b.txt", "c/d.txt", version or ""), "move says that it was done")
+        expect(store.move("a/b.txt", "c/d.txt", version or ""), "move returns True")
 
-        expect_equal(store.stat("a/b.txt"), None, "nothing is left where it was")
+        expect_equal(store.stat("a/b.txt"), None, "the old key is empty")
         there = store.stat("c/d.txt")
-        expect_equal(there and there.length, 5, "it is where it was moved to")
-        expect_equal(read_and_close(store.open("c/d.txt")), b"bytes", "its bytes went with it")
+        expect_equal(there and there.length, 5, "the new key has it")
+        expect_equal(read_and_close(store.open("c/d.txt")), b"bytes", "the new key has its bytes")
         expect_equal(sorted(store.keys("")), ["c/d.txt", "other.txt"], "nothing else moved")
         expect(_put(store, "a/b.txt", b"next"), "the old key is free again")
 
@@ -256,10 +256,12 @@ class StoreSuite:
         first = _put(store, "a.txt", b"one")
         second = _put(store, "a.txt", b"two", replaces=first)
 
-        expect(not store.move("a.txt", "b.txt", first or ""), "move says that it is another one")
+        expect(not store.move("a.txt", "b.txt", first or ""), "move refuses another version")
 
-        expect_equal(store.stat("a.txt"), StoredObject(second or "", 3), "it is where it was")
-        expect_equal(store.stat("b.txt"), None, "nothing came where it was to go")
+        expect_equal(
+            store.stat("a.txt"), StoredObject(second or "", 3), "the object stays in place"
+        )
+        expect_equal(store.stat("b.txt"), None, "the new key is empty")
 
     def test_an_object_being_moved_always_has_a_key(self, store: Store) -> None:
         """During a move, a reader finds the object at one key at least."""
@@ -267,14 +269,14 @@ class StoreSuite:
         eyes = self.reopen(store)
         last = [0]
 
-        def look() -> None:
+        def find_key() -> None:
             # The key it is at last is looked at last: so it cannot slip through between two looks.
             first = last[0]
             found = [eyes.stat(f"{number}.txt") for number in range(first, first + 2)]
             passed = first != last[0]
-            expect(passed or any(found), "what is moved is never at neither key")
+            expect(passed or any(found), "an object being moved always has a key")
 
-        with run_repeatedly(look):
+        with run_repeatedly(find_key):
             for number in range(_TIMES):
                 done = store.move(f"{number}.txt", f"{number + 1}.txt", version or "")
                 expect(done, "it is moved")
@@ -290,9 +292,9 @@ class StoreSuite:
         store.remove("a.txt")
         store.remove("a.txt")
 
-        expect_equal(store.stat("a.txt"), None, "what was removed is gone")
+        expect_equal(store.stat("a.txt"), None, "the key is removed")
         expect(store.open("a.txt") is None, "it cannot be opened any more")
-        expect_equal(sorted(store.keys("")), ["a.txt.old", "b/a.txt"], "the others are there")
+        expect_equal(sorted(store.keys("")), ["a.txt.old", "b/a.txt"], "the others still exist")
 
     # --- what is listed ---
 
@@ -309,7 +311,7 @@ class StoreSuite:
             "c": [],
         }.items():
             found = sorted(store.keys(prefix))
-            expect_equal(found, expected, f"keys({prefix!r}) yields what begins so")
+            expect_equal(found, expected, f"keys({prefix!r}) yields the keys with this prefix")
 
     def test_all_keys_are_listed_during_concurrent_changes(self, store: Store) -> None:
         """A key that was put before and stays is listed once, however many there are."""
@@ -325,9 +327,9 @@ class StoreSuite:
         _put(store, "many/zzz", b"")
         found = [begun, *listing]
         lacking = set(names) - set(found) - gone
-        expect_equal(sorted(lacking)[:5], [], "what was put before is among the keys")
+        expect_equal(sorted(lacking)[:5], [], "older keys are listed")
         expect_equal(len(found), len(set(found)), "no key is listed twice")
-        expect(set(found) <= {*names, "many/zzz"}, "nothing else is among them")
+        expect(set(found) <= {*names, "many/zzz"}, "no other key is listed")
 
     # --- who holds it ---
 
@@ -336,19 +338,22 @@ class StoreSuite:
         other = self.reopen(store)
         with store.lock("the first holder"):
             with (
-                expect_error(LockedError, "a second holder is kept out") as refusal,
+                expect_error(LockedError, "a second holder is refused") as refusal,
                 other.lock("the second holder"),
             ):
                 pass
-            expect("the first holder" in refusal.message, "the message says who holds it")
-            expect(_put(store, "a.txt", b"x"), "the holder works while it holds")
+            expect("the first holder" in refusal.message, "the message names the holder")
+            expect(_put(store, "a.txt", b"x"), "the holder can write")
 
         with other.lock("the second holder"):
             pass
 
     def test_a_lock_is_released_when_its_block_fails(self, store: Store) -> None:
         """An error of the block propagates, and the next holder gets the lock."""
-        with expect_error(_LockBlockError, "what the block raises passes"), store.lock("who fails"):
+        with (
+            expect_error(_LockBlockError, "an error of the block propagates"),
+            store.lock("who fails"),
+        ):
             raise _LockBlockError
 
         with self.reopen(store).lock("who comes next"):
@@ -374,19 +379,19 @@ class StoreSuite:
         other: Any = self.reopen(store)  # it can do the same, which no type says
 
         with (
-            expect_error(LockedError, "a holder of another name is kept out"),
+            expect_error(LockedError, "a holder of another name is refused"),
             other.lock_as("who comes later", "the second"),
         ):
             pass
         with other.lock_as("who comes again", "the first"):
-            expect(_put(other, "a.txt", b"x"), "the holder works while it holds")
+            expect(_put(other, "a.txt", b"x"), "the holder can write")
 
     # --- several calls at a time ---
 
     def test_concurrent_calls_do_not_interfere(self, store: Store) -> None:
         """With `max_in_flight`: that many calls put and read at a time, each its own key."""
         if not isinstance(store, ParallelStore):
-            skip_check("the store takes one call at a time")
+            skip_check("the store accepts one call at a time")
         threads = min(store.max_in_flight, _MOST_AT_ONCE)
         expect(threads > 0, "max_in_flight is at least 1")
         bodies = {f"{number}.txt": b"%d" % number * 999 for number in range(_TIMES * threads)}
@@ -398,7 +403,7 @@ class StoreSuite:
         with ThreadPoolExecutor(threads) as pool:
             found = dict(zip(bodies, pool.map(put_and_read, bodies), strict=True))
 
-        expect_equal(found, bodies, "what each call put is what it reads")
+        expect_equal(found, bodies, "each call reads what it put")
 
 
 class _LockBlockError(Exception):

@@ -97,7 +97,7 @@ def check_names(subject: ExaminedDocument, node: ElementNode, known: frozenset[s
             node.attributes.setdefault(name, value)
     for name in node.attributes:
         if name not in known:
-            message = f"{name} is no attribute of rs:{node.name}, and carries no prefix"
+            message = f"{name} is not an attribute of rs:{node.name}, and carries no prefix"
             subject.report("G10", message, node, name)
 
 
@@ -106,10 +106,10 @@ def check_values(subject: ExaminedDocument, node: ElementNode) -> dict[str, Pars
     found = node.attributes
     _check_lengths(subject, node)
     if "length" in found and _DIGITS.fullmatch(found["length"].strip()) is None:
-        message = f"length {found['length'][:64]!r} is no number of bytes"
+        message = f"length {found['length'][:64]!r} is not a number of bytes"
         subject.report("G26", message, node, "length")
     if "type" in found and not is_media_type(found["type"].strip()):
-        message = f"type {found['type'][:64]!r} is no media type"
+        message = f"type {found['type'][:64]!r} is not a media type"
         subject.report("G30", message, node, "type")
     if "hash" in found:
         _check_hash(subject, node, found["hash"])
@@ -125,7 +125,7 @@ def check_values(subject: ExaminedDocument, node: ElementNode) -> dict[str, Pars
 def _check_lengths(subject: ExaminedDocument, node: ElementNode) -> None:
     for name, rule in _OF_VALUES.items():
         if len(text := node.attributes.get(name, "")) > _LIMITS.text:
-            message = f"{name} has {len(text):,} characters, and counts as not said"
+            message = f"{name} has {len(text):,} characters, and is ignored"
             subject.report(rule, message, node, name)
 
 
@@ -175,7 +175,7 @@ def check_link(subject: ExaminedDocument, node: ElementNode) -> dict[str, Parsed
 
 
 def check_places(subject: ExaminedDocument, node: ElementNode, *, in_root: bool) -> None:
-    """Check that the attributes of an ``rs:md`` may stand in this kind of document (§7, A)."""
+    """Check that the attributes of an ``rs:md`` are allowed in this kind of document (§7, A)."""
     for name in node.attributes:
         rule = subject.places.get((in_root, name))
         if rule is None:
@@ -231,7 +231,7 @@ def _misplaced_on_entry(subject: ExaminedDocument, name: str) -> str:
 
 
 def check_pairs(subject: ExaminedDocument, node: ElementNode, times: dict[str, ParsedTime]) -> None:
-    """Check that ``completed`` and ``until`` stand beside their starts, and after them (§7, A)."""
+    """Check that ``completed`` and ``until`` come with their starts, and are after them (§7, A)."""
     for start, end, alone, order in (
         ("at", "completed", "G39a", "G39b"),
         ("from", "until", "G40a", "G40b"),
@@ -239,7 +239,7 @@ def check_pairs(subject: ExaminedDocument, node: ElementNode, times: dict[str, P
         if end not in node.attributes:
             continue
         if start not in node.attributes:
-            subject.report(alone, f"{end} stands without {start}", node, end)
+            subject.report(alone, f"{end} without {start}", node, end)
         elif start in times and end in times and times[end].last < times[start].first:
             message = f"{end} {times[end].text} is before {start} {times[start].text}"
             subject.report(order, message, node, end)
@@ -249,5 +249,5 @@ def check_change(subject: ExaminedDocument, node: ElementNode) -> str:
     """Check the value of ``change``; return it as far as it is understood (§12.1)."""
     text = node.attributes.get("change", "")
     if "change" in node.attributes and subject.kind in CHANGES and text not in set(ChangeKind):
-        subject.report("G33", f"change {text[:64]!r} is no kind of change", node, "change")
+        subject.report("G33", f"change {text[:64]!r} is not a kind of change", node, "change")
     return text.strip().lower()

@@ -188,7 +188,7 @@ class ElementParser:
         """Feed the next bytes.
 
         Raises:
-            StopError: They cannot be judged.
+            StopError: They cannot be checked.
         """
         keep_from = self._open[1].offset if len(self._open) > 1 else self._parser.CurrentByteIndex
         self.window.push(block, keep_from=max(0, keep_from))
@@ -243,8 +243,8 @@ class ElementParser:
     def _start(self, name: str, attributes: list[str]) -> None:
         self._depth += 1
         if self._depth > self._limits.depth:
-            self._stop(f"elements stand in each other more than {self._limits.depth} levels deep")
-        if self._depth > 3:  # noqa: PLR2004 - what stands in the elements of an entry is foreign
+            self._stop(f"elements are nested more than {self._limits.depth} levels deep")
+        if self._depth > 3:  # noqa: PLR2004 - the content of an entry's elements is foreign
             return
         if len(attributes) > 2 * self._limits.attributes:
             self._stop(f"one element has more than {self._limits.attributes} attributes")
@@ -317,4 +317,4 @@ class ElementParser:
             parser.CurrentColumnNumber + 1,
             max(0, parser.CurrentByteIndex),
         )
-        raise StopError(f"{message}; the rest is not judged", self.window.spot(place))
+        raise StopError(f"{message}; the rest is not checked", self.window.spot(place))

@@ -74,7 +74,7 @@ class ParsedEntry:
 
     @property
     def is_part(self) -> bool:
-        """True if it tells what the entries of an index tell, and nothing of a resource."""
+        """True if it has the attributes of an index entry, and none of a resource."""
         names = set() if self.md is None else set(self.md.attributes)
         told = self.value("capability").lower() or Capability.RESOURCE_LIST
         is_bare = names <= _OF_PARTS and told == Capability.RESOURCE_LIST
@@ -82,7 +82,7 @@ class ParsedEntry:
 
     @property
     def is_change_list(self) -> bool:
-        """True if it says that it is a Change List, and not what happened."""
+        """True if it has the capability of a Change List, and no change."""
         named = self.value("capability").lower() == Capability.CHANGE_LIST
         return named and not self.has("change")
 
@@ -93,7 +93,7 @@ class ParsedEntry:
 
 
 def is_rs(subject: ExaminedDocument, node: ElementNode) -> bool:
-    """True if an element belongs to ResourceSync; tell when its namespace is another (§4)."""
+    """True if an element belongs to ResourceSync; report a wrong namespace (§4)."""
     if node.namespace in OLD_NAMESPACES:
         message = f"rs:{node.name} is in the namespace of {OLD_NAMESPACES[node.namespace]}"
         subject.report_once("G04", message, node)
@@ -104,7 +104,7 @@ def is_rs(subject: ExaminedDocument, node: ElementNode) -> bool:
 
 
 def read_entry(subject: ExaminedDocument, node: ElementNode) -> ParsedEntry:
-    """Check an entry by itself and return what it says (§7)."""
+    """Check an entry by itself and return its values (§7)."""
     entry = ParsedEntry(node)
     if node.attributes or node.qualified:
         subject.report("G11", f"<{node.name}> has attributes", node)
@@ -133,11 +133,13 @@ def _read_sitemap(
         entry.lastmod_node = child
     elif child.name == "changefreq":
         if child.text not in _FREQUENCIES:
-            subject.report("G16", f"changefreq {child.text[:64]!r} is no such word", child, TEXT)
+            subject.report(
+                "G16", f"changefreq {child.text[:64]!r} is not one of the seven values", child, TEXT
+            )
         elif entry.node.name == "sitemap" or subject.kind not in RESOURCES:
-            subject.report("G16", "changefreq on what is no resource", child)
+            subject.report("G16", "changefreq on an entry that is not a resource", child)
     elif child.name in ("url", "sitemap"):
-        subject.report("G03", f"a <{child.name}> stands in an entry", child)
+        subject.report("G03", f"a <{child.name}> in an entry", child)
 
 
 def _read_loc(
@@ -152,7 +154,7 @@ def _read_loc(
     elif len(child.text) >= _LONGEST:
         subject.report("G13a", f"loc has {len(child.text):,} characters", child, TEXT)
     elif not is_uri(child.text):
-        subject.report("G13a", f"loc {child.text[:100]!r} is no absolute URI", child, TEXT)
+        subject.report("G13a", f"loc {child.text[:100]!r} is not an absolute URI", child, TEXT)
     elif "#" in child.text:
         subject.report("G13b", "loc has a fragment", child, TEXT)
     elif subject.profile is RuleProfile.SITEMAP and entry.node.name == "url":
@@ -211,7 +213,7 @@ _PACKED: Final = frozenset({DocumentKind.RD, DocumentKind.CD, DocumentKind.UNKNO
 
 
 def check_links(subject: ExaminedDocument, entry: ParsedEntry) -> None:
-    """Check what the links of an entry carry, and whether they may stand there (§14)."""
+    """Check the attributes of an entry's links, and whether they are allowed there (§14)."""
     for link in entry.links:
         _check_patch(subject, entry, link)
         _check_plain(subject, link)
@@ -293,7 +295,7 @@ class DescriptionLinks:
         for link in describes:
             self._note(self._describing, (hash(link.href), here), subject, link)
         if describes and not entry.linked("profile"):
-            subject.report("LK10", "an entry that describes another tells no profile", entry.node)
+            subject.report("LK10", "an entry that describes another has no profile", entry.node)
 
     def finish(self, subject: ExaminedDocument) -> None:
         """Report links without a link back, if both entries are in this document."""

@@ -160,7 +160,7 @@ class ExaminedDocument:
             self.report(rule, message, node, part)
 
     def drain(self) -> list[RuleFinding]:
-        """Return what was told since the last call."""
+        """Return the findings since the last call."""
         found, self._found = self._found, []
         return found
 
@@ -203,16 +203,16 @@ class ParsedTime:
 def read_moment(
     subject: ExaminedDocument, node: ElementNode, part: str, text: str
 ) -> ParsedTime | None:
-    """Return the time that an attribute or an element gives; tell what is wrong with it (§7)."""
+    """Return the time in an attribute or an element; report its faults (§7)."""
     text = text.strip()
     name = node.name if part == "#text" else part
     try:
         first = parse_w3c(text)
     except ValueError:
-        subject.report("G17", f"{name} {text[:64]!r} is no W3C datetime", node, part)
+        subject.report("G17", f"{name} {text[:64]!r} is not a W3C datetime", node, part)
         return None
     if "T" in text and _ZONED.fullmatch(text) is None:
-        subject.report("G17", f"{name} {text} tells no time zone", node, part)
+        subject.report("G17", f"{name} {text} has no time zone", node, part)
     elif _FULL.fullmatch(text) is None:
         subject.report("G18", f"{name} {text} is not written in full, in UTC, with Z", node, part)
     span = _SPANS.get(len(text), timedelta())

@@ -136,7 +136,7 @@ class PackageEntryCheck:
 
 
 def check_path(subject: ExaminedDocument, entry: ParsedEntry) -> None:
-    """Check where an entry of a manifest says that its bytes are, and of which type (§11.2)."""
+    """Check the path and the type of an entry of a manifest (§11.2)."""
     path = entry.value("path")
     if entry.has("path"):
         if not path.startswith("/") or path.endswith("/"):
@@ -189,9 +189,9 @@ class LogEntryChecks:
             subject.report("CH03", "a Change List, as an index lists it", entry.place)
             return
         if not entry.has("change"):
-            subject.report("CH03", "an entry that tells no change", entry.place)
+            subject.report("CH03", "an entry without change", entry.place)
         if not entry.has("datetime"):
-            subject.report("CH09", "an entry that tells no datetime", entry.place)
+            subject.report("CH09", "an entry without datetime", entry.place)
         self._any_change(subject, entry)
         if entry.lastmod is not None and entry.lastmod_node is not None:
             _check_inside(subject, "CH07", entry.lastmod, entry.lastmod_node, TEXT)
@@ -199,7 +199,7 @@ class LogEntryChecks:
     def packed_change(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
         """Check an entry of a Change Dump Manifest (§13.2)."""
         if not entry.has("change"):
-            subject.report("CM02", "an entry that tells no change", entry.place)
+            subject.report("CM02", "an entry without change", entry.place)
         if entry.change == "deleted":
             if entry.has("path"):
                 subject.report("CM04", "a deletion with a path", entry.place, "path")
@@ -211,7 +211,7 @@ class LogEntryChecks:
     def notified(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
         """Check an entry of a Change Notification or a Framework Notification."""
         if not entry.has("change"):
-            subject.report("NT01", "an entry that tells no change", entry.place)
+            subject.report("NT01", "an entry without change", entry.place)
 
     def _any_change(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
         if entry.lastmod_node is None:
@@ -365,7 +365,7 @@ class EntryChecks:
             part = "capability" if entry.has("capability") else ""
             subject.report("SD04", message, entry.md, part)
         if not is_channel and not entry.linked("describedby"):
-            subject.report("SD06", "no link tells what the set is", entry.node)
+            subject.report("SD06", "no link describes the set", entry.node)
         if entry.lastmod_node is not None:
             subject.report("SD07", "lastmod on an entry", entry.lastmod_node)
 
@@ -380,7 +380,7 @@ class EntryChecks:
         if known in _UNLISTED:
             subject.report("CA04", f"{label} in a Capability List", entry.md, "capability")
         elif known is None:
-            message = f"{label[:64]!r} is no capability that can be listed"
+            message = f"{label[:64]!r} is not a capability that can be listed"
             subject.report("CA04", message, entry.md, "capability")
         if label in self._capabilities:
             subject.report("CA05", f"a second {label[:64]}", entry.md, "capability")

@@ -79,7 +79,7 @@ class RootChecks:
         self._up: Spot | None = None
 
     def start(self, subject: ExaminedDocument, root: ElementNode) -> bool:
-        """Check the root's name; return whether the document can be judged any further."""
+        """Check the root's name; return whether the document can be checked any further."""
         subject.root = subject.window.spot(root)
         subject.summary.place = DocumentPlace(line=root.line, column=root.column)
         subject.namespace = root.namespace
@@ -121,7 +121,7 @@ class RootChecks:
         if not label:
             subject.report("G06", "the root names no capability", node)
         elif label not in set(Capability):
-            message = f"capability {label[:64]!r} is not one that the standard knows"
+            message = f"capability {label[:64]!r} is not one of the standard"
             subject.report("G07", message, node, "capability")
         path = urlsplit(subject.summary.uri).path if "://" in subject.summary.uri else ""
         if known is not Capability.DESCRIPTION and known and path.endswith(WELL_KNOWN_PATH):
@@ -164,7 +164,7 @@ class RootChecks:
         kind = subject.kind
         if kind in _START and _START[kind][0] not in self.attributes:
             name, rule = _START[kind]
-            subject.report_at(rule, f"the {kind.value} tells no {name}", subject.md)
+            subject.report_at(rule, f"the {kind.value} has no {name}", subject.md)
         if kind in _UP and "up" not in self._links:
             subject.report_at(_UP[kind], f"the {kind.value} has no up link", subject.md)
         if kind in (DocumentKind.SD, DocumentKind.SDI) and self._up is not None:

@@ -25,7 +25,7 @@ _INDEX_LINK_RULES: Final = {
 
 
 def judge_announcements(document: DocumentSummary, known: Known) -> Iterator[RuleFinding]:
-    """Judge the entries of a Source Description or a Capability List (§6.2, §8, §9)."""
+    """Check the entries of a Source Description or a Capability List (§6.2, §8, §9)."""
     if document.capability is Capability.DESCRIPTION and not document.is_index:
         yield from _judge_sets(document, known)
     elif document.capability is Capability.CAPABILITY_LIST:
@@ -58,7 +58,7 @@ def _judge_sets(document: DocumentSummary, known: Known) -> Iterator[RuleFinding
 
 
 def judge_parts(document: DocumentSummary, known: Known) -> Iterator[RuleFinding]:
-    """Judge the entries of an index by its parts (§10.2, §11.1, §12.2, §13.1)."""
+    """Check the entries of an index by its parts (§10.2, §11.1, §12.2, §13.1)."""
     if not document.is_index or document.capability not in _INDEX_LINK_RULES:
         return
     parts = [(target, known[target.uri]) for target in document.targets if target.uri in known]
@@ -141,7 +141,7 @@ _MOST_STEPS: Final = 10
 def judge_together(
     documents: Sequence[DocumentSummary], *, whole_source: bool = False
 ) -> Iterator[RuleFinding]:
-    """Judge what documents say of each other.
+    """Compare documents with each other.
 
     Args:
         documents: The summaries, every address once.
@@ -161,7 +161,7 @@ def judge_together(
 
 
 def judge_announced(expected: str, summary: DocumentSummary) -> Iterator[RuleFinding]:
-    """Judge a document by the capability that the caller was promised (§6.1, §9)."""
+    """Check that a document has the announced capability (§6.1, §9)."""
     if capability_of(expected) is not summary.capability or (
         summary.capability is None and expected.strip() != summary.label
     ):
@@ -169,14 +169,14 @@ def judge_announced(expected: str, summary: DocumentSummary) -> Iterator[RuleFin
 
 
 def judge_reread(before: DocumentSummary, now: DocumentSummary) -> Iterator[RuleFinding]:
-    """Judge a Change List or Change Dump that was read twice (§7, §12.1)."""
+    """Check a Change List or Change Dump that was read twice (§7, §12.1)."""
     if before.capability not in (Capability.CHANGE_LIST, Capability.CHANGE_DUMP_MANIFEST):
         return
     if before.until is not None:
         if (before.from_, before.until, before.changes) != (now.from_, now.until, now.changes):
-            yield at_root("CH10", "the list was closed and is not what it was", now)
+            yield at_root("CH10", "the list was closed and has changed since", now)
     elif not now.changes.begins_with(before.changes):
-        yield at_root("CH11", "entries that were there before are gone or different", now)
+        yield at_root("CH11", "earlier entries are missing or different", now)
 
 
 # --- upwards ------------------------------------------------------------------------------------
@@ -228,7 +228,7 @@ def _judge_coverage(documents: Sequence[DocumentSummary]) -> Iterator[RuleFindin
     ]
     if not lists or not packages or len(manifests) != packages:
         return
-    # What was between two moments is not known here: only accounts of one moment are compared.
+    # Changes between two moments are unknown: only documents of one moment are compared.
     lists = [
         summary
         for summary in lists
@@ -244,10 +244,10 @@ def _judge_coverage(documents: Sequence[DocumentSummary]) -> Iterator[RuleFindin
 
 
 def _judge_packed(documents: Sequence[DocumentSummary]) -> Iterator[RuleFinding]:
-    """Judge whether each change that a Change List has is in the package of its interval (§13.2).
+    """Check that each change that a Change List has is in the package of its interval (§13.2).
 
     Where two intervals meet, a change of that very moment may be in either package. So it is
-    judged at the package that ends then: the one before may be listed no more.
+    checked at the package that ends then: the one before may no longer be listed.
     """
     lists = [summary for summary in _of(documents, Capability.CHANGE_LIST) if not summary.is_index]
     manifests = _of(documents, Capability.CHANGE_DUMP_MANIFEST)

@@ -55,7 +55,7 @@ def _bare(media_type: str) -> str:
 
 
 def judge_resource(listed: ListedResource, response: DeliveredResponse) -> Iterator[RuleFinding]:
-    """Judge what a server gives for a resource by what its entry tells (§7, §12.1)."""
+    """Compare the answer for a resource with its entry (§7, §12.1)."""
     if listed.change == "deleted":
         if response.status not in _GONE:
             message = f"{listed.uri} was deleted and answers {response.status}"
@@ -93,7 +93,7 @@ def _judge_representation(
 
 
 def judge_body(listed: ListedResource, start: bytes) -> Iterator[RuleFinding]:
-    """Judge what a resource is, by how its body starts: no Resource List itself (§10.2)."""
+    """Check by the start of its body that a resource is no Resource List itself (§10.2)."""
     try:
         header = read_stream(BytesIO(start), uri=listed.uri).header
     except DocumentError:
@@ -111,7 +111,7 @@ def _http_date(text: str) -> datetime | None:
 
 
 def judge_document_response(response: DeliveredResponse) -> Iterator[RuleFinding]:
-    """Judge the media type that a document is served as."""
+    """Check the media type that a document is served as."""
     media_type = response.media_type
     packed = media_type in _PACKED and response.uri.partition("?")[0].endswith(".gz")
     if response.status == _OK and media_type not in _XML and not packed:
@@ -126,12 +126,12 @@ def judge_page_link(
     in_head: bool,
     listed: Collection[str] | None = None,
 ) -> Iterator[RuleFinding]:
-    """Judge a ``resourcesync`` link of an HTML page (§6.3.3).
+    """Check a ``resourcesync`` link of an HTML page (§6.3.3).
 
     Args:
         page: The page's address.
         target: The document its link leads to; ``None`` when that is no document at all.
-        in_head: True if the link stands in the head of the page.
+        in_head: True if the link is in the head of the page.
         listed: The resources of the set, when they were all read.
     """
     if not in_head:
@@ -142,7 +142,7 @@ def judge_page_link(
 def judge_header_link(
     resource: str, target: DocumentSummary | None, *, listed: Collection[str] | None = None
 ) -> Iterator[RuleFinding]:
-    """Judge a ``resourcesync`` link in an HTTP header, as `judge_page_link` does (§6.3.3)."""
+    """Check a ``resourcesync`` link in an HTTP header, as `judge_page_link` does (§6.3.3)."""
     yield from _judge_covering("DI02", resource, target, listed)
 
 
@@ -155,11 +155,11 @@ def _judge_covering(
         message = f"the link leads to a {target.phrase}, not to a Capability List"
         yield without_place(rule, message, uri)
     elif listed is not None and uri not in listed:
-        yield without_place(rule, f"the set of {target.uri} does not hold it", uri)
+        yield without_place(rule, f"the set of {target.uri} does not contain it", uri)
 
 
 def judge_robots(robots: str, targets: Sequence[DocumentSummary]) -> Iterator[RuleFinding]:
-    """Judge the documents that the ``Sitemap`` lines of a robots.txt lead to (§6.3.4).
+    """Check the documents that the ``Sitemap`` lines of a robots.txt lead to (§6.3.4).
 
     Plain sitemaps are none of our business.
     """

@@ -49,7 +49,7 @@ def validate_document(
     on_resource: Callable[[ListedResource], None] | None = None,
     store: MarkStore | None = None,
 ) -> "Examination":
-    """Judge a document; nothing is read before the first finding is asked for.
+    """Check a document; nothing is read before the first finding is requested.
 
     Args:
         chunks: The document's bytes in pieces of any size; gzip is unpacked.
@@ -105,7 +105,7 @@ class Examination(Iterator[RuleFinding]):
     def _run(self, chunks: Iterable[bytes]) -> Iterator[RuleFinding]:
         subject = self._subject
         stream = _ChunkStream(chunks)
-        octets = cast("BinaryIO", stream)  # only read() is asked of it
+        octets = cast("BinaryIO", stream)  # only read() is called
         try:
             for block in _blocks.document_blocks(octets, limits=self._limits, uri=self.summary.uri):
                 before = self.summary.size
@@ -134,7 +134,7 @@ class Examination(Iterator[RuleFinding]):
         if not isinstance(error, DocumentLimitError):
             self._subject.report_at("G01", error.message, spot)
         elif self.summary.size <= MAX_BYTES:
-            self._subject.report_at("G20", f"{error.message}; the rest is not judged", spot)
+            self._subject.report_at("G20", f"{error.message}; the rest is not checked", spot)
 
     # --- the children of the root --------------------------------------------------------------
 
@@ -155,7 +155,7 @@ class Examination(Iterator[RuleFinding]):
                 self._entry(node)
             else:
                 root = "sitemapindex" if self.summary.is_index else "urlset"
-                subject.report("G03", f"<{node.name[:64]}> stands under <{root}>", node)
+                subject.report("G03", f"<{node.name[:64]}> under <{root}>", node)
         elif subject.profile is not RuleProfile.SITEMAP and is_rs(subject, node):
             if node.name not in ("md", "ln"):
                 return
@@ -174,7 +174,7 @@ class Examination(Iterator[RuleFinding]):
         if summary.entries == MAX_ENTRIES + 1:
             subject.report("G19", f"the document has more than {MAX_ENTRIES:,} entries", node)
         if summary.entries > self._limits.entries:
-            message = f"more than {self._limits.entries:,} entries; the rest is not judged"
+            message = f"more than {self._limits.entries:,} entries; the rest is not checked"
             raise StopError(message, subject.window.spot(node))
         entry = read_entry(subject, node)
         if subject.profile is not RuleProfile.SITEMAP:
@@ -237,7 +237,7 @@ class Examination(Iterator[RuleFinding]):
 
 
 def is_full(summary: DocumentSummary) -> bool:
-    """True if a summary holds as many entries as a document may have."""
+    """True if a summary has as many entries as a document may have."""
     return max(len(summary.targets), len(summary.resources)) >= MAX_ENTRIES
 
 

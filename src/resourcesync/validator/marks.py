@@ -32,7 +32,7 @@ class MarkStore:
         self._end = 0
 
     def write(self, block: "array[int]") -> int:
-        """Keep a block; return its place.
+        """Store a block; return its place.
 
         Raises:
             StorageError: The disk is full.
@@ -53,7 +53,7 @@ class MarkStore:
         Raises:
             StorageError: It cannot be read.
         """
-        assert self._file is not None, "nothing was kept"
+        assert self._file is not None, "nothing was stored"
         block = array("q")
         try:
             self._file.seek(place)
@@ -69,7 +69,7 @@ class MarkStore:
 
 
 def _failed(error: OSError) -> StorageError:
-    return StorageError(f"marks of entries cannot be kept: {error.strerror}")
+    return StorageError(f"marks of entries cannot be stored: {error.strerror}")
 
 
 class Marks:
@@ -128,7 +128,7 @@ class Marks:
         yield self._tail
 
     def __eq__(self, other: object) -> bool:
-        """True if both are the same marks in the same order."""
+        """True if two documents have the same marks in the same order."""
         return isinstance(other, Marks) and len(self) == len(other) and self.begins_with(other)
 
     def begins_with(self, other: "Marks") -> bool:

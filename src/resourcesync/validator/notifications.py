@@ -48,7 +48,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
+class RecordedMessage:
     """A recorded message of a hub to a receiver.
 
     Attributes:
@@ -69,16 +69,16 @@ class Message:
 
     @property
     def is_notification(self) -> bool:
-        """True if it tells of changes; else it asks whether a subscription is wanted."""
+        """True if it is a notification; else it verifies a subscription."""
         return self.method == "POST"
 
 
-def looks_recorded(start: bytes) -> bool:
+def is_recorded_message(start: bytes) -> bool:
     """True if a file that begins so is a recorded message."""
     return _REQUEST.match(start[:_LONGEST_TARGET]) is not None
 
 
-def read_message(data: bytes, uri: str) -> Message:
+def read_message(data: bytes, uri: str) -> RecordedMessage:
     """Return the message that was recorded.
 
     Args:
@@ -104,12 +104,12 @@ def read_message(data: bytes, uri: str) -> Message:
         answer = Answer(status=int(started[1]), body=answered)
     if data[at:].strip():
         raise DocumentError(
-            "something stands behind the message, and it is no answer to it",
+            "the message is followed by something that is not its answer",
             uri=uri,
             evidence=(("after", f"{at:,} bytes"),),
-            hint="keep one message in a file: a request, and behind it the answer",
+            hint="store one message in a file: a request, followed by the answer",
         )
-    return Message(
+    return RecordedMessage(
         method=request[1].decode(),
         target=request[2].decode(),
         fields=fields,
@@ -145,16 +145,16 @@ def _read_body(
     """Return a body, and where it ends; without a length it ends with the file."""
     if "transfer-encoding" in fields:
         raise DocumentError(
-            "the body of the message is in chunks, which is not read",
+            "the body of the message is in chunks, which is not supported",
             uri=uri,
-            hint="record what the receiver's program is given: the body with its Content-Length",
+            hint="record the request as the receiver got it: the body with its Content-Length",
         )
     told = set(fields.get("content-length", ()))
     if not told:
         return data[at:], len(data)
     text = told.pop()
     if told or not text.isascii() or not text.isdigit() or len(text) > _LONGEST_NUMBER:
-        raise DocumentError("the Content-Length of the message makes no sense", uri=uri)
+        raise DocumentError("the Content-Length of the message is invalid", uri=uri)
     end = at + int(text)
     if end > len(data):
         raise TruncatedDocumentError(
@@ -165,8 +165,10 @@ def _read_body(
     return data[at:end], end
 
 
-def judge_message(message: Message, uri: str, secret: bytes | None = None) -> Iterator[RuleFinding]:
-    """Judge a recorded message and its answer, but for the document in it.
+def judge_message(
+    message: RecordedMessage, uri: str, secret: bytes | None = None
+) -> Iterator[RuleFinding]:
+    """Check a recorded message and its answer, except for the document in it.
 
     Args:
         message: The message.
@@ -185,7 +187,7 @@ def judge_message(message: Message, uri: str, secret: bytes | None = None) -> It
         yield from judge_signature(uri, secret=secret, header=header, body=message.body)
 
 
-def _judge_question(message: Message, uri: str) -> Iterator[RuleFinding]:
+def _judge_question(message: RecordedMessage, uri: str) -> Iterator[RuleFinding]:
     query = message.target.partition("?")[2]
     try:
         asked = dict(parse_qsl(query, keep_blank_values=True, max_num_fields=_MOST_PARAMETERS))
@@ -210,7 +212,7 @@ def _judge_question(message: Message, uri: str) -> Iterator[RuleFinding]:
 
 
 def judge_message_links(uri: str, links: Mapping[str, int]) -> Iterator[RuleFinding]:
-    """Judge how many ``self`` and ``hub`` links a message carries (WebSub §7).
+    """Check the number of ``self`` and ``hub`` links of a message (WebSub §7).
 
     Args:
         uri: The address or file of the message.
@@ -223,7 +225,7 @@ def judge_message_links(uri: str, links: Mapping[str, int]) -> Iterator[RuleFind
 
 
 def judge_signature(uri: str, *, secret: bytes, header: str, body: bytes) -> Iterator[RuleFinding]:
-    """Judge the signature of a message for which a secret was agreed (WebSub §7.1).
+    """Check the signature of a message for which a secret was agreed (WebSub §7.1).
 
     Args:
         uri: The address or file of the message.
@@ -264,14 +266,14 @@ class IntentVerification:
 
 
 def judge_verification(verification: IntentVerification) -> Iterator[RuleFinding]:
-    """Judge the answer of a receiver, and the lease that it was told (WebSub §5.3)."""
+    """Check the answer of a receiver, and the lease that it was given (WebSub §5.3)."""
     agreed = verification.status in _OK and verification.body == verification.challenge
     if verification.pending and verification.status is not None and not agreed:
         yield without_place("NT04", "it does not repeat the challenge", verification.callback)
     if not verification.pending and verification.status not in (None, _NOT_FOUND):
-        message = f"it answers {verification.status} to what it did not ask for"
+        message = f"it answers {verification.status} to a verification that it did not request"
         yield without_place("NT04", message, verification.callback)
     if verification.pending and verification.mode == "subscribe" and not verification.lease_seconds:
         yield without_place(
-            "NT05", "the hub grants a subscription without an end", verification.callback
+            "NT05", "the hub grants a subscription without a lease", verification.callback
         )

@@ -46,7 +46,7 @@ def judge_package(
     *,
     dump: Capability | None = None,
 ) -> Iterator[RuleFinding]:
-    """Judge a package.
+    """Check a package.
 
     Args:
         uri: Its address or file.
@@ -59,8 +59,8 @@ def judge_package(
         similar = [
             member.name for member in members if member.name.rpartition("/")[2].lower() == MANIFEST
         ]
-        found = f"; it holds {similar[0]}" if similar else ""
-        yield without_place("RM01", f"the package has no {MANIFEST} at its top{found}", uri)
+        found = f"; it contains {similar[0]}" if similar else ""
+        yield without_place("RM01", f"the package has no {MANIFEST} at its root{found}", uri)
     if manifest is None:
         return
     yield from judge_manifest(manifest, dump=dump)
@@ -70,7 +70,7 @@ def judge_package(
 def judge_manifest(
     manifest: DocumentSummary, *, dump: Capability | None = None
 ) -> Iterator[RuleFinding]:
-    """Judge whether what a package has for its manifest is one, and of the kind wanted.
+    """Check that the manifest of a package is one, and of the kind wanted.
 
     Args:
         manifest: Its summary.
@@ -121,7 +121,7 @@ def _judge_member(member: PackageFile, entry: ListedResource) -> Iterator[RuleFi
 def judge_listed_package(
     dump: DocumentSummary, package: ListedTarget, length: int, hashes: Mapping[str, str]
 ) -> Iterator[RuleFinding]:
-    """Judge the bytes of a package by what its dump lists of it (§7).
+    """Compare the bytes of a package with its entry in the dump (§7).
 
     Args:
         dump: Lists it.
@@ -140,7 +140,7 @@ def judge_listed_package(
 
 
 def judge_contents_copy(packed: DocumentSummary, copy: DocumentSummary) -> Iterator[RuleFinding]:
-    """Judge what a ``contents`` link leads to by the manifest in the package (§11.1, §13.1)."""
+    """Compare the target of a ``contents`` link with the manifest in the package (§11.1, §13.1)."""
     if copy.capability is not packed.capability:
         yield at_root("RD04b", f"the copy of the manifest is a {copy.phrase}", copy)
     elif _summary_content(copy) != _summary_content(packed):

@@ -27,7 +27,7 @@ _OF_HEAD: Final = frozenset({b"html", b"head", b"base", b"link", b"meta", b"nosc
 
 
 class PageLink(NamedTuple):
-    """A ``resourcesync`` link of a page: where it leads from the page, and where it stands."""
+    """A ``resourcesync`` link of a page: its target and its place."""
 
     href: str
     in_head: bool

@@ -99,7 +99,7 @@ class FinishedJob:
         job: The job.
         outcome: Its outcome.
         report: The result that the work returned.
-        next_attempt: Seconds since 1970, UTC, of the next run; ``inf`` when it is not known.
+        next_due: Seconds since 1970, UTC, of the next run; ``inf`` when it is not known.
         failures: Number of failures in a row, this one included.
         seconds: Seconds that it took.
     """
@@ -195,7 +195,7 @@ class WatchLoop:
             thread.start()
         work, hand_overs = self._free_places()
         for mirror in self._rota.preempt(now, work):
-            _logger.info("the pull of %s stops for others, and goes on later", mirror)
+            _logger.info("the pull of %s stops for other mirrors, and resumes later", mirror)
             self._cut.add(MirrorJob(mirror=mirror, kind=JobKind.PULL))
         due = self._rota.next_moment(work=work > 0, tell=hand_overs > 0) - now.steady
         self.wake_up.wait(max(0.0, min(due, longest)))

@@ -303,7 +303,7 @@ class Deliveries:
             self._store.confirm(intent, self._now() + intent.lease * MICROSECONDS)
             return
         self.counts["refused"] += 1
-        _LOG.info("a receiver did not confirm that it wants to %s", intent.mode)
+        _LOG.info("a receiver did not confirm its request to %s", intent.mode)
         self._store.forget(intent)
 
     def _finish_delivery(

@@ -89,7 +89,7 @@ class HubRules:
                 raise ConfigurationError(f"{uri!r} cannot be the address of a hub or of a topic")
         if self.method not in signatures.METHODS:
             known = ", ".join(signatures.METHODS)
-            raise ConfigurationError(f"deliveries are signed by one of {known}")
+            raise ConfigurationError(f"the signature method must be one of {known}")
 
     @property
     def accepts_secrets(self) -> bool:
@@ -101,7 +101,7 @@ class HubRules:
 
 _MEDIA_TYPES: Final = frozenset({messages.XML, "text/xml"})
 _RETRY_SECONDS: Final = 60
-_STORED: Final = TextResponse(status=202, text="The receiver will be asked.")
+_STORED: Final = TextResponse(status=202, text="The request will be verified.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,7 +160,7 @@ class Hub:
         """
         fields = messages.read_fields(body)
         if fields is None:
-            return TextResponse(status=400, text="This is no form.")
+            return TextResponse(status=400, text="This is not a form.")
         if fields.get("hub.mode") == HubMode.PUBLISH:
             return self._handle_ping(fields.get("hub.topic") or fields.get("hub.url", ""))
         wish = messages.read_subscription_request(fields)
@@ -224,7 +224,7 @@ class Hub:
             return TextResponse(status=429, text="Too many pings.", retry_after=_RETRY_SECONDS)
         body = self._read_topic(topic)
         if body is None or payloads.kind_of(body) is None:
-            return TextResponse(status=404, text="There is no notification at that topic.")
+            return TextResponse(status=404, text="There is no notification for that topic.")
         self._accept(topic, body, messages.XML)
         return TextResponse(status=204)
 
@@ -233,10 +233,10 @@ class Hub:
         body = submission.body
         media_type = submission.media_type.partition(";")[0].strip().lower()
         if media_type not in _MEDIA_TYPES:
-            return TextResponse(status=406, text="A notification is application/xml.")
+            return TextResponse(status=406, text="A notification must be application/xml.")
         topics, hubs = messages.read_links(submission.link)
         if len(topics) != 1 or not hubs:
-            return TextResponse(status=400, text="The Link field needs one self, and hub.")
+            return TextResponse(status=400, text="The Link field must have one self, and a hub.")
         [topic] = topics
         if topic not in self._rules.topics:
             return TextResponse(status=403, text="This hub does not serve that topic.")
@@ -247,7 +247,7 @@ class Hub:
         if len(body) > messages.MOST_PAYLOAD:
             return TextResponse(status=413, text="A notification has at most 1 MiB.")
         if payloads.kind_of(body) is None:
-            return TextResponse(status=400, text="This is no notification.")
+            return TextResponse(status=400, text="This is not a notification.")
         self._accept(topic, body, media_type)
         return TextResponse(status=204)
 

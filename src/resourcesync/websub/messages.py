@@ -129,14 +129,14 @@ def read_subscription_request(fields: Mapping[str, str]) -> SubscriptionRequest 
         return TextResponse(status=400, text=fault or "hub.topic is missing.")
     secret = fields.get("hub.secret")
     if secret is not None and not _is_secret(secret):
-        return TextResponse(status=400, text="hub.secret must be a text of 1 to 199 bytes.")
+        return TextResponse(status=400, text="hub.secret must be text of 1 to 199 bytes.")
     asked = fields.get("hub.lease_seconds", "")
     lease = leases.parse_seconds(asked)
     if asked and lease is None:
         return TextResponse(status=400, text="hub.lease_seconds must be a whole number above 0.")
     echo = fields.get("hub.verify_token", "")
     if len(echo) > _LONGEST_SECRET or _TEXT.fullmatch(echo) is None:
-        return TextResponse(status=400, text="hub.verify_token is too long, or no text.")
+        return TextResponse(status=400, text="hub.verify_token is too long, or not text.")
     return SubscriptionRequest(
         mode=HubMode(mode),
         topic=topic,
@@ -163,7 +163,7 @@ def callback_fault(callback: str) -> str:
         parts = urlsplit(callback)
         port = parts.port
     except ValueError:
-        return "hub.callback is no URI."
+        return "hub.callback is not a URI."
     if not parts.hostname or "@" in parts.netloc or parts.fragment:
         return "hub.callback must have a host, no user and no fragment."
     if port is not None and port not in {80, 443} and port < _LOWEST_FREE_PORT:

@@ -102,4 +102,4 @@ def _refuses_payload(outcome: FetchResponse | FetchFailure) -> bool:
 def _problem(outcome: FetchResponse | FetchFailure) -> str:
     if isinstance(outcome, FetchFailure):
         return outcome.error.message
-    return "" if outcome.status in _SUCCESS else f"it answers {outcome.status}"
+    return "" if outcome.status in _SUCCESS else f"HTTP status {outcome.status}"

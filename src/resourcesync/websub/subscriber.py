@@ -109,7 +109,7 @@ _MOST_UNSUBSCRIBES: Final = 3
 """Number of requests to a hub to end a subscription; afterwards its deliveries are refused."""
 _NOT_FOUND: Final = TextResponse(status=404, text="Not found.")
 _ACCEPTED: Final = TextResponse(status=202)
-_NOT_VERIFIED: Final = "the hub did not ask back within ten minutes: can it reach the callback?"
+_NOT_VERIFIED: Final = "the hub did not verify within ten minutes: can it reach the callback?"
 _GONE: Final = TextResponse(status=410, text="No longer subscribed.")
 
 

@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 BATCH: Final = 10_000
 """Changes of one transaction."""
 SCHEME: Final = "catalogue:"
-"""Prefix that tells the name of a catalogue from a folder."""
+"""Prefix that distinguishes the name of a catalogue from a folder."""
 LINES_SCHEME: Final = "ndjson:"
-"""Prefix that tells the name of JSON lines from a folder."""
+"""Prefix that distinguishes JSON lines from a folder."""
 SETTINGS_NOTE: Final = "publish.catalogue-settings"
 _FOLDER_SETTINGS: Final = frozenset(
     {"include", "exclude", "algorithms", "links", "robots", "versions", "versions_in",

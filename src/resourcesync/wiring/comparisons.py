@@ -59,7 +59,7 @@ class ByteComparison:
 
     @property
     def is_equal(self) -> bool:
-        """True if the mirror holds the tree and nothing else."""
+        """True if the mirror equals the tree."""
         return self.equal == self.files and not self.surplus
 
 
@@ -68,7 +68,7 @@ def compare_bytes(tree: Path, mirror: Path, base: str, *, shown: int = 20) -> By
 
     Args:
         tree: The published tree.
-        mirror: The mirror; nobody may pull it meanwhile.
+        mirror: The mirror; it must not be pulled meanwhile.
         base: The address that the tree was published for, with ``/`` at its end.
         shown: Most differences to record.
 

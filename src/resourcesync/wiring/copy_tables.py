@@ -25,9 +25,9 @@ class CopyTable:
 
     Attributes:
         store: The address of the store that has its parts, below ``.resourcesync/copies/``.
-        folder: Where its parts are on this machine.
+        folder: The folder of its parts on this machine.
         parts: The parts, in order; none for a mirror without a table.
-        copies: How many copies the mirror has.
+        copies: Number of copies of the mirror.
     """
 
     store: str

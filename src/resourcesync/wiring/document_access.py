@@ -67,7 +67,7 @@ def open_documents(
 
     Raises:
         ConfigurationError: A setting cannot work, or there is no such file.
-        ResourceMissingError: The folder holds no document.
+        ResourceMissingError: The folder has no document.
     """
     if is_web_address(target):
         with open_fetcher(target, network, clock) as fetcher:

@@ -17,7 +17,7 @@ from resourcesync.model.vocabulary import Dialect
 from resourcesync.ports import Clock
 
 STANDARD_STREAM = "-"
-"""Stands for standard input."""
+"""Name of standard input."""
 MOST_REFUSED: Final = 10
 """Most unusable entries that are listed."""
 _RECENT: Final = frozenset({Dialect.V0_9_1, Dialect.V1_0, Dialect.V1_1, Dialect.SITEMAP})
@@ -108,8 +108,8 @@ def convert(
                 _replace(target, converted)
         except OSError as error:
             raise StorageError(
-                f"the document cannot be converted here: {error.strerror}",
-                hint="make room or mend permissions, then run the same command",
+                f"the document cannot be converted: {error.strerror}",
+                hint="free space or fix permissions, then run the same command",
             ) from error
         if target is None:
             shutil.copyfileobj(converted, sys.stdout.buffer)

@@ -158,7 +158,7 @@ class _ExportedCopies:
         self.now = clock.now()
         if not self._total:
             raise ConfigurationError(
-                f"{folder} holds no copy yet", hint=f"resourcesync pull {folder}"
+                f"{folder} has no copy yet", hint=f"resourcesync pull {folder}"
             )
 
     def limit_to(self, since: int) -> int:

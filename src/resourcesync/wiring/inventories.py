@@ -32,7 +32,7 @@ from resourcesync.wiring.publish_settings import Settings, decode_settings
 from resourcesync.wiring.publishing import PublicationResult, PublishRequest
 
 TABLES: Final = "tables:"
-"""Prefix that tells the address of a table from a folder."""
+"""Prefix that distinguishes the address of a table from a folder."""
 FOLDER: Final = Path(".resourcesync") / "tables"
 """Folder of its state, in the folder of the documents or the one named for it."""
 _LOCK: Final = "publish.lock"

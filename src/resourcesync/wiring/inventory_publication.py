@@ -1,4 +1,4 @@
-"""One publication of a table: a plan is written first, then its units write the lists (ADR 0066).
+"""Publication of one table: a plan is written first, then its units write the lists (ADR 0066).
 
 A worker needs this Python with the extra ``tables``, the folder of the table, and the folder or
 the store of the documents.
@@ -178,7 +178,7 @@ def _run_units(units: Sequence[ListUnit], engine: str, clock: Clock) -> None:
     from resourcesync.distributed.unit_runner import run_units  # noqa: PLC0415 - the same
 
     with engines.open_engine(engine or "processes") as opened:
-        outcomes = run_units(opened, write_lists, units, manners=HostLimits(), clock=clock)
+        outcomes = run_units(opened, write_lists, units, limits=HostLimits(), clock=clock)
         failed = [
             (outcome.name, outcome.failed[1]) for outcome in outcomes if outcome.failed is not None
         ]

@@ -195,7 +195,7 @@ class _SelectedOriginals:
 
     def _is_published(self, uri: str) -> bool:
         names = tuple(map(unquote, uri.removeprefix(self._base).split("/")))
-        # An empty name, as in "a//b", cannot be judged by how it begins.
+        # An empty name, as in "a//b", cannot be checked by its prefix.
         whole = tuple(filter(None, names))
         return bool(whole) and self._judge.exclusion_of_path(whole) is None
 

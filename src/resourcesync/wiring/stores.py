@@ -94,7 +94,7 @@ def check_plugin_address(address: str, group: str) -> None:
         raise ConfigurationError(f"{address[:200]!r} is not the address of a store")
     if "@" in address.partition("://")[2].partition("/")[0]:
         raise ConfigurationError(
-            "the address of a store must hold no user and no password",
+            "the address of a store must not contain a user or a password",
             hint="see the plug-in's documentation for its secrets",
         )
     plugins.find(group, match[1])

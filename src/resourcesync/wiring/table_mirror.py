@@ -243,7 +243,7 @@ class _LazyEngine:
             self._engine,
             work,
             some,
-            manners=manners,
+            limits=manners,
             clock=self._clock,
             tell=self._report_lost_worker,
         )

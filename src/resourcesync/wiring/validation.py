@@ -14,7 +14,6 @@ from resourcesync.discovery.addresses import join
 from resourcesync.discovery.document_fetcher import FetchedDocument
 from resourcesync.discovery.search import DocumentProvider, Search, fetch, use_first
 from resourcesync.errors import (
-    ConfigurationError,
     DocumentError,
     ResourceMissingError,
     SourceError,
@@ -29,8 +28,8 @@ from resourcesync.validator.findings import RuleFinding, by_place
 from resourcesync.validator.marks import MarkStore
 from resourcesync.validator.notifications import (
     LARGEST,
+    is_recorded_message,
     judge_message,
-    looks_recorded,
     read_message,
 )
 from resourcesync.validator.rule import RuleProfile
@@ -170,37 +169,25 @@ def linked_documents(first: DocumentSummary) -> list[Announced]:
     above = first.link("up")
     if first.capability is not Capability.CAPABILITY_LIST or above is None:
         return _listed_documents(first)
-    return [
-        (join_reference(first.uri, above), Capability.DESCRIPTION.value),
-        *_listed_documents(first),
-    ]
+    description = (join_reference(first.uri, above), Capability.DESCRIPTION.value)
+    return [description, *_listed_documents(first)]
 
 
 def _listed_documents(summary: DocumentSummary) -> list[Announced]:
     """Return the documents that one lists."""
-    capability = summary.capability
-    if capability in _FOLLOWED:
-        return [
-            (join_reference(summary.uri, target.uri), target.label)
-            for target in summary.targets
-            if target.uri
-            and target.label not in _CHANNELS
-            and (not target.label or target.capability)
-        ]
+    capability, targets = summary.capability, summary.targets
     is_index = summary.is_index and not (capability is not None and capability.is_archive)
-    if capability in _LISTS or is_index:
-        return [
-            (join_reference(summary.uri, target.uri), "")
-            for target in summary.targets
-            if target.uri
+    if capability in _FOLLOWED:
+        usable = [target for target in targets if target.capability or not target.label]
+        listed = [(target.uri, target.label) for target in usable if target.label not in _CHANNELS]
+    elif capability in _LISTS or is_index:
+        listed = [(target.uri, "") for target in targets]
+    else:  # dumps of dumps, or copies of manifests
+        listed = [
+            (target.uri if capability and target.capability is capability else target.contents, "")
+            for target in targets
         ]
-    below = (  # dumps of dumps, or copies of manifests
-        target.uri
-        if capability is not None and target.capability is capability
-        else target.contents
-        for target in summary.targets
-    )
-    return [(join_reference(summary.uri, uri), "") for uri in below if uri]
+    return [(join_reference(summary.uri, uri), label) for uri, label in listed if uri]
 
 
 def join_reference(base: str, target: str) -> str:
@@ -209,7 +196,6 @@ def join_reference(base: str, target: str) -> str:
 
 
 _BLOCK: Final = 65_536
-_MOST_SECRET: Final = 4_096
 MOST_DOCUMENTS: Final = 10_000
 """Default for the most documents of one target."""
 _LISTS_AND_SITEMAPS: Final = frozenset({None, Capability.RESOURCE_LIST, Capability.CHANGE_LIST})
@@ -618,22 +604,6 @@ class Validator:
         yield ReadAgain(target, compared)
 
 
-def read_secret(file: Path) -> bytes:
-    """Return the secret in a file, without its final line break.
-
-    Raises:
-        ConfigurationError: It cannot be read, or is empty. The message has no secret.
-    """
-    try:
-        with file.open("rb") as stream:
-            secret = stream.read(_MOST_SECRET).rstrip(b"\r\n")
-    except OSError as error:
-        raise ConfigurationError(f"{file} cannot be read: {error.strerror}") from error
-    if not secret:
-        raise ConfigurationError(f"{file} is empty: it must contain a secret")
-    return secret
-
-
 def recorded_message(path: Path) -> bytes:
     """Return the bytes of a file that is a recorded message; none of any other."""
     if not path.is_file():
@@ -641,7 +611,7 @@ def recorded_message(path: Path) -> bytes:
     try:
         with path.open("rb") as stream:
             start = stream.read(_BLOCK)
-            return start + stream.read(LARGEST) if looks_recorded(start) else b""
+            return start + stream.read(LARGEST) if is_recorded_message(start) else b""
     except OSError:
         return b""  # the next opening reports the reason
 

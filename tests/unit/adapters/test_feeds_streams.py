@@ -231,7 +231,7 @@ def test_a_server_that_stays_away_is_an_error_in_the_end(server: EventServer) ->
 def test_a_page_is_no_stream_of_events(server: EventServer) -> None:
     server.manners.kind = "text/html"
     server.manners.ends = True
-    with own(server) as account, pytest.raises(BadResponseError, match="no stream of events"):
+    with own(server) as account, pytest.raises(BadResponseError, match="not an event stream"):
         list(account.changes(account.position(), 5))
 
 

@@ -258,5 +258,5 @@ def test_an_answer_that_says_nothing_is_an_error(tmp_path: Path, inner: str) -> 
         else sound(asked)
     )
 
-    with pytest.raises(BadResponseError, match="says nothing"):
+    with pytest.raises(BadResponseError, match="response is empty"):
         made.fill()

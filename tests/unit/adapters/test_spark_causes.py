@@ -73,6 +73,6 @@ class Busy:
 def test_a_cluster_that_begins_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spark, "_PATIENCE", 0.05)
     engine = SparkEngine(Busy())
-    with pytest.raises(EngineError, match=r"began anything within 0.05 s"):
+    with pytest.raises(EngineError, match=r"started the task within 0.05 s"):
         engine.check()
     engine.close()

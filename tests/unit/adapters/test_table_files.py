@@ -67,7 +67,7 @@ def test_a_file_that_is_not_written_to_its_end_is_not_there(
 def test_what_no_table_can_hold_is_refused(
     tables: ParquetTables, tmp_path: Path, bad: ListedRow
 ) -> None:
-    with pytest.raises(StorageError, match="cannot be kept in a table"):
+    with pytest.raises(StorageError, match="cannot be stored in a table"):
         tables.write_listed(str(tmp_path / "listed"), [row("a"), bad])
 
     assert not list(tmp_path.iterdir())

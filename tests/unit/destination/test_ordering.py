@@ -273,7 +273,7 @@ def test_a_file_that_was_cut_short_is_never_a_shorter_list(missing: int) -> None
     file = disk.still_open[0]
     file.truncate(len(file.getvalue()) - missing)
 
-    with pytest.raises(StorageError, match="cut short"):
+    with pytest.raises(StorageError, match="is truncated"):
         list(spool)
 
 

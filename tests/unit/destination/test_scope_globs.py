@@ -78,7 +78,7 @@ def test_a_glob_selects_what_it_says(glob: str, inside: list[str], outside: list
     ],
 )
 def test_a_glob_that_cannot_mean_what_was_meant_is_refused(glob: str) -> None:
-    with pytest.raises(ConfigurationError, match="is no glob") as raised:
+    with pytest.raises(ConfigurationError, match="is not a valid glob") as raised:
         parse_glob(glob)
 
     assert raised.value.code == "glob"

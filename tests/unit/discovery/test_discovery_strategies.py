@@ -90,7 +90,7 @@ def test_all_that_was_tried_is_told_in_its_order() -> None:
         ("tried", f"{HOST}/robots.txt  200, 2 Sitemap lines"),
         (
             "tried",
-            "http://other.example/s.xml  not asked: of another origin; --allow-origin allows it",
+            "http://other.example/s.xml  not requested: another origin; --allow-origin allows it",
         ),
         ("tried", f"{HOST}/away.xml  404"),
         ("tried", f"{HOST}/sitemap.xml  404"),

@@ -56,7 +56,7 @@ LOOSE = {
     "2013-02-03T04:05:06,5Z": utc(2013, 2, 3, 4, 5, 6, 500_000),
     "2013-02-03T04:05:06,500000Z": utc(2013, 2, 3, 4, 5, 6, 500_000),
 }
-"""What is no W3C Datetime, and means one moment beyond doubt."""
+"""What is not a W3C Datetime, and means one moment beyond doubt."""
 
 BAD = [
     "0000-00-00",

@@ -71,7 +71,7 @@ def test_a_file_of_authorities_that_cannot_be_used_is_a_mistake(tmp_path: Path, 
 
 
 def test_a_file_of_authorities_without_end_is_a_mistake() -> None:
-    with pytest.raises(ConfigurationError, match="no ordinary file"):
+    with pytest.raises(ConfigurationError, match="not a regular file"):
         quick_fetcher(ca_file="/dev/zero")
 
 

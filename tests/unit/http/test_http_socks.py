@@ -57,7 +57,7 @@ def test_a_socks_proxy_resolves_the_name() -> None:
     ("reply", "kind", "hint"),
     [
         (-1, SourceRefusedError, "--proxy-auth NAME"),
-        (2, SourceRefusedError, "let this host through"),
+        (2, SourceRefusedError, "allow this host"),
         (4, SourceUnavailableError, "try again later"),
     ],
 )

@@ -42,7 +42,7 @@ def test_a_folder_is_published_by_a_policy_and_in_steps(tree: Path) -> None:
     [
         ({"change_lists": "daily"}, "change_lists='daily' is unknown"),
         ({"dialect": "2.0"}, "dialect='2.0' is unknown"),
-        ({"dialect": "0.9"}, "knows no Change List that is open"),
+        ({"dialect": "0.9"}, "has no open Change Lists"),
         ({"rotate": -1.0}, "never below zero"),
     ],
 )

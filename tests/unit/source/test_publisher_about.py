@@ -49,6 +49,6 @@ def test_a_document_of_somebody_else_in_its_place_is_refused() -> None:
     documents = MemoryDocuments()
     documents.write(naming.ABOUT, iter((b"<theirs/>",)))
 
-    with pytest.raises(ConfigurationError, match=r"about\.xml is there already"):
+    with pytest.raises(ConfigurationError, match=r"about\.xml already exists"):
         refuse_foreign(documents)
     assert BytesIO(content_of(documents, naming.ABOUT)).read() == b"<theirs/>"

@@ -40,7 +40,7 @@ def many(count: int = MANY) -> list[Row]:
         ({"uri": "page"}, {}, "no column 'page'"),
         ({"url": "uri"}, {}, "know no 'url'"),
         ({"lastmod": "hash"}, {"sitemap": True}, "sitemap is not for tables"),
-        ({"memory": "much"}, {}, "no limit of memory"),
+        ({"memory": "much"}, {}, "not a memory limit"),
         ({}, {"url": "https://user:secret@data.example/"}, "cannot be the address"),
     ],
 )

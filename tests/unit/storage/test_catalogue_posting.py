@@ -166,7 +166,7 @@ def test_what_is_not_told_stays_when_it_is_not_all(catalogue: PostedCatalogue) -
 def test_a_resource_that_is_told_twice_is_refused(catalogue: PostedCatalogue) -> None:
     catalogue.fill([resource("a")], NOW)
 
-    with pytest.raises(StateError, match="told twice"):
+    with pytest.raises(StateError, match="occurs twice"):
         catalogue.fill([resource("b"), resource("c"), resource("b", 2)], NOW + HOUR)
 
     assert names(catalogue) == ["a"]

@@ -209,7 +209,7 @@ def test_sockets_and_pipes_are_omitted(tmp_path: Path) -> None:
 
         assert published(found) == []
         assert reasons(found) == dict.fromkeys(
-            ("pipe", "socket"), "not a file: a socket, a pipe or a device"
+            ("pipe", "socket"), "not a regular file: a socket, a pipe or a device"
         )
 
 
@@ -220,7 +220,7 @@ def test_a_name_with_a_line_break_is_left_out_and_said(tmp_path: Path, name: str
 
     assert published(found) == ["a%250Ab"]
     assert [(omission.name, omission.reason) for omission in found.omissions()] == [
-        (name.removesuffix("/x"), "a line break in its name, which Destinations refuse")
+        (name.removesuffix("/x"), "the file name contains a line break, which Destinations refuse")
     ]
 
 

@@ -78,7 +78,7 @@ def test_a_command_is_run_once_and_without_a_shell(tmp_path: Path) -> None:
         (f"import time; print('{SECRET}', flush=True); time.sleep(9)", "longer than"),
         (f"print('{SECRET}'); print('{SECRET}')", "more than one line"),
         (f"print('{SECRET}' * {MOST_BYTES})", "more than"),
-        (f"import sys; sys.stdout.buffer.write(b'{SECRET}' + bytes([255]))", "no UTF-8"),
+        (f"import sys; sys.stdout.buffer.write(b'{SECRET}' + bytes([255]))", "is not UTF-8"),
         ("pass", "empty"),
         (f"print('{SECRET} {SECRET}')", "not a bearer token"),
     ],
@@ -120,10 +120,10 @@ def test_any_header_may_carry_a_secret_to_any_one_origin() -> None:
         ({"type": "digest"}, "`type`"),
         ({"type": ["bearer"]}, "`type`"),
         ({"type": "bearer"}, "`token`"),
-        (bearer(SECRET), "must not hold the secret itself"),
+        (bearer(SECRET), "must not contain the secret itself"),
         (bearer({"env": "TOKEN", "file": "x"}), "one of"),
         (bearer({"vault": "x"}), "one of"),
-        (bearer({"env": 1}), "text"),
+        (bearer({"env": 1}), "string"),
         (bearer({"env": "EMPTY"}), "the environment variable EMPTY, which is not set or is empty"),
         (bearer({"env": "MISSING"}), "the environment variable MISSING, which is not set"),
         (bearer({"env": "LINES"}), "not a bearer token"),
@@ -176,7 +176,7 @@ def test_a_broken_netrc_is_told_without_what_stands_in_it(tmp_path: Path, text: 
 
 
 def test_a_netrc_that_is_no_file_is_refused(tmp_path: Path) -> None:
-    assert "no ordinary file" in refused({"type": "netrc", "file": str(tmp_path)})
+    assert "not an ordinary file" in refused({"type": "netrc", "file": str(tmp_path)})
     assert "cannot be read" in refused({"type": "netrc", "file": str(tmp_path / "none")})
 
 

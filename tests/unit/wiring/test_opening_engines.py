@@ -72,7 +72,7 @@ def test_a_scheduler_that_does_not_answer_is_told(monkeypatch: pytest.MonkeyPatc
     ):
         raise AssertionError("it was opened")
 
-    assert caught.value.hint == "begin one: dask scheduler"
+    assert caught.value.hint == "start one: dask scheduler"
 
 
 @pytest.fixture
@@ -104,9 +104,7 @@ def test_an_engine_of_others_is_opened_by_its_name_and_closed(site: Path) -> Non
     assert sys.modules["acme_engine"].Engine.closed
 
 
-@pytest.mark.parametrize(
-    ("what", "said"), [("none", "no engine: int"), ("bad", "OSError: no luck")]
-)
+@pytest.mark.parametrize(("what", "said"), [("none", "not an engine"), ("bad", "OSError: no luck")])
 def test_an_engine_of_others_that_is_none_is_told(site: Path, what: str, said: str) -> None:
     install(site, "acme_engine", {plugins.ENGINES: {"acme": f"acme_engine:{what}"}}, CODE)
     error = refused("acme:x")

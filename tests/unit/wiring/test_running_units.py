@@ -27,7 +27,7 @@ def outcomes(
     stop: Callable[[], bool] = lambda: False,
 ) -> Iterator[UnitOutcome]:
     return run_units(
-        engine, work, units, manners=HostLimits(), clock=clock or ManualClock(), stop=stop
+        engine, work, units, limits=HostLimits(), clock=clock or ManualClock(), stop=stop
     )
 
 
@@ -137,7 +137,7 @@ def test_a_unit_that_raises_is_tried_three_times_and_the_log_says_why(
     ("what", "said"),
     [
         ("dies", "a worker died while "),
-        ("raises", "a worker did not end its piece"),
+        ("raises", "a worker did not finish its unit"),
     ],
 )
 def test_each_loss_of_a_worker_is_told_in_a_line(what: str, said: str) -> None:
@@ -146,7 +146,7 @@ def test_each_loss_of_a_worker_is_told_in_a_line(what: str, said: str) -> None:
     units = [Task("bad", what), Task("good")]
     found = list(
         run_units(
-            engine, do_task, units, manners=HostLimits(), clock=ManualClock(), tell=told.append
+            engine, do_task, units, limits=HostLimits(), clock=ManualClock(), tell=told.append
         )
     )
     engine.close()
@@ -158,7 +158,7 @@ def test_each_loss_of_a_worker_is_told_in_a_line(what: str, said: str) -> None:
 
 def test_an_engine_that_cannot_be_mended_ends_the_run_with_its_cause() -> None:
     engine = MortalEngine(lives=0)
-    with pytest.raises(EngineError, match="takes no more work") as caught:
+    with pytest.raises(EngineError, match="accepts no more work") as caught:
         list(outcomes(engine, [Task("bad", "dies")]))
     engine.close()
 
@@ -169,7 +169,7 @@ def test_an_engine_that_cannot_be_mended_ends_the_run_with_its_cause() -> None:
 def test_an_engine_that_can_do_nothing_at_all_is_given_up_after_some_units(does: str) -> None:
     numbers = count()
     engine = MortalEngine()
-    with pytest.raises(EngineError, match="cannot do this work") as caught:
+    with pytest.raises(EngineError, match="cannot run this work") as caught:
         list(outcomes(engine, (Task(f"{number}", does) for number in numbers)))
     engine.close()
 
@@ -266,7 +266,7 @@ def test_a_run_that_is_told_to_stop_cancels_what_is_under_way_and_begins_nothing
         engine,
         do_task,
         units,
-        manners=HostLimits(),
+        limits=HostLimits(),
         clock=ManualClock(),
         stop=lambda: next(asked) > 0,
     )
@@ -286,7 +286,7 @@ def test_a_run_that_is_interrupted_cancels_what_is_under_way() -> None:
     with pytest.raises(KeyboardInterrupt):
         list(
             run_units(
-                engine, do_task, units, manners=HostLimits(), clock=ManualClock(), stop=interrupted
+                engine, do_task, units, limits=HostLimits(), clock=ManualClock(), stop=interrupted
             )
         )
 
@@ -294,4 +294,4 @@ def test_a_run_that_is_interrupted_cancels_what_is_under_way() -> None:
 
 
 def test_a_run_of_nothing_ends_at_once() -> None:
-    assert list(run_units(Endless(), do_task, [], manners=HostLimits(), clock=ManualClock())) == []
+    assert list(run_units(Endless(), do_task, [], limits=HostLimits(), clock=ManualClock())) == []

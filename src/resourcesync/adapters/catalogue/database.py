@@ -197,7 +197,7 @@ def _migrate(connection: sqlite3.Connection, path: Path) -> None:
     if application != _APPLICATION_ID and (application or version or tables):
         raise StateError(
             f"{path} is not a catalogue of this package",
-            hint="choose another place for the catalogue",
+            hint="choose another path for the catalogue",
         )
     if version > len(_MIGRATIONS):
         raise StateError(

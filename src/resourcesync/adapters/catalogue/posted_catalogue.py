@@ -227,7 +227,7 @@ class PostedCatalogue:
             twice = self._connection.execute(_DUPLICATE).fetchone()
             if twice is not None:
                 raise StateError(
-                    f"{twice[0]} is told twice", evidence=(("kept", "what was recorded before"),)
+                    f"{twice[0]} occurs twice", evidence=(("kept", "what was recorded before"),)
                 )
             if recording.is_first:
                 return Posted(created=self._connection.execute(_FILL).rowcount)
@@ -251,7 +251,7 @@ class PostedCatalogue:
         forgotten = int(self.note(FORGOTTEN_NOTE) or 0)
         if 0 < after < forgotten:
             raise DiscontinuityError(
-                f"the changes up to number {forgotten} are forgotten",
+                f"the changes up to number {forgotten} are deleted from the log",
                 evidence=(("asked", f"after number {after}"),),
                 hint="read all resources again, then go on from the last change there is",
                 code="changes-lost",
@@ -335,6 +335,6 @@ def _many_gone(gone: int, known: int) -> ConfigurationError:
     return ConfigurationError(
         f"{gone:,} of {known:,} resources would be gone",
         evidence=(("kept", "what was recorded before"),),
-        hint="see that what tells of them is whole; if it is meant: --allow-empty",
+        hint="check that the input is complete; if this is intended: --allow-empty",
         code="many-gone",
     )

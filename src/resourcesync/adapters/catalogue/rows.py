@@ -48,7 +48,7 @@ def from_row(row: Row) -> Resource:
     uri, lastmod, length, digests, media_type, more = row[:6]
     try:
         if type(length) not in _NUMBER:
-            raise TypeError(f"{length!r} is no length")
+            raise TypeError(f"{length!r} is not a length")
         return Resource(
             uri=uri,
             lastmod=_from_time(lastmod),
@@ -59,7 +59,7 @@ def from_row(row: Row) -> Resource:
         )
     except _BAD as error:
         raise StateError(
-            f"the catalogue says of {uri!s:.300} what cannot be understood: {error!s:.300}",
+            f"the catalogue has an invalid row of {uri!s:.300}: {error!s:.300}",
             evidence=(*((("more", str(more)[:200]),) if more else ()), _UNCHANGED),
             code=BAD_ROW,
         ) from error
@@ -152,7 +152,7 @@ def moment_of(value: object, what: str) -> datetime:
     except _BAD:
         pass
     raise StateError(
-        f"{what} has a time in the catalogue that is none: {value!r:.300}",
+        f"{what} has an invalid time in the catalogue: {value!r:.300}",
         evidence=(_UNCHANGED,),
         code=BAD_ROW,
     )

@@ -185,7 +185,7 @@ class ChangePoster:
                     ("got", f"{error.get('type')}: {error.get('reason')}"[:300]),
                     ("kept", "what was posted before it, and some of what came with it"),
                 ),
-                hint="to post all again is right",
+                hint="post all of them again",
             )
 
 
@@ -262,7 +262,7 @@ class IndexAccount:
         after = self._layout().resources
         if after.identity != place.identity:
             raise BadResponseError(
-                f"{place.index} was made anew while it was read",
+                f"{place.index} was recreated while it was read",
                 uri=self._server.address,
                 hint="run again when it is filled",
                 code="index-changed",
@@ -282,7 +282,7 @@ class IndexAccount:
         while True:
             layout = self._layout()
             if layout.changes is None:
-                raise DiscontinuityError("there is no log of changes any more")
+                raise DiscontinuityError("there is no change log any more")
             log, look_up = self._log(layout.changes), self._current_resources(layout)
             for told in log.new_changes(position, look_up):
                 position = decode_position(told.position)

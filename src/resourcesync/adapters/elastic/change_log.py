@@ -277,7 +277,7 @@ class IndexChangeLog:
 
     def _pending(self, position: LogPosition) -> list[LogEntry]:
         if position.log != self._place.identity:
-            raise _discontinuity("the log of changes was made anew, or is read in another way")
+            raise _discontinuity("the change log was recreated, or is read with other options")
         _, undated = self._survey()
         if undated != position.undated:
             raise _discontinuity(f"{undated} changes in the log have no date")
@@ -383,7 +383,7 @@ class IndexChangeLog:
 
     def _malformed(self, error: Exception) -> BadResponseError:
         return BadResponseError(
-            f"{self._place.index} gives changes in a way that is not known",
+            f"{self._place.index} returns changes in an unknown format",
             uri=self._server.address,
             evidence=(("got", f"{type(error).__name__}: {error}"[:300]),),
         )

@@ -256,7 +256,7 @@ class SearchServer:
     def _unreachable(self, error: Exception) -> SourceError:
         if isinstance(error, ssl.SSLCertVerificationError):
             return SourceRefusedError(
-                f"the certificate of {self.address} is not believed",
+                f"the certificate of {self.address} is not trusted",
                 uri=self.address,
                 evidence=(("got", error.verify_message),),
                 hint="name the authority's file: --with ca_file=FILE",
@@ -268,7 +268,7 @@ class SearchServer:
             f"{self.address} does not answer",
             uri=self.address,
             evidence=(("got", reason[:_MAX_SHOWN]),),
-            hint="it speaks no TLS there: write http:// in the address" if is_plain else "",
+            hint="the port does not use TLS: write http:// in the address" if is_plain else "",
         )
 
     def _error(self, status: int, answer: bytes, path: str) -> SourceError:
@@ -278,7 +278,7 @@ class SearchServer:
             return self._refused(status, kind, path)
         if status in _BUSY:
             return SourceUnavailableError(
-                f"{self.address} cannot do it now",
+                f"{self.address} is temporarily unavailable",
                 uri=self.address,
                 status=status,
                 evidence=evidence,
@@ -300,7 +300,7 @@ class SearchServer:
                 evidence=evidence,
                 code="no-index",
             )
-        message = f"{self.address} does not do what it is asked"
+        message = f"{self.address} refused the request"
         return RequestRefusedError(
             message, uri=self.address, status=status, kind=kind, reason=reason
         )

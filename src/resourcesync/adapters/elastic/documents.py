@@ -127,7 +127,7 @@ class ResourceDecoder:
     def finish(self) -> None:
         """Log the number of values that were left out."""
         if self._odd:
-            _log.warning("%d values of the index mean nothing and were left out", self._odd)
+            _log.warning("%d invalid values of the index were left out", self._odd)
 
     def _moment(self, value: object) -> datetime | None:
         found = _first(value)

@@ -165,13 +165,13 @@ def check_complete(server: SearchServer, answer: Any) -> None:
     if shards.get("failed") or answer.get("timed_out") is not False:
         failed = f"{shards.get('failed')} of {shards.get('total')} shards failed"
         raise SourceUnavailableError(
-            f"{server.address} has searched a part only",
+            f"{server.address} returned incomplete search results",
             uri=server.address,
             evidence=(
                 ("got", f"{failed}, timed out: {answer.get('timed_out')}"),
                 ("kept", "what was recorded before"),
             ),
-            hint="run again when the cluster is well",
+            hint="run again when the cluster is healthy",
             code="partial-search",
         )
 
@@ -205,7 +205,7 @@ def _last_sort(hits: Sequence[Hit]) -> Sequence[object]:
 
 def _malformed_answer(server: SearchServer, answer: object) -> BadResponseError:
     return BadResponseError(
-        f"{server.address} answers a search in a way that is not known",
+        f"{server.address} returned an unknown search response",
         uri=server.address,
         evidence=(("got", f"{answer!s:.300}"),),
     )

@@ -90,11 +90,11 @@ def _by_name(given: Mapping[str, str]) -> dict[str, str]:
         name = _ALIASES.get(written, written)
         if name not in _KNOWN:
             raise ConfigurationError(
-                f"--with {written}=…: there is no such parameter",
+                f"--with {written}=…: unknown parameter",
                 hint=f"known: {', '.join(sorted(_KNOWN))}",
             )
         if name in values:
-            raise ConfigurationError(f"--with {written}=…: {name} is given already")
+            raise ConfigurationError(f"--with {written}=…: {name} is already given")
         values[name] = value
     return values
 
@@ -109,7 +109,7 @@ def _parse_address(address: str, values: Mapping[str, str]) -> tuple[ServerSetti
         raise ConfigurationError(f"{scheme}: no address of a server", hint=example) from None
     if parts.username is not None or parts.password is not None:
         raise ConfigurationError(
-            f"{scheme}: a secret in the address would be seen by all",
+            f"{scheme}: a secret in the address would be visible to all",
             hint="--with user=NAME --with password=env:NAME",
         )
     if not _PLAIN.fullmatch(url):

@@ -92,7 +92,7 @@ class DaskEngine:
             raise EngineError(
                 f"no Dask scheduler answers at {self._address}",
                 evidence=(("got", f"{type(error).__name__}: {error}"[:500]),),
-                hint="begin one: dask scheduler",
+                hint="start one: dask scheduler",
             ) from error
         try:
             client.wait_for_workers(1, timeout=_PATIENCE)
@@ -100,7 +100,7 @@ class DaskEngine:
             client.close()
             raise EngineError(
                 f"the Dask scheduler at {self._address} has no workers",
-                hint=f"begin some: dask worker {self._address}",
+                hint=f"start some: dask worker {self._address}",
             ) from error
         return client
 
@@ -114,7 +114,7 @@ class DaskEngine:
         others = [(where, item) for where, item in found.items() if item != __version__]
         if others:
             raise EngineError(
-                f"resourcesync {__version__} is not where units are done",
+                f"resourcesync {__version__} is not installed on all workers",
                 evidence=tuple((where, f"{item}"[:200]) for where, item in others[:_NAMED]),
                 hint=f"on the scheduler and each worker: pip install resourcesync=={__version__}",
             )

@@ -92,6 +92,6 @@ def submit_unit(
     try:
         return executor.submit(how, work, unit, share)
     except RuntimeError as error:  # BrokenExecutor is one, too
-        raise EngineError("the executor takes no more work", evidence=(("got", f"{error}"),)) from (
-            error
-        )
+        raise EngineError(
+            "the executor accepts no more work", evidence=(("got", f"{error}"),)
+        ) from (error)

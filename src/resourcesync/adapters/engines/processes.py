@@ -162,7 +162,7 @@ def open_processes(address: str, workers: int | None) -> ProcessEngine:
     if workers is None and number:
         if not (number.isascii() and number.isdigit()):
             raise ConfigurationError(
-                f"{number[:100]!r} is no number of processes", hint="such as processes:4"
+                f"{number[:100]!r} is not a number of processes", hint="such as processes:4"
             )
         workers = int(number)
     if workers is not None and not 1 <= workers <= MAX_PROCESSES:

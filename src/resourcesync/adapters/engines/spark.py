@@ -74,7 +74,7 @@ class SparkEngine:
         try:
             future = self._threads.submit(self._run_unit, group, unit.name, (work, unit, share))
         except RuntimeError as error:
-            raise EngineError("Spark takes no more work", evidence=(("got", f"{error}"),)) from (
+            raise EngineError("Spark accepts no more work", evidence=(("got", f"{error}"),)) from (
                 error
             )
         return _SparkFuture(future, lambda: self._context.cancelJobGroup(group))
@@ -92,19 +92,19 @@ class SparkEngine:
         except TimeoutError as error:
             self._context.cancelJobGroup(group)
             raise EngineError(
-                f"no worker of this Spark began anything within {_PATIENCE} s",
-                hint="see whether it has workers, and whether others keep them busy",
+                f"no Spark worker started the task within {_PATIENCE} s",
+                hint="check that it has workers, and that they are not busy",
             ) from error
         except EngineError as error:
             raise EngineError(
-                "no unit can be done on this Spark",
+                "no unit can run on this Spark cluster",
                 evidence=(("got", error.message),),
-                hint="see that its master answers; and on each worker: "
+                hint="check that its master answers; on each worker: "
                 f"pip install resourcesync=={__version__}",
             ) from error
         if found != __version__:
             raise EngineError(
-                f"resourcesync {__version__} is not where units are done",
+                f"resourcesync {__version__} is not installed on all workers",
                 evidence=(("a worker", f"{found}"),),
                 hint=f"on each worker: pip install resourcesync=={__version__}",
             )
@@ -218,9 +218,9 @@ def _context(pyspark: Any, master: str) -> Any:
         ) from error
     except Exception as error:
         raise EngineError(
-            f"Spark does not begin at {master}",
+            f"Spark does not start at {master}",
             evidence=(("got", cause_of(f"{error}")),),
-            hint="see that Java 17 is here, and that the master is there",
+            hint="check that Java 17 is installed, and that the master is reachable",
         ) from error
     if context.pythonExec == _PYTHON:
         context.pythonExec = sys.executable

@@ -32,7 +32,7 @@ class ChangeFeed:
         Raises:
             ConfigurationError: Always.
         """
-        raise ConfigurationError("a feed tells changes, not all resources")
+        raise ConfigurationError("a feed reports changes only, not all resources")
 
 
 def check_keys(feed: str, values: Mapping[str, str], known: frozenset[str]) -> None:
@@ -43,7 +43,7 @@ def check_keys(feed: str, values: Mapping[str, str], known: frozenset[str]) -> N
     """
     for key in sorted(values.keys() - known):
         raise ConfigurationError(
-            f"{feed} knows no --with {key}",
+            f"{feed} has no option --with {key}",
             evidence=tuple(("known", name) for name in sorted(known)),
             code="unknown-key",
         )
@@ -76,7 +76,7 @@ def gap_error(message: str, *evidence: tuple[str, str]) -> DiscontinuityError:
     return DiscontinuityError(
         message,
         evidence=(*evidence, ("kept", "what was recorded before")),
-        hint=f"to go on with what there is, and without what was lost: --with {GAPS}={_ACCEPTED}",
+        hint=f"to continue without the lost changes: --with {GAPS}={_ACCEPTED}",
         code="feed-gap",
     )
 

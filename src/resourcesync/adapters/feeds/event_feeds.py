@@ -54,7 +54,7 @@ def decode_own_event(
     """
     if event.kind == "reset":
         if not accept_gaps:
-            raise gap_error("the stream was begun anew, or has forgotten what was read last")
+            raise gap_error("the stream was restarted, or no longer has the last event read")
         return DecodedEvent((), None)
     if event.kind not in _KINDS:
         return DecodedEvent((), None)
@@ -156,7 +156,7 @@ def _open_feed(
     scheme, _, uri = options.address.partition(":")
     if not uri.startswith(("http://", "https://")):
         raise ConfigurationError(
-            f"{options.address} has no address of a stream",
+            f"{options.address} is not the address of a stream",
             hint=f"write it as {scheme}:https://HOST/PATH",
         )
     if "@" in urlsplit(uri).netloc:
@@ -260,12 +260,14 @@ class EventFeed(ChangeFeed):
         """Refuse a stream that cannot be resumed."""
         found = event.last_id
         if len(found) > _MOST_ID or not (found.isascii() and found.isprintable()):
-            raise BadResponseError("the stream has an id that cannot be sent back", uri=self._uri)
+            raise BadResponseError(
+                "the stream has an id that is invalid in a header field", uri=self._uri
+            )
         if not found and event.has_data and not self._manner.accept_gaps:
             raise BadResponseError(
-                "the events of the stream have no id: what is told between two connections is lost",
+                "the events of the stream have no id: events between two connections would be lost",
                 uri=self._uri,
-                hint="if that may be: --with gaps=accept",
+                hint="to accept that: --with gaps=accept",
             )
 
 
@@ -365,7 +367,7 @@ def _to_end(stream: Generator[bytes, None, FetchResponse]) -> Generator[bytes, N
     kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != _TYPE:
         raise BadResponseError(
-            "it is no stream of events", uri=response.uri, evidence=(("got", kind[:100]),)
+            "it is not an event stream", uri=response.uri, evidence=(("got", kind[:100]),)
         )
 
 
@@ -378,5 +380,5 @@ def _decode_position(text: str) -> EventPosition:
         return msgspec.json.decode(text, type=EventPosition)
     except msgspec.MsgspecError as error:
         raise StateError(
-            "the position of the stream that was noted is none", evidence=(("got", text[:200]),)
+            "the stored position of the stream is invalid", evidence=(("got", text[:200]),)
         ) from error

@@ -78,7 +78,7 @@ def decode_position(text: str) -> FilePosition:
         return msgspec.json.decode(text, type=FilePosition)
     except msgspec.MsgspecError as error:
         raise StateError(
-            "the position of the feed that was noted is none", evidence=(("got", text[:200]),)
+            "the stored position of the feed is invalid", evidence=(("got", text[:200]),)
         ) from error
 
 
@@ -140,7 +140,7 @@ def files_since(
         ]
         if not mine and place.offset and not accept_gaps:
             raise gap_error(
-                f"{path} was cut or replaced, and what it was before is not beside it",
+                f"{path} was truncated or replaced, and its former content is not in the folder",
                 ("read", f"{place.offset:,} bytes of it"),
             )
         if mine:
@@ -396,7 +396,7 @@ class GrowingFile(ChangeFeed):
 
 
 def _missing_file(path: Path) -> StorageError:
-    return StorageError(f"there is no file {path}", hint="let it be made, empty, before it is read")
+    return StorageError(f"there is no file {path}", hint="create it, empty, before it is read")
 
 
 class _LineReader:

@@ -149,7 +149,7 @@ def decode_recent_change(
         return DecodedEvent((Omission(name=printable(event.data), reason=str(error)[:300]),), None)
     if after is not None and moment is not None and moment - after > _LONGEST_GAP:
         gap = gap_error(
-            "the stream does not reach back to what was read last",
+            "the stream does not reach back to the last event read",
             ("last", format_w3c(after)),
             ("then", format_w3c(moment)),
         )

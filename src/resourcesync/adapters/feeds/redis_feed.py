@@ -242,8 +242,8 @@ class RedisStream(ChangeFeed):
             return place
         if not self._accept_gaps:
             raise gap_error(
-                f"the stream {self._name} was {'trimmed' if gone > place.number else 'begun anew'}:"
-                " not all that came after what was read last is there",
+                f"the stream {self._name} was {'trimmed' if gone > place.number else 'recreated'}:"
+                " entries after the last one read are missing",
                 ("read", f"{place.id}, entry {place.number:,}"),
                 ("first", first or "none"),
             )
@@ -263,9 +263,9 @@ class RedisStream(ChangeFeed):
             return last, gone, "" if first is None else first[0].decode("ascii", "replace")
         except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
             raise BadResponseError(
-                f"the server does not say enough of the stream {self._name} of Redis",
+                f"the server reports too little about the stream {self._name} of Redis",
                 evidence=(("got", f"XINFO STREAM: {told!r}"[:300]),),
-                hint="Redis tells it from version 5 on; what only looks like Redis may not",
+                hint="Redis 5 and later report it; compatible servers may not",
             ) from error
 
     def _decode_entry(self, number: str, fields: Mapping[bytes, bytes]) -> Change | Omission:
@@ -298,7 +298,7 @@ def _timed(entry: Change | Omission, number: str) -> Change | Omission:
 def _key(number: str) -> tuple[int, int]:
     found = _ID.fullmatch(number)
     if found is None:
-        raise BadResponseError("an id is none of a stream of Redis", evidence=(("got", number),))
+        raise BadResponseError("an id is not one of a Redis stream", evidence=(("got", number),))
     return int(found[1]), int(found[2])
 
 
@@ -311,5 +311,5 @@ def _decode_position(text: str) -> _StreamPosition:
         return msgspec.json.decode(text, type=_StreamPosition)
     except msgspec.MsgspecError as error:
         raise StateError(
-            "the position of the stream that was noted is none", evidence=(("got", text[:200]),)
+            "the stored position of the stream is invalid", evidence=(("got", text[:200]),)
         ) from error

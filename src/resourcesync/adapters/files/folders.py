@@ -168,9 +168,9 @@ def resolve_link(root: int, real_root: str, names: tuple[str, ...]) -> tuple[str
             return names
         further = _join_link(names[:-1], target, real_root)
         if not further:
-            raise LinkNotFollowedError("a link that leads out of the tree")
+            raise LinkNotFollowedError("a symbolic link out of the tree")
         names = further
-    raise LinkNotFollowedError(f"a link over more than {_MAX_HOPS} other links")
+    raise LinkNotFollowedError(f"a symbolic link through more than {_MAX_HOPS} others")
 
 
 def _read_link(root: int, names: tuple[str, ...]) -> str | None:
@@ -180,7 +180,7 @@ def _read_link(root: int, names: tuple[str, ...]) -> str | None:
     except OSError as error:
         if error.errno not in GONE:
             raise
-        raise LinkNotFollowedError("a link that leads nowhere, or through another link") from error
+        raise LinkNotFollowedError("a broken symbolic link, or one through another link") from error
     try:
         return os.readlink(names[-1], dir_fd=folder)
     except OSError as error:
@@ -188,7 +188,7 @@ def _read_link(root: int, names: tuple[str, ...]) -> str | None:
             return None
         if error.errno not in GONE:
             raise
-        raise LinkNotFollowedError("a link that leads nowhere") from error
+        raise LinkNotFollowedError("a broken symbolic link") from error
     finally:
         os.close(folder)
 

@@ -330,7 +330,7 @@ class FileTreeOriginals:
     def _stat_link_target(self, names: tuple[str, ...], found: os.stat_result) -> os.stat_result:
         """Return the status of a link's target; ``found`` is not a regular file itself."""
         if not stat.S_ISLNK(found.st_mode):
-            raise LinkNotFollowedError("not a file: a socket, a pipe or a device")
+            raise LinkNotFollowedError("not a regular file: a socket, a pipe or a device")
         with self._opened_root() as root:
             names = self._resolve(root, names)
             folder = open_below(root, names[:-1])
@@ -339,13 +339,13 @@ class FileTreeOriginals:
             finally:
                 os.close(folder)
         if not stat.S_ISREG(found.st_mode):
-            raise LinkNotFollowedError("a symbolic link to a folder (not followed)")
+            raise LinkNotFollowedError("a symbolic link to a directory (not followed)")
         return found
 
     def _resolve(self, root: int, names: tuple[str, ...]) -> tuple[str, ...]:
         names = resolve_link(root, os.path.realpath(self._root), names)
         if self._judge.exclusion_of_target(names) is not None:
-            raise LinkNotFollowedError("a link to a file that is not published")
+            raise LinkNotFollowedError("a symbolic link to a file that is not published")
         return names
 
     def _omit(self, name: str, reason: str) -> None:

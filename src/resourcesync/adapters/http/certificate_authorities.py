@@ -33,7 +33,7 @@ def check_authorities(ca_file: str) -> None:
     reason = authorities_fault(ca_file)
     if reason:
         raise ConfigurationError(
-            f"the file of authorities {ca_file} cannot be used: {reason}",
+            f"cannot use the CA file {ca_file}: {reason}",
             evidence=(("file", ca_file),),
             hint="name a file of certificates in PEM: --ca-file FILE, `ca_file` or SSL_CERT_FILE",
         )
@@ -48,15 +48,15 @@ def authorities_fault(ca_file: str) -> str:
     try:
         info = os.stat(ca_file)  # noqa: PTH116 - a name with a zero byte is told below
         if not stat.S_ISREG(info.st_mode):
-            return "it is no ordinary file"
+            return "it is not a regular file"
         if info.st_size > MOST_BYTES:
             return f"it has more than {MOST_BYTES} bytes"
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.load_verify_locations(ca_file)
     except ssl.SSLError:
-        return "it is no file of certificates in PEM"
+        return "it is not a PEM file of certificates"
     except OSError as error:
         return error.strerror or str(error)
     except ValueError:
         return "it is no name of a file"
-    return "" if context.cert_store_stats()["x509"] else "there is no certificate in it"
+    return "" if context.cert_store_stats()["x509"] else "it has no certificate"

@@ -135,7 +135,7 @@ class Origins:
         """
         name = origin_of(authority)
         if name is None:
-            raise SourceRefusedError("the port is impossible", uri=uri, code="uri")
+            raise SourceRefusedError("the port is invalid", uri=uri, code="uri")
         known = self._known.get(name)
         if known is None:
             known = self._known[name] = self._create(name, uri)
@@ -164,7 +164,7 @@ class Origins:
             is_address(host) and not origin.private and not is_public(host)
         ):
             raise SourceRefusedError(
-                "the host is an address that policy does not allow",
+                "the host is an address that the policy forbids",
                 uri=uri,
                 evidence=(("tried", host),),
                 code="egress",

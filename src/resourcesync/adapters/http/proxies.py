@@ -20,7 +20,7 @@ _SOCKS_SECRET: Final = frozenset({10, 11, 12, 33})
 _SOCKS_RULE: Final = 23  # CURLPX_REPLY_NOT_ALLOWED
 
 _LOGIN_HINT: Final = "name the proxy's user and password: --proxy-auth NAME, with [auth.NAME]"
-_RULE_HINT: Final = "ask who runs the proxy to let this host through, or name another: --proxy URL"
+_RULE_HINT: Final = "ask the proxy's operator to allow this host, or use another: --proxy URL"
 _DEAD_HINT: Final = "check the proxy's address: --proxy URL"
 
 
@@ -100,7 +100,7 @@ def proxy_refusal(status: int, uri: str, evidence: Evidence) -> SourceError:
             code="proxy",
         )
     if status == NEEDS_SECRET:
-        message, hint = f"the proxy {proxy} wants a user and a password", _LOGIN_HINT
+        message, hint = f"the proxy {proxy} requires a user and a password", _LOGIN_HINT
     else:
         message, hint = f"the proxy {proxy} refuses to reach the Source", _RULE_HINT
     return SourceRefusedError(message, uri=uri, evidence=evidence, hint=hint, code="proxy")

@@ -102,11 +102,9 @@ class ResponseHead:
         length = _find(lowered, "\r\ncontent-length", uri)
         transfer = _find(lowered, "\r\ntransfer-encoding", uri)
         if length is not None and not _DIGITS.match(length):
-            raise _bad_head(uri, "framing", "a Content-Length that is no number")
+            raise _bad_head(uri, "framing", "an invalid Content-Length")
         if transfer is not None and (transfer != "chunked" or length is not None):
-            raise _bad_head(
-                uri, "framing", "a Transfer-Encoding that leaves the body's end in doubt"
-            )
+            raise _bad_head(uri, "framing", "a Transfer-Encoding with an ambiguous end of the body")
         self.length = None if length is None else int(length)
         self.coding = _find(lowered, "\r\ncontent-encoding", uri) or ""
 
@@ -132,7 +130,7 @@ def parse_head(text: str, uri: str) -> ResponseHead | None:
         if status >= _FINAL:
             return _read_final(status, said, text[start:end], uri)
         if not status:
-            raise _bad_head(uri, "framing", "a status line that is none")
+            raise _bad_head(uri, "framing", "an invalid status line")
         start = end + len(_END)
     raise _bad_head(uri, "interim", f"more than {MOST_INTERIM} interim responses")
 
@@ -176,7 +174,7 @@ def _find(lowered: str, start: str, uri: str) -> str | None:
 
 def _bad_head(uri: str, code: str, got: str) -> BadResponseError:
     return BadResponseError(
-        "the head of the response cannot be used", uri=uri, evidence=(("got", got),), code=code
+        "the response headers are invalid", uri=uri, evidence=(("got", got),), code=code
     )
 
 

@@ -107,7 +107,7 @@ class RobotsRules:
         """Return why a URI must not be fetched, or ``None`` when it may."""
         if self.robots is not None and not self.robots.can_fetch(uri, AGENT):
             return SourceRefusedError(
-                "robots.txt asks robots to stay away from it",
+                "robots.txt disallows it",
                 uri=uri,
                 hint="--robots ignore, if the site's owner agrees",
                 code="robots",

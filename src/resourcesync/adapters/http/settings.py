@@ -118,7 +118,7 @@ class FetchSettings:
 def _require_origin(origin: str) -> None:
     if origin_of(origin) is None:
         raise ConfigurationError(
-            f"{origin!r} is no origin", hint="write it as https://host or http://host:port"
+            f"{origin!r} is not an origin", hint="write it as https://host or http://host:port"
         )
 
 

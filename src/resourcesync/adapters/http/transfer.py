@@ -157,7 +157,7 @@ class HttpTransfer:
     def _accept_head(self) -> bool:
         """True if the body that begins now is to be read."""
         if self._read_head() is None and self.error is None:
-            self._stop("framing", "the response cannot be used", "a body without a final head")
+            self._stop("framing", "the response is invalid", "a body without a final head")
         return self.error is None
 
     def _read_head(self) -> ResponseHead | None:
@@ -214,7 +214,7 @@ class HttpTransfer:
             self.error = transfer_errors.bad_response_error(
                 self.errand.uri,
                 "encoding",
-                "the response has a coding that was not asked for",
+                "the response has an unrequested content coding",
                 f"Content-Encoding: {printable(coding)}",
             )
             return  # its size is not the resource's
@@ -265,7 +265,7 @@ class HttpTransfer:
                     return self._overrun()
                 self.errand.request.sink.write(piece)
         except zlib.error as error:
-            return self._stop("encoding", "the response is no sound gzip", str(error))
+            return self._stop("encoding", "the response is not valid gzip", str(error))
         return None if self.wire <= self._limit else self._overrun()
 
     def record_blocked(self, address: str) -> None:
@@ -285,7 +285,7 @@ class HttpTransfer:
         if self._write is not None:
             if self._decoder is not None and not self._decoder.complete:
                 self.error = transfer_errors.truncated_error(
-                    self.errand.uri, "a gzip stream without its end"
+                    self.errand.uri, "a truncated gzip stream"
                 )
             return
         if "retry-after" in head.fields:

@@ -1,5 +1,7 @@
 """The error that the end of a transfer means, and whether a retry may help. Pure."""
 
+from urllib.parse import urlsplit
+
 import pycurl
 
 from resourcesync.adapters.http.addresses import without_query
@@ -25,12 +27,12 @@ _REFUSED = frozenset({401, 403, 407, 451})
 _HTTP2_STREAM = 92  # CURLE_HTTP2_STREAM, which PycURL does not name
 _TOO_LARGE = 100  # CURLE_TOO_LARGE, which PycURL does not name
 _UNAVAILABLE = {
-    pycurl.E_COULDNT_RESOLVE_HOST: ("dns", "the host's name cannot be resolved now"),
-    pycurl.E_COULDNT_RESOLVE_PROXY: ("dns", "the proxy's name cannot be resolved now"),
-    pycurl.E_COULDNT_CONNECT: ("connect", "cannot connect to the server"),
-    pycurl.E_OPERATION_TIMEDOUT: ("timeout", "the connection was not made in time"),
-    pycurl.E_PARTIAL_FILE: ("truncated", "the response was cut short"),
-    pycurl.E_GOT_NOTHING: ("reset", "the connection was closed without an answer"),
+    pycurl.E_COULDNT_RESOLVE_HOST: ("dns", "cannot resolve the host name"),
+    pycurl.E_COULDNT_RESOLVE_PROXY: ("dns", "cannot resolve the proxy's host name"),
+    pycurl.E_COULDNT_CONNECT: ("connect", "cannot connect to {}"),
+    pycurl.E_OPERATION_TIMEDOUT: ("timeout", "the connection timed out"),
+    pycurl.E_PARTIAL_FILE: ("truncated", "the response is truncated"),
+    pycurl.E_GOT_NOTHING: ("reset", "the connection was closed without a response"),
     pycurl.E_RECV_ERROR: ("reset", "the connection broke while receiving"),
     pycurl.E_SEND_ERROR: ("reset", "the connection broke while sending"),
     pycurl.E_HTTP2: ("reset", "the HTTP/2 connection broke"),
@@ -38,12 +40,12 @@ _UNAVAILABLE = {
 }
 _LATER = "run the same command again later"
 _HINTS = {
-    "connect": "check the host and port, and that the server runs; then run the command again",
-    "dns": "check the host name, and that this machine has a network",
+    "connect": "check host and port, and that the server is running, then run it again",
+    "dns": "check the host name and the network connection",
 }
 _UNTRUSTED = (pycurl.E_SSL_CONNECT_ERROR, pycurl.E_PEER_FAILED_VERIFICATION, 77)
 """The last is CURLE_SSL_CACERT_BADFILE, which PycURL does not name."""
-_OWN_AUTHORITY = "if an authority of your own signed it, name its certificate: --ca-file FILE"
+_OWN_AUTHORITY = "for a private certificate authority, give its certificate: --ca-file FILE"
 _BROKEN_HANDSHAKE = ("reset", "broken pipe", "unexpected eof", "syscall", "timed out")
 
 
@@ -57,7 +59,7 @@ def status_error(head: ResponseHead, uri: str, retry_after: float | None) -> Sou
         )
     if status in _REFUSED:
         return SourceRefusedError(
-            "the server refuses to give it",
+            "the server refuses access",
             uri=uri,
             status=status,
             evidence=evidence,
@@ -65,14 +67,14 @@ def status_error(head: ResponseHead, uri: str, retry_after: float | None) -> Sou
         )
     if status in _PASSING or (status in _SERVER_FAULTS and status not in {501, 505}):
         return SourceUnavailableError(
-            "the server cannot answer now",
+            "the server is temporarily unavailable",
             uri=uri,
             status=status,
             retry_after=retry_after,
             evidence=evidence,
         )
     return BadResponseError(
-        "the server answers with a status that cannot be used",
+        "the server answered with an unexpected status",
         uri=uri,
         status=status,
         evidence=evidence,
@@ -84,17 +86,21 @@ def transport_error(number: int, text: str, uri: str) -> SourceError:
     evidence = _evidence(uri, text)
     if number == _TOO_LARGE:
         return bad_response_error(
-            uri, "headers", "the head of the response cannot be used", text or "too long a line"
+            uri, "headers", "the response headers are invalid", text or "too long a line"
         )
     if number in _UNAVAILABLE and not (number == pycurl.E_RECV_ERROR and "chunk" in text):
         code, message = _UNAVAILABLE[number]
         return SourceUnavailableError(
-            message, uri=uri, evidence=evidence, hint=_HINTS.get(code, _LATER), code=code
+            message.format(_host_and_port(uri)),
+            uri=uri,
+            evidence=evidence,
+            hint=_HINTS.get(code, _LATER),
+            code=code,
         )
     if number in _UNTRUSTED:
         if number == pycurl.E_SSL_CONNECT_ERROR and _was_cut(text):
             return SourceUnavailableError(
-                "the TLS handshake was cut short", uri=uri, evidence=evidence, code="reset"
+                "the TLS handshake was interrupted", uri=uri, evidence=evidence, code="reset"
             )
         return SourceRefusedError(
             "no trusted TLS connection is possible",
@@ -104,11 +110,16 @@ def transport_error(number: int, text: str, uri: str) -> SourceError:
             code="tls",
         )
     if number == pycurl.E_URL_MALFORMAT:
-        return SourceRefusedError(
-            "the address cannot be used", uri=uri, evidence=evidence, code="uri"
-        )
+        return SourceRefusedError("the URL is invalid", uri=uri, evidence=evidence, code="uri")
     return BadResponseError(
-        "the server does not speak HTTP as it should", uri=uri, evidence=evidence, code="protocol"
+        "the server violates the HTTP protocol", uri=uri, evidence=evidence, code="protocol"
+    )
+
+
+def _host_and_port(uri: str) -> str:
+    parts = urlsplit(uri)
+    return (
+        parts.netloc if parts.port else f"{parts.netloc}:{443 if parts.scheme == 'https' else 80}"
     )
 
 
@@ -135,7 +146,7 @@ def too_slow_error(uri: str, got: str) -> SourceUnavailableError:
 def too_big_error(uri: str, limit: int, got: str) -> BadResponseError:
     """Return the error for a body over its limit, in bytes."""
     return BadResponseError(
-        "the response is bigger than allowed",
+        "the response is larger than allowed",
         uri=uri,
         status=200,
         evidence=(("got", got), ("limit", f"{limit} bytes")),
@@ -146,7 +157,7 @@ def too_big_error(uri: str, limit: int, got: str) -> BadResponseError:
 def blocked_error(uri: str, address: str) -> SourceRefusedError:
     """Return the error for an address that policy forbids."""
     return SourceRefusedError(
-        "the address is not of the public Internet, and the operator did not name its origin",
+        "the address is not public, and the operator did not name its origin",
         uri=uri,
         evidence=(("tried", address),),
         hint="name the origin, or allow private addresses, if this is meant",
@@ -157,7 +168,7 @@ def blocked_error(uri: str, address: str) -> SourceRefusedError:
 def truncated_error(uri: str, got: str) -> SourceUnavailableError:
     """Return the error for a truncated body."""
     return SourceUnavailableError(
-        "the response was cut short",
+        "the response is truncated",
         uri=uri,
         status=200,
         evidence=_evidence(uri, got),

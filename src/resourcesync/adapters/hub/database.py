@@ -109,6 +109,6 @@ def _translated(path: Path, error: sqlite3.Error) -> StorageError:
     if code in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}:
         return StateError(
             f"{path} is damaged: {error}",
-            hint=f"move {path} away: subscribers ask again when their leases end",
+            hint=f"move {path} away: subscribers renew when their leases expire",
         )
     return StorageError(f"{path}: {error}")

@@ -77,7 +77,7 @@ def _limit(connection: Any, memory: str, failed: type[Exception]) -> None:
         connection.execute(f"SET memory_limit = {sql_literal(memory)}")
     except failed as error:
         raise ConfigurationError(
-            f"memory={memory!r:.100} is no limit of memory", hint="such as --with memory=2GB"
+            f"memory={memory!r:.100} is not a memory limit", hint="such as --with memory=2GB"
         ) from error
 
 
@@ -88,7 +88,7 @@ def _failed(error: Exception) -> StorageError:
         return DiskFullError(f"no space left: {told}", evidence=kept)
     if "Out of Memory" in told or "OutOfMemory" in type(error).__name__:
         return StorageError(
-            f"the limit of memory is too low: {told}", evidence=kept, hint="--with memory=4GB"
+            f"the memory limit is too low: {told}", evidence=kept, hint="--with memory=4GB"
         )
     return StorageError(f"the tables cannot be read: {told}", evidence=kept)
 

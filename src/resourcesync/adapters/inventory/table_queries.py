@@ -90,7 +90,7 @@ def _select_columns(found: Mapping[str, str], given: Mapping[str, str]) -> dict[
             chosen[key] = column
     if "uri" not in chosen:
         raise ConfigurationError(
-            "it is not said which column has the URIs",
+            "no column of URIs is given",
             evidence=(("columns", ", ".join(found)[:500]),),
             hint="--with uri=COLUMN",
         )
@@ -113,7 +113,7 @@ def _moment(column: str | None, found: Mapping[str, str]) -> tuple[str, str]:
         read = f"TRY_CAST({name} AS BIGINT)"
     else:
         raise ConfigurationError(
-            f"the column {column!r} is of the type {kind}, which says no time",
+            f"the column {column!r} is of the type {kind}, which is no time",
             hint="a timestamp, a date, a text such as 2026-01-02T03:04:05Z, or microseconds",
         )
     return (
@@ -285,7 +285,7 @@ class _TableImport:
                 ("first", f"{uri[:200]}: {fault}"),
                 ("kept", "what was published before"),
             ),
-            hint="see that the right columns are named: --with uri=COLUMN",
+            hint="check the names of the columns: --with uri=COLUMN",
             code="many-refused",
         )
 

@@ -48,7 +48,7 @@ class AuditFiles:
                 for name in self._names()[:-MAX_AUDITS]:
                     (self._folder / name).unlink(missing_ok=True)
         except OSError as error:
-            raise storage_error(error, "keeping what the audit found") from error
+            raise storage_error(error, "storing the audit's findings") from error
         finally:
             with suppress(OSError):
                 unnamed.unlink()

@@ -266,8 +266,8 @@ class ConsumerFiles:
             return int(json.loads(text)["acknowledged"])
         except (ValueError, KeyError, TypeError) as error:
             raise StateError(
-                f"{path} is damaged: nobody knows how far {name} has read",
-                hint="begin anew: --restart",
+                f"{path} is damaged: the position of {name} is unknown",
+                hint="start again: --restart",
             ) from error
 
     def acknowledge(self, name: str, cursor: int) -> None:
@@ -286,7 +286,7 @@ class ConsumerFiles:
             finally:
                 os.close(folder)
         except OSError as error:
-            raise storage_error(error, f"remembering how far {name} has read") from error
+            raise storage_error(error, f"storing the position of {name}") from error
 
 
 def _replace_file(folder: int, leaf: str, content: bytes) -> None:

@@ -293,7 +293,7 @@ class FileTreeCopies:
                 return ""
             if signature_of(info) != removal.signature or not is_regular(info):
                 return StorageError(
-                    f"{removal.path} was changed here since we fetched it",
+                    f"{removal.path} was changed locally since it was fetched",
                     evidence=(("kept", "the changed file is untouched"),),
                     hint="move it away if you want to keep it, then run the same command",
                     code="local-change",
@@ -405,7 +405,7 @@ class FileTreeCopies:
             with os.scandir(self._trash) as entries:
                 yield from (entry.name for entry in entries)
         except OSError as error:
-            raise storage_error(error, "looking into the trash") from error
+            raise storage_error(error, "reading the trash") from error
 
     # --- inspecting ---
 
@@ -468,7 +468,7 @@ class FileTreeCopies:
 def blocked_path_error(path: str) -> StorageError:
     """Return the error for a copy whose path is occupied by something other than a file."""
     return StorageError(
-        f"a folder is where a copy belongs: {path}",
+        f"a folder is in the way of a copy: {path}",
         evidence=(("kept", "the folder is untouched"),),
         hint="move it away, then run the same command",
         code="path-in-the-way",

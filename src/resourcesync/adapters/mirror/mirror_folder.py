@@ -154,7 +154,7 @@ class MirrorFolder:
             self.state.remember(_MARKER_NOTE, from_before)
         elif found != expected:
             raise MirrorChangedError(
-                f"{self.root} is not the folder that this mirror's memory tells of",
+                f"{self.root} is not the folder of this mirror's state",
                 evidence=(
                     ("here", found or f"no {OWN_FOLDER}/{_MARKER}"),
                     ("known", expected),
@@ -211,7 +211,7 @@ def _holder(text: str) -> str:
         holder = json.loads(text)
         return f"pid {int(holder['pid'])} on {holder['host']}, since {holder['since']}"
     except (ValueError, KeyError, TypeError):
-        return "unknown (its lock file says nothing)"
+        return "unknown (its lock file is empty)"
 
 
 SETS_FILE: Final = "sets.json"
@@ -292,7 +292,7 @@ def _check(found: FollowedSets) -> None:
         raise ValueError("two sets in one folder")
     for name in names:
         if not _FOLDER.fullmatch(name):
-            raise ValueError(f"{name[:100]!r} is no folder of a set")
+            raise ValueError(f"{name[:100]!r} is not a folder of a set")
 
 
 def write_sets(root: Path, sets: FollowedSets) -> None:
@@ -321,7 +321,7 @@ def write_sets(root: Path, sets: FollowedSets) -> None:
         finally:
             os.close(folder)
     except OSError as error:
-        raise storage_error(error, f"remembering the sets of {root}") from error
+        raise storage_error(error, f"storing the sets of {root}") from error
 
 
 def delete_sets(root: Path) -> None:

@@ -49,7 +49,7 @@ class OpenFolders:
         """
         if not is_copy_path(path):
             raise StorageError(
-                f"{path!r} is no place for a copy",
+                f"{path!r} is not a valid path of a copy",
                 evidence=(("kept", "nothing was changed there"),),
                 code="path-in-the-way",
             )
@@ -88,8 +88,8 @@ class OpenFolders:
         except OSError as error:
             if error.errno in _IN_THE_WAY:
                 raise StorageError(
-                    "something that is not a folder is in the way of a copy",
-                    evidence=(("path", f"{above}/{name}".lstrip("/")), ("kept", "it is untouched")),
+                    "something that is no folder is in the way of a copy",
+                    evidence=(("path", f"{above}/{name}".lstrip("/")), ("kept", "it is unchanged")),
                     hint="move it away, then run the same command",
                     code="path-in-the-way",
                 ) from error

@@ -161,7 +161,7 @@ class SqliteMirrorState(MirrorLogs):
         return kind(
             f"the mirror's state cannot be written: {error}",
             evidence=(("file", self._path), ("kept", "the last complete step")),
-            hint="make room or mend permissions, then run the same command",
+            hint="free disk space or fix permissions, then run the same command",
         )
 
     def _damaged(self, detail: str) -> StateError:
@@ -189,7 +189,7 @@ class SqliteMirrorState(MirrorLogs):
                 ).fetchall()
             uris = [after, *map(itemgetter(0), rows)]
             if not all(map(lt, uris, uris[1:])):
-                raise self._damaged("its copies are in no order")
+                raise self._damaged("its copies are out of order")
             yield from map(_new_copy, rows)
             if len(rows) < _PAGE:
                 return
@@ -466,9 +466,9 @@ def copy_state(path: Path, to: Path) -> None:
             db.execute("VACUUM INTO ?", (str(to),))
     except sqlite3.Error as error:
         raise StorageError(
-            f"the mirror's memory cannot be copied: {error}",
-            evidence=(("file", str(path)), ("kept", "all copies, and the memory")),
-            hint="make room, then run the same command",
+            f"the mirror's state cannot be copied: {error}",
+            evidence=(("file", str(path)), ("kept", "all copies, and the state")),
+            hint="free disk space, then run the same command",
         ) from error
 
 
@@ -484,4 +484,4 @@ def detach_state(path: Path) -> None:
         with closing(sqlite3.connect(path)) as db, db:
             db.executemany("DELETE FROM note WHERE key = ?", [(name,) for name in _OF_ITS_FOLDER])
     except sqlite3.Error as error:
-        raise StateError(f"the mirror's memory is damaged: {error}") from error
+        raise StateError(f"the mirror's state is damaged: {error}") from error

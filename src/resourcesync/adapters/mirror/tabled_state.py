@@ -77,7 +77,7 @@ class TabledState(SqliteMirrorState):
             return () if text is None else msgspec.json.decode(text, type=tuple[TablePart, ...])
         except msgspec.MsgspecError as error:
             raise StateError(
-                f"the mirror's memory of its tables cannot be read: {error}",
+                f"the mirror's list of its tables cannot be read: {error}",
                 evidence=(("file", self._path), ("kept", "all copies")),
                 hint="restore the folder from a copy, or move it away and pull again",
             ) from error

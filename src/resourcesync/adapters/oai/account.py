@@ -237,9 +237,9 @@ class OaiAccount:
         known = number.isdecimal() and int(number) <= self._memory.last
         if epoch != self._memory.epoch or not known:
             raise DiscontinuityError(
-                "what is remembered of the repository is not what was told before",
+                "the repository's state does not match the position",
                 evidence=(("asked", f"after {position[:100]}"),),
-                hint="all is told again",
+                hint="everything is published again",
             )
 
 

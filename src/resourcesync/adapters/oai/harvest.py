@@ -141,12 +141,12 @@ class Harvest:
             raise
         with self._memory.writing() as connection:
             if is_full and state.is_blind:
-                _log.warning("what is gone is not looked for: records cannot be identified")
+                _log.warning("deletions are not detected: records cannot be identified")
             elif is_full:
                 if not allow_empty:
                     self._check_lost(state.first)
                 lost = self._records.withdraw_missing(connection, state.first)
-                _log.info("%d records are listed no more", lost)
+                _log.info("%d records are no longer listed", lost)
             write_note(connection, _SINCE, state.began)
             write_note(connection, _STATE, "")
 
@@ -162,14 +162,14 @@ class Harvest:
             lost: int = self._memory.rows(f"{query} AND attempt < ?", prefix, first)[0][0]
             if lost > MIN_ALLOWED_LOSS and lost * 2 > known:
                 raise BadResponseError(
-                    f"{lost:,} of {known:,} records in {prefix} are listed no more",
+                    f"{lost:,} of {known:,} records in {prefix} are no longer listed",
                     uri=self._endpoint.address,
                     status=200,
                     evidence=(
                         sent_evidence(self._endpoint.address),
-                        ("kept", "nothing is taken for withdrawn"),
+                        ("kept", "no record was withdrawn"),
                     ),
-                    hint="run it again when the repository is whole; if it is meant: --allow-empty",
+                    hint="run it again when the repository is complete; if intended: --allow-empty",
                     code="oai-many-gone",
                 )
 
@@ -240,7 +240,7 @@ class Harvest:
             except ProviderError as error:
                 if not self._prepare_restart(error, state, restarts):
                     raise
-                _log.info("a list is begun anew: %s", error.fault.code)
+                _log.info("a list is restarted: %s", error.fault.code)
                 restarts += 1
                 state.token = ""
             else:
@@ -285,13 +285,13 @@ class Harvest:
 
     def _endless(self, got: str) -> BadResponseError:
         return BadResponseError(
-            "the list of records goes round in circles",
+            "the list of records loops",
             uri=self._endpoint.address,
             status=200,
             evidence=(
                 ("got", got),
                 sent_evidence(self._endpoint.address),
-                ("kept", "nothing is taken for withdrawn"),
+                ("kept", "no record was withdrawn"),
             ),
             hint="try shorter lists: --with window=30d",
             code="oai-endless",
@@ -309,7 +309,7 @@ class Harvest:
             except SourceUnavailableError as error:
                 if error.code != "truncated" or tries == _MOST_TRIES:
                     raise
-                _log.info("a page was cut short, and is asked for again")
+                _log.info("a page was truncated, and is requested again")
         raise AssertionError("the last try returned or raised")
 
     def _store_page(

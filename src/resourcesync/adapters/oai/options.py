@@ -131,7 +131,7 @@ def parse_options(address: str, values: Mapping[str, str]) -> OaiOptions:
     if not _ADDRESS.fullmatch(endpoint):
         shown = re.sub(r"//[^/]*@", "//…@", address)  # no secrets in messages
         raise ConfigurationError(
-            f"{shown[:200]} names no provider of OAI-PMH",
+            f"{shown[:200]} is not an OAI-PMH provider",
             hint="write oai: and the base URL, such as oai:https://repo.example/oai/request",
         )
     chosen: dict[str, object] = {}

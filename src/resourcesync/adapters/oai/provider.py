@@ -41,8 +41,8 @@ BAD_TOKEN: Final = "badResumptionToken"  # noqa: S105 - a word of OAI-PMH
 BAD_ARGUMENT: Final = "badArgument"
 RETAINED: Final = ("kept", "what was published before")
 _OPEN_HINT: Final = "open that address in a browser; if it says the same there, tell the repository"
-_SHORTER: Final = "run it again; if its tokens always die, read shorter lists: --with window=30d"
-_AGAIN: Final = "run the same command again: it goes on from there"
+_SHORTER: Final = "run it again; if its tokens always expire, read shorter lists: --with window=30d"
+_AGAIN: Final = "run the same command again: it resumes there"
 
 
 def sent_evidence(uri: str) -> tuple[str, str]:
@@ -82,9 +82,9 @@ class _AnswerSink:
             self.stream.write(chunk)
         except OSError as error:
             raise StorageError(
-                f"an answer cannot be kept for now: {error.strerror}",
+                f"cannot store a response: {error.strerror}",
                 evidence=(RETAINED,),
-                hint="make room where temporary files are, then run the same command",
+                hint="free space for temporary files, then run the same command",
             ) from error
 
     def restart(self) -> None:
@@ -138,7 +138,7 @@ class ProviderReply:
                 raise ProviderError(OaiFault(code=BAD_TOKEN, text=fault.code), self._uri)
         if not answer.verb and not answer.faults:
             raise BadResponseError(
-                "the answer says nothing",
+                "the response is empty",
                 uri=self._uri,
                 status=200,
                 evidence=(sent_evidence(self._uri), RETAINED),
@@ -237,7 +237,7 @@ class Endpoint:
             if seconds is None or waits == _MOST_WAITS:
                 raise outcome.error
             waits += 1
-            _log.info("the provider asks to come again in %d s", seconds)
+            _log.info("the provider asks to retry in %d s", seconds)
             self._clock.sleep(seconds)
             sink.restart()
 
@@ -279,7 +279,7 @@ def open_provider(endpoint: Endpoint, choice: OaiOptions, *, has_sets: bool) -> 
     identity = endpoint.identify()
     if not (identity.name or identity.earliest or identity.granularity):
         raise BadResponseError(
-            "the provider does not say what it is",
+            "the provider does not identify itself",
             uri=endpoint.address,
             evidence=(sent_evidence(f"{endpoint.address}: Identify"), RETAINED),
             hint="give the base URL of its OAI-PMH, such as oai:https://HOST/oai/request",
@@ -321,7 +321,7 @@ def _check_sets(endpoint: Endpoint, wanted: tuple[str, ...]) -> None:
     raise ConfigurationError(
         f"the repository has no set {min(lacking)}",
         evidence=(("asked", f"{endpoint.address}: ListSets"),),
-        hint="write setSpec as ListSets tells it: --with sets=col_1,col_2",
+        hint="write setSpec as in ListSets: --with sets=col_1,col_2",
     )
 
 

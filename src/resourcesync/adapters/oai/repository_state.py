@@ -60,7 +60,7 @@ _ALL_BUT_DOCUMENTS: Final = (
 )  # fmt: skip
 
 _RETAINED: Final = ("kept", "what was harvested and published before")
-_HINT: Final = "make room, or let this user write there; then run the same command: it goes on"
+_HINT: Final = "free disk space, or fix permissions; then run the same command: it resumes"
 
 Row = tuple[Any, ...]
 
@@ -175,8 +175,8 @@ class RepositoryState:
             connection.execute(f"PRAGMA user_version = {_VERSION}")
         elif (application, version) != (_APPLICATION_ID, _VERSION):
             raise StateError(
-                f"{self.path} is no memory of a repository that this version knows",
-                hint=f"remove it, and all is harvested again: {self.path}",
+                f"{self.path} is not a repository state of this version",
+                hint=f"remove it, and everything is harvested again: {self.path}",
             )
         connection.execute("COMMIT")
 
@@ -201,7 +201,7 @@ class RepositoryState:
         except sqlite3.Error as error:
             raise StateError(
                 f"{self.path} is damaged: {error}",
-                hint=f"remove it, and all is harvested again: {self.path}",
+                hint=f"remove it, and everything is harvested again: {self.path}",
             ) from error
 
 

@@ -232,7 +232,7 @@ class Bucket:
         segments, _, _ = prefix.rpartition("/")
         pages = self._obstore.list(self._store, segments or None, chunk_size=_PAGE)
         while True:
-            with self._guarded("listing what is there"):
+            with self._guarded("listing the objects"):
                 page = next(pages, None)
             if page is None:
                 return
@@ -385,7 +385,7 @@ def split_address(address: str) -> tuple[str, str]:
     names = prefix.split("/") if prefix else []
     if match is None or any(name in {"", ".", ".."} for name in names) or set("?#%") & set(prefix):
         raise ConfigurationError(
-            f"{address[:200]!r} is no bucket",
+            f"{address[:200]!r} is not a bucket address",
             hint="write s3://BUCKET/PREFIX; endpoint and secrets are in AWS_ENDPOINT_URL,"
             " AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
         )
@@ -434,20 +434,20 @@ def _translate_error(error: Exception, place: str, doing: str) -> StorageError:
         return StorageError(
             f"there is no bucket {place}",
             evidence=evidence,
-            hint="make the bucket, or mend the address and AWS_ENDPOINT_URL",
+            hint="create the bucket, or fix the address and AWS_ENDPOINT_URL",
             code="no-bucket",
         )
     if (status and status[1] in {"401", "403"}) or _is_refusal(error):
         return StorageError(
-            f"{place} refuses what it was asked",
+            f"{place} refuses the request",
             evidence=evidence,
-            hint="see AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and what that key may do",
+            hint="check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and the permissions of that key",
             code="store-refused",
         )
     return StorageError(
         f"{place} failed while {doing}",
         evidence=(*evidence, *_tries(error)),
-        hint="see that the store can be reached, then run the same command",
+        hint="check that the store can be reached, then run the same command",
         code="store",
     )
 

@@ -101,9 +101,9 @@ class Lease:
         """
         if self._lost or self._stopwatch() >= self._until:
             raise LockedError(
-                f"the hold on s3://{self._bucket.name} was lost",
+                f"the lock on s3://{self._bucket.name} was lost",
                 evidence=(("kept", "all that was put before"),),
-                hint="run the same command: it goes on from there",
+                hint="run the same command: it resumes there",
             )
 
     def _take_over(self) -> str:
@@ -280,7 +280,7 @@ class BucketStore:
         if not self._bucket.copy(key, to, there.length, over=ABSENT):
             if self._bucket.head(to) is None:
                 return False
-            raise StorageError(f"something is at {to}: nothing was moved there", code="store")
+            raise StorageError(f"{to} exists already: nothing was moved", code="store")
         again = self._bucket.head(key)
         if again is None or again.version != version:
             self._bucket.remove(to)
@@ -351,9 +351,9 @@ class _VerifiedBlocks:
             yield block
         if left or any(digest.value != hasher.hexdigest() for digest, hasher in named):
             raise StorageError(
-                f"the bytes of {self._key} are not what they were when they were fetched",
+                f"the bytes of {self._key} changed since they were fetched",
                 evidence=(("kept", "what was stored before"),),
-                hint="look at this machine's disk and memory",
+                hint="check this machine's disk and memory",
             )
 
 

@@ -57,7 +57,7 @@ class PostgresPosition:
             )
         except (ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
             raise DiscontinuityError(
-                "what is kept of the changes of PostgreSQL cannot be read",
+                "the stored position in the change log of PostgreSQL is invalid",
                 evidence=(("kept", text[:200]),),
             ) from error
         return found
@@ -138,14 +138,12 @@ def readable_snapshot(
     """
     now = _read_log_state(reading, layout, position.row)
     if now is None:
-        raise _discontinuity("nothing writes the log of changes any more")
+        raise _discontinuity("nothing writes the change log any more")
     if now.log != position.log:
-        raise _discontinuity(
-            "the log of changes is another one, or was emptied, or all was restored"
-        )
+        raise _discontinuity("the change log was replaced, emptied or restored")
     if snapshot_xmax(position.to or position.after) > snapshot_xmax(now.snapshot):
         if now.is_standby:
-            raise SourceUnavailableError("the standby has not come as far as was read already")
+            raise SourceUnavailableError("the standby is behind the last position read")
         raise _discontinuity("the server was restored")
     if now.pruned_to >= snapshot_xmin(position.after):
         raise _discontinuity("changes were pruned before they were read")
@@ -196,9 +194,9 @@ def _check_compared(reading: ReadTransaction, layout: TableLayout, compared: lis
     for column in unnoticed:
         check_column(column, there)
     raise ConfigurationError(
-        f"the log of changes does not notice {', '.join(unnoticed) or 'all columns'}",
+        f"the change log does not cover {', '.join(unnoticed) or 'all columns'}",
         evidence=(("noticed", ", ".join(compared)[:500]),),
-        hint="undo what resourcesync config postgres printed, and print and run it anew",
+        hint="undo what resourcesync config postgres printed, and print and run it again",
     )
 
 

@@ -251,13 +251,13 @@ def _read_from(given: Mapping[str, str]) -> tuple[TableName, str]:
     for key in given:
         if key not in KNOWN and not key.startswith(_LINK):
             raise ConfigurationError(
-                f"PostgreSQL knows no --with {key}",
+                f"PostgreSQL has no option --with {key}",
                 hint=f"known: {', '.join(sorted(KNOWN))}, {_LINK}RELATION",
             )
     table, query = _name(given.get("table", "")), given.get("query", "").strip().rstrip(";")
     if not table and not query:
         raise ConfigurationError(
-            "it is not said what is read",
+            "no table or query is given",
             hint="--with table=SCHEMA.NAME, or --with query='SELECT …' or query=file:PATH",
         )
     return table, query
@@ -276,7 +276,9 @@ def _name(text: str) -> TableName:
     """Return a name and its schema; a name has no dots otherwise."""
     parts = tuple(part.strip() for part in text.split(".")) if text.strip() else ()
     if len(parts) > 2 or not all(parts) or "\0" in text:  # noqa: PLR2004 - schema and name
-        raise ConfigurationError(f"{text[:200]!r} is no table", hint="write SCHEMA.NAME or NAME")
+        raise ConfigurationError(
+            f"{text[:200]!r} is not a table name", hint="write SCHEMA.NAME or NAME"
+        )
     return parts
 
 
@@ -303,7 +305,7 @@ def _check_log(layout: TableLayout) -> None:
 def _uri(text: str, base_uri: str) -> Template:
     if not text:
         raise ConfigurationError(
-            "it is not said what the URI of a row is",
+            "the URI of a row is not given",
             hint="--with uri=COLUMN, or --with 'uri=https://HOST/{COLUMN}'",
         )
     if "{" not in text and "}" not in text:

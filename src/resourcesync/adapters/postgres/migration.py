@@ -35,7 +35,7 @@ def migration(layout: TableLayout) -> str:
     """
     if not layout.table:
         raise ConfigurationError(
-            "it is not said which table's changes are to be known",
+            "no table to log is given",
             hint="--with table=SCHEMA.NAME, beside the query",
         )
     return "\n".join(_parts(layout))

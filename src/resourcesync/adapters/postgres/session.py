@@ -39,8 +39,8 @@ _MAY_READ: Final = (
     " postgres --with reader=ROLE prints it"
 )
 _MAY_ENTER: Final = (
-    "see that the user, the password (--with password=env:NAME, PGPASSWORD, ~/.pgpass) and"
-    " the server's pg_hba.conf fit"
+    "check the user, the password (--with password=env:NAME, PGPASSWORD, ~/.pgpass) and"
+    " the server's pg_hba.conf"
 )
 _ABSENT: Final = "does not exist"
 _TRANSIENT: Final = ("08", "40", "53", "55", "57", "58")
@@ -187,12 +187,12 @@ def _parameters(driver: Any, address: str) -> dict[str, Any]:
         found: dict[str, Any] = driver.conninfo.conninfo_to_dict(address)
     except driver.Error:
         raise ConfigurationError(
-            "this is no address of a PostgreSQL database",  # the text may contain a secret
+            "this is not the address of a PostgreSQL database",  # the text may contain a secret
             hint="write postgresql://USER@HOST/DATABASE",
         ) from None
     if any(found.get(name) for name in _SECRETS):
         raise ConfigurationError(
-            "a secret is never in an address",
+            "an address must not contain a secret",
             hint="--with password=env:NAME, or PGPASSWORD, ~/.pgpass, a service file",
         )
     return {**_USUAL, **found, "client_encoding": "UTF8"}

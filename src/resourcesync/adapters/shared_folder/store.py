@@ -87,7 +87,7 @@ class KeyLocks:
         while not _acquire(file, start):
             if time.monotonic() >= until:
                 raise StorageError(
-                    f"somebody has kept a key of {self._places.root} for {self._patience:.0f} s",
+                    f"a key of {self._places.root} has been locked for {self._patience:.0f} s",
                     evidence=(("kept", "what is there"),),
                     hint="look for a program or a machine that hangs, then run the same command",
                     code="store",
@@ -144,7 +144,7 @@ def _acquire(file: int, start: int) -> bool:
         if error.errno in _BUSY:
             return False
         raise ConfigurationError(
-            f"the file system keeps no locks: {os.strerror(error.errno or 0)}",
+            f"the file system does not support locks: {os.strerror(error.errno or 0)}",
             evidence=(("kept", "what is there"),),
             hint="mount it with locks; without them only one process may put copies there",
         ) from error
@@ -282,7 +282,9 @@ class FolderStore:
                         return False
                 sync_folder(folder)
                 return True
-        raise StorageError(f"the folders above {key} come and go", code="store")
+        raise StorageError(
+            f"the folders above {key} are created and removed all the time", code="store"
+        )
 
     @contextmanager
     def _open_parent(self, key: str) -> Iterator[tuple[int | None, str]]:
@@ -328,9 +330,7 @@ class FolderStore:
                 if folder is None or there is None or there.version != version:
                     return False
                 if not self._link(folder, name, version, to):
-                    raise StorageError(
-                        f"something is at {to}: nothing was moved there", code="store"
-                    )
+                    raise StorageError(f"{to} exists already: nothing was moved", code="store")
                 os.unlink(name, dir_fd=folder)
                 sync_folder(folder)
             self._places.drop_empty(key)
@@ -362,7 +362,7 @@ class FolderStore:
         found = [name for name in _MIRRORS if (self.root / name).exists()]
         if found:
             raise ConfigurationError(
-                f"{self.root} is the folder of a mirror, with its memory in it",
+                f"{self.root} is the folder of a mirror, with its state in it",
                 evidence=(("found", found[0]), ("kept", "nothing was changed")),
                 hint="name another folder for the copies, or for --state",
             )
@@ -387,7 +387,7 @@ class FolderStore:
 def _check(key: str) -> None:
     if not is_key(key):
         raise StorageError(
-            f"{key!r:.1100} is no key for a copy",
+            f"{key!r:.1100} is not a valid key of a copy",
             evidence=(("kept", "nothing was changed there"),),
             code="path-in-the-way",
         )
@@ -424,9 +424,9 @@ def _write(file: int, key: str, content: ObjectContent) -> None:
             rest = rest[os.write(file, rest) :]
     if left or any(digest.value != hasher.hexdigest() for digest, hasher in named):
         raise StorageError(
-            f"the bytes of {key} are not what they were when they were fetched",
+            f"the bytes of {key} changed since they were fetched",
             evidence=(("kept", "what was stored before"),),
-            hint="look at this machine's disk and memory",
+            hint="check this machine's disk and memory",
         )
 
 
@@ -460,8 +460,8 @@ def _clear(folder: int, name: str, key: str) -> None:
 
 def _in_the_way(key: str) -> StorageError:
     return StorageError(
-        f"something that is no file of ours is where a copy belongs: {key:.1000}",
-        evidence=(("kept", "it is untouched"),),
+        f"something other than a file is in the way of a copy: {key:.1000}",
+        evidence=(("kept", "it is unchanged"),),
         hint="move it away, then run the same command",
         code="path-in-the-way",
     )
@@ -478,14 +478,14 @@ def _guard_store(doing: str) -> Iterator[None]:
         kept = ("kept", "all complete copies")
         if error.errno in _NO_ROOM:
             raise DiskFullError(
-                f"no room left while {doing:.1000}",
+                f"no space left while {doing:.1000}",
                 evidence=(("got", os.strerror(error.errno or 0)), kept),
-                hint="make room (resourcesync trash empty MIRROR), then run it again",
+                hint="free disk space (resourcesync trash empty MIRROR), then run it again",
             ) from error
         raise StorageError(
             f"failed while {doing:.1000}: {os.strerror(error.errno or 0)}",
             evidence=(kept,),
-            hint="mend permissions or the file system, then run the same command",
+            hint="fix permissions or the file system, then run the same command",
             code="store",
         ) from error
 
@@ -505,7 +505,7 @@ def open_store(address: str) -> FolderStore:
         path = ""
     if not path.strip("/"):
         raise ConfigurationError(
-            f"{address[:200]!r} is no address of a folder",
+            f"{address[:200]!r} is not the address of a folder",
             hint="write file:///path/to/folder; blanks and other signs percent-encoded",
         )
     return FolderStore(Path(path))

@@ -61,14 +61,15 @@ def open_account(options: AccountOptions) -> Iterator["SitemapAccount"]:
     address = options.address.removeprefix(SCHEME)
     if origin_of(address) is None:
         raise ConfigurationError(
-            f"{address[:200]!r} is no address of a sitemap", hint="sitemap:https://HOST/sitemap.xml"
+            f"{address[:200]!r} is not the address of a sitemap",
+            hint="sitemap:https://HOST/sitemap.xml",
         )
     unknown = sorted(options.values.keys() - {"measure"})
     how = options.values.get("measure", "")
     if unknown or how not in ("", *METHODS):
         told = unknown[0] if unknown else f"measure={how}"
         raise ConfigurationError(
-            f"--with {told}: a sitemap knows no such thing", hint="measure=head or measure=get"
+            f"--with {told}: unknown option of a sitemap", hint="measure=head or measure=get"
         )
     yield SitemapAccount(options, address, how)
 
@@ -123,7 +124,7 @@ class SitemapAccount:
                 yield from measurer.page(page)
             measurer.finish()
         if measurer.gone:
-            _log.warning("%d resources are listed and not there", measurer.gone)
+            _log.warning("%d listed resources do not exist", measurer.gone)
 
 
 def _resource(row: SitemapEntry) -> Resource:
@@ -257,7 +258,7 @@ def _broken(document: Document, taken: int) -> BadResponseError:
         uri=document.uri,
         status=200,
         evidence=(("kept", "what was recorded before"),),
-        hint="what they name would be taken for gone; run it again when the sitemap is mended",
+        hint="their resources would count as deleted; run it again when the sitemap is fixed",
     )
 
 

@@ -110,8 +110,8 @@ def _guarded() -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         raise StorageError(
-            f"what is listed cannot be kept in a temporary file: {error}",
-            hint="make room where temporary files are, then run the same command",
+            f"cannot write the listed entries to a temporary file: {error}",
+            hint="free space for temporary files, then run the same command",
         ) from error
 
 
@@ -234,7 +234,7 @@ class MeasurementStore:
             raise StateError(
                 f"{self._path} is damaged: {error}",
                 evidence=(("kept", "what is published"),),
-                hint="move it away: all is measured once more",
+                hint="move it away: everything is measured again",
             ) from error
 
 

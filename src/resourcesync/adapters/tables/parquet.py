@@ -248,11 +248,11 @@ def guard_writing(file: Path) -> Iterator[None]:
         raise (DiskFullError if is_full else StorageError)(
             f"{file.name} could not be written: {error.strerror or error}",
             evidence=(("file", str(file)), ("kept", "all files that were complete")),
-            hint=f"{'free some space' if is_full else 'check the disk'}, then run again",
+            hint=f"{'free disk space' if is_full else 'check the disk'}, then run the same command",
         ) from error
     except (pa.ArrowException, ValueError, OverflowError) as error:
         raise StorageError(
-            f"a row cannot be kept in a table: {str(error)[:300]}",
+            f"a row cannot be stored in a table: {str(error)[:300]}",
             evidence=(("file", str(file)), ("kept", "all files that were complete")),
         ) from error
 
@@ -275,7 +275,7 @@ def guard_reading(file: str | Path) -> Iterator[None]:
         raise StorageError(
             f"{Path(file).name} cannot be read: {error.strerror}",
             evidence=(("file", str(file)),),
-            hint="look at the disk and at the rights of the file, then run the same command",
+            hint="check the disk and the permissions of the file, then run the same command",
         ) from error
     except (pa.ArrowException, KeyError, UnicodeError) as error:
         raise _damaged(file, str(error)) from error
@@ -285,7 +285,7 @@ def _damaged(file: str | Path, why: str) -> StateError:
     return StateError(
         f"the table file {Path(file).name} is damaged: {why[:300]}",
         evidence=(("file", str(file)), ("kept", "the copies themselves")),
-        hint="bring the file back from a backup, or begin the mirror anew in another folder",
+        hint="restore the file from a backup, or start the mirror again in another folder",
     )
 
 
@@ -369,7 +369,7 @@ def _rows(
         left -= batch.num_rows
         yield batch
     if left:
-        raise _damaged(file, "it has another number of rows than it says")
+        raise _damaged(file, "its number of rows contradicts its footer")
 
 
 def read_selected(file: str | Path, columns: Sequence[str], uris: Sequence[str]) -> Iterator[Any]:

@@ -138,7 +138,7 @@ _OF_ENTRIES: Final = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResponseLimits:
-    """Bounds of one answer; they keep memory and time bounded for any input.
+    """Limits of one answer; they bound memory and time for any input.
 
     Attributes:
         bytes: Size of the whole, after gunzip.
@@ -210,7 +210,7 @@ class ResponseScanner:
             raise limit_error(*found, uri=self._uri)
 
     def identity_of(self) -> ProviderIdentity:
-        """Return what the provider said of itself."""
+        """Return the identity of the provider."""
         told = self.identity
         return ProviderIdentity(
             name=told.get("repositoryName", ""),
@@ -221,7 +221,7 @@ class ResponseScanner:
             moment=self.response_date,
         )
 
-    # --- what expat tells ---
+    # --- handlers of expat ---
 
     def _parser(self) -> pyexpat.XMLParserType:
         parser = new_parser(on_declaration=self._declaration, on_doctype=self._doctype)
@@ -236,7 +236,7 @@ class ResponseScanner:
     def _declaration(self, _version: str, encoding: str | None, _standalone: int) -> None:
         if encoding is not None and encoding.lower() not in UTF_ENCODINGS:
             raise MalformedDocumentError(
-                f"the answer says it is in {encoding[:40]}; OAI-PMH is in UTF-8",
+                f"the answer declares {encoding[:40]}; OAI-PMH is in UTF-8",
                 uri=self._uri,
                 code="xml-encoding",
             )
@@ -405,7 +405,7 @@ class ResponseScanner:
 
     def _check_depth(self) -> None:
         if len(self._path) > _DEEPEST:
-            raise limit_error(_DEEPEST, "elements inside each other", uri=self._uri)
+            raise limit_error(_DEEPEST, "nested elements", uri=self._uri)
 
     @property
     def is_begun(self) -> bool:
@@ -415,10 +415,10 @@ class ResponseScanner:
     def not_an_answer(self, got: str) -> NotAListError:
         """Return the error for what is something else."""
         return NotAListError(
-            "this is no answer of an OAI-PMH provider",
+            "this is not an answer of an OAI-PMH provider",
             uri=self._uri,
             evidence=(("got", got),),
-            hint="see that the address is the base URL of the provider",
+            hint="check that the address is the base URL of the provider",
             code="not-oai",
         )
 

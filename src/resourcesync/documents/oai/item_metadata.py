@@ -98,7 +98,7 @@ class _MetadataParser:
     def __init__(self) -> None:
         self._files: dict[str, MetadataFile] = {}
         self._rights: list[str] = []
-        self._bundles: dict[str, str] = {}  # by address, where it is told apart from the file
+        self._bundles: dict[str, str] = {}  # by address, where it differs from the file
         self._text: list[str] = []
         self._length = 0
         self._uses: list[str] = []

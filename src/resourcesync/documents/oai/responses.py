@@ -45,12 +45,12 @@ _USUAL: Final = ResponseLimits()
 def salvage_records(
     whole: bytes, read: ResponseScanner, tail: ResponseScanner
 ) -> Generator[OaiRecord, None, bool]:
-    """Yield the records that were not read yet; return whether all is told, and the end is sound.
+    """Yield the records that were not read yet; return whether the answer is complete.
 
     Args:
         whole: The answer, in UTF-8.
         read: The scanner that read its beginning, up to the ill-formed part.
-        tail: Reads what stands around the records.
+        tail: Reads the text around the records.
 
     Raises:
         DocumentLimitError: There are too many of them.
@@ -77,7 +77,7 @@ def _last(pattern: re.Pattern[bytes], text: bytes, start: int, stop: int) -> re.
 
 
 def _is_sound(tail: ResponseScanner, before: bytes, behind: bytes) -> bool:
-    """Read what stands around the records; return whether it is whole and well-formed."""
+    """Read the text around the records; return whether it is whole and well-formed."""
     try:
         tail.feed(before)
         tail.feed(behind)
@@ -108,7 +108,7 @@ def _read_record(before: bytes, text: bytes) -> Iterator[OaiRecord]:
 
 
 def _unusable_record(before: bytes, text: bytes, problem: str) -> OaiRecord:
-    """Return what can still be said of a record that cannot be used: which one it is."""
+    """Return a record that cannot be used, with its identity if possible."""
     scan = ResponseScanner("", _USUAL)
     try:
         scan.feed(before)
@@ -188,7 +188,7 @@ class OaiResponse:
 
     @property
     def faults(self) -> tuple[OaiFault, ...]:
-        """The errors that the provider tells of."""
+        """The errors in the provider's answer."""
         return tuple(self._scan.faults)
 
     @property
@@ -215,7 +215,7 @@ class OaiResponse:
         found = document_blocks(
             self._stream, limits=Limits(bytes=self._limits.bytes), uri=self._uri
         )
-        first = next(found, b"").lstrip()  # blanks of a program stand before the declaration
+        first = next(found, b"").lstrip()  # some programs write blanks before the declaration
         return chain((first,), found)
 
     def _check_html(self, start: int) -> None:

@@ -56,9 +56,9 @@ class PackageContainer(Protocol):
         """
 
     def read_short(self, index: int) -> bytes | None:
-        """Return the bytes of a member that is at most 64 KiB and what the package says of it.
+        """Return the bytes of a member of at most 64 KiB that match the package's record of it.
 
-        ``None`` says nothing but that `read` is the way to them, or to why there are none.
+        ``None`` means only: use `read`, for the bytes or the reason why there are none.
         """
 
 
@@ -89,10 +89,10 @@ def find_manifest(members: Sequence[PackedMember], manifest: str, *, uri: str) -
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackageLimits:
-    """Bounds of one package; they keep memory, time and bytes bounded for any input.
+    """Limits of one package; they bound memory, time and bytes for any input.
 
     Unpacked bytes may be ``free`` plus ``ratio`` times the size of the package, and never
-    more than ``unpacked``. This holds for what the package declares, and for what is read from it
+    more than ``unpacked``. This applies to what the package declares, and for what is read from it
     in one pass, so listing one member many times gains nothing.
 
     Attributes:

@@ -54,16 +54,16 @@ def member_name(path: str) -> str:
 
 
 def name_key(name: str) -> str:
-    """Return what two names share that some file system would take for one."""
+    """Return the key of a name: equal for names that some file system treats as one."""
     if name.isascii():
         return name.lower()
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
 
 
 def find_clash(names: Sequence[str]) -> tuple[str, str] | None:
-    """Return two names of files that cannot stand beside each other, or ``None``.
+    """Return two names of files that clash, or ``None``.
 
-    Such are equal names, names that differ by case or Unicode form, and ``a`` beside ``a/b``.
+    Such are equal names, names that differ by case or Unicode form, and ``a`` with ``a/b``.
     """
     # With the slash first of all characters, whatever lies in "a" follows "a" at once.
     keyed = sorted((name_key(name).replace("/", "\0"), name) for name in names)

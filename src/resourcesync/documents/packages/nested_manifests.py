@@ -42,7 +42,7 @@ class _PartEntries:
 def join_manifests(index: Document, open_part: OpenPart, *, most: int) -> Iterator[bytes]:
     """Yield one manifest of all that the parts of a manifest list.
 
-    Parts that tell of changes come in the order of their first changes.
+    Parts with changes come in the order of their first changes.
 
     Args:
         index: The open manifest, which is an index.
@@ -139,7 +139,7 @@ class _ManifestJoiner:
 
 
 def _unusable(uri: str) -> bytes:
-    """Return an entry that nobody can use, and that names its resource: it has ``loc`` twice."""
+    """Return an unusable entry that names its resource: it has ``loc`` twice."""
     return f"<url><loc>{escape(uri)}</loc><loc/></url>\n".encode("utf-8", "replace")
 
 

@@ -19,7 +19,7 @@ ManifestEntry = Resource | Change
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackageSize:
-    """The most that one package holds.
+    """The maximal size of one package.
 
     Attributes:
         max_entries: Entries, 1 to 50,000: a manifest is a document like any other (§7).
@@ -34,7 +34,7 @@ class PackageSize:
     def __post_init__(self) -> None:
         """Refuse what the specification does not allow."""
         if not 1 <= self.max_entries <= MAX_ENTRIES or self.max_bytes < 1:
-            raise ValueError(f"a package holds 1 to {MAX_ENTRIES:,} entries and at least 1 byte")
+            raise ValueError(f"a package contains 1 to {MAX_ENTRIES:,} entries and at least 1 byte")
         if not 1 <= self.max_manifest <= MAX_BYTES:
             raise ValueError(f"the manifest of a package has 1 to {MAX_BYTES:,} bytes")
 
@@ -49,12 +49,12 @@ def plan_packages(
 
     A package ends before the entry that would make it too large, so the same entries always give
     the same packages, and more entries at the end change only the last one. The manifest, too,
-    stays within the 50 MB that a document may have. Entries of one package are held in memory.
+    stays within the 50 MB that a document may have. Entries of one package are buffered in memory.
 
     Args:
         header: A header as the manifests will have it.
         entries: The entries to pack; an existing ``path`` is replaced.
-        size: The most that a package holds.
+        size: The maximal size of a package.
 
     Raises:
         ValueError: An entry has no ``length``, or could not be in such a manifest.
@@ -114,11 +114,11 @@ class _PackageBuilder:
 _MARKUP: Final = 512
 """Bytes of an entry's elements, times and numbers, and of its new path: never as many."""
 _ESCAPED: Final = 6
-"""Bytes that one character takes at most, as in ``&quot;``."""
+"""Most bytes of one character, as in ``&quot;``."""
 
 
 def _most_text(entry: ManifestEntry, header: Header) -> int:
-    """Return a bound for the bytes that an entry takes in its manifest."""
+    """Return a bound for the bytes of an entry in its manifest."""
     resource = entry if isinstance(entry, Resource) else entry.resource
     if resource.links or resource.extra or resource.foreign:
         return _MARKUP + len(render(_placed([entry])[0], header))
@@ -130,17 +130,17 @@ def _most_text(entry: ManifestEntry, header: Header) -> int:
 
 
 def content_of(entry: ManifestEntry) -> Resource | None:
-    """Return the resource whose bytes a package holds for the entry; none for a deletion."""
+    """Return the resource whose bytes are in a package for the entry; none for a deletion."""
     if isinstance(entry, Resource):
         return entry
     return None if entry.kind is ChangeKind.DELETED else entry.resource
 
 
 def length_of(entry: ManifestEntry) -> int:
-    """Return how many bytes a package holds for the entry.
+    """Return the number of bytes in a package for the entry.
 
     Raises:
-        ValueError: The entry does not say.
+        ValueError: The entry has no length.
     """
     resource = content_of(entry)
     if resource is None:

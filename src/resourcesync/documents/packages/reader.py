@@ -47,10 +47,10 @@ Refusals = Callable[[RefusedEntry], None]
 def open_package(
     file: BinaryIO, *, uri: str = "", limits: PackageLimits = DEFAULT_LIMITS
 ) -> "PackageReader":
-    """Open a package and check all that can be told before a member is unpacked.
+    """Open a package and check all that does not need a member unpacked.
 
-    ZIP, tar, tar.gz and tar.xz are told apart by their first bytes. A compressed tar is unpacked
-    once, to see what is in it; nothing of it is kept.
+    ZIP, tar, tar.gz and tar.xz are recognized by their first bytes. A compressed tar is unpacked
+    once, to list its members; nothing of it is stored.
 
     Args:
         file: The package; seekable, and open as long as the reader is used.
@@ -104,17 +104,17 @@ class ManifestMember:
         self._open_chunks = open_chunks
 
     def chunks(self) -> Iterator[bytes]:
-        """Yield the bytes in pieces of at most 64 KiB; they are good once the last was taken.
+        """Yield the bytes in pieces of at most 64 KiB; they are verified once the last was read.
 
         Length, CRC (ZIP) and the strongest digest of the entry are checked on the way. Without a
         digest the bytes are not proven, only undamaged.
 
         Raises:
-            PackedMemberError: The `fault`, or the bytes are not what the package says of them.
+            PackedMemberError: The `fault`, or the bytes contradict the package's record.
             LengthMismatchError, DigestMismatchError: They are not those of the manifest.
             TruncatedPackageError: The file ends before they do.
             PackageError: More was read in this pass than the package may unpack to.
-            RuntimeError: The entry tells of a deletion.
+            RuntimeError: The entry is a deletion.
         """
         if self.fault is not None:
             raise self.fault
@@ -140,7 +140,7 @@ class PackageReader:
         if clash is not None:
             is_manifest = MANIFEST in map(name_key, clash)
             raise PackageError(
-                "Two members of the package have names that cannot be told apart",
+                "Two members of the package have names that clash",
                 uri=uri,
                 member=clash[0],
                 evidence=(("and", clash[1][:1024]),),
@@ -152,7 +152,7 @@ class PackageReader:
         self._listed[self._manifest] = True
         self._spent = 0
         self._check_manifest()
-        # Beside the members it could be read only in turns.
+        # Together with the members it could be read only in turns.
         is_dear = container.is_sequential
         self._copy = _packed(container.read(self._manifest)) if is_dear else None
         self._joined: bytes | None = None
@@ -196,7 +196,7 @@ class PackageReader:
         return document
 
     def manifest_chunks(self) -> Iterator[bytes]:
-        """Yield the manifest as it is, sound or not, for who judges it.
+        """Yield the bytes of the manifest, sound or not, for the validator.
 
         Raises:
             PackageError: It is damaged.
@@ -268,9 +268,9 @@ class PackageReader:
     def members(
         self, start: int = 0, *, on_refused: Refusals | None = None
     ) -> Iterator[ManifestMember]:
-        """Yield what the package holds for each entry, in the order of the manifest.
+        """Yield the member of each entry, in the order of the manifest.
 
-        Each member is to be read before the next is taken: that is cheapest, and for a compressed
+        Read each member before the next: that is cheapest, and for a compressed
         tar it is needed.
 
         Args:

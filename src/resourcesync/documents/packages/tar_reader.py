@@ -154,7 +154,7 @@ class UnpackedFile:
 
 @final
 class _Inflater:
-    """zlib with the manners of ``lzma``: it keeps what it could not unpack yet."""
+    """zlib with the interface of ``lzma``: it buffers the input not unpacked yet."""
 
     def __init__(self) -> None:
         self._inflater = zlib.decompressobj(_GZIP_WINDOW)
@@ -327,7 +327,7 @@ class TarContainer:
     def read(self, index: int) -> Iterator[bytes]:
         """Yield the bytes of a member; see `PackageContainer.read`.
 
-        A compressed tar whose members stand in another order than they are asked for is unpacked
+        A compressed tar whose members are in another order than they are read in is unpacked
         again from its start, as often as the limits allow.
         """
         at, left = self._starts[index], self._members[index].size

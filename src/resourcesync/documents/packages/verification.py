@@ -26,11 +26,11 @@ def check_manifest(manifest: Header, *, dump: Header, package: Package | None = 
 
     Raises:
         PackageError: The manifest is of the other kind, its snapshot is older than that of the
-            dump, or it covers another time than the entry says.
+            dump, or it covers another time than its entry.
     """
     uri = "" if package is None else package.uri
     if dump.capability is None or _MANIFESTS.get(dump.capability) is not manifest.capability:
-        raise _mismatch(f"A {dump.phrase} holds no {manifest.phrase}", uri)
+        raise _mismatch(f"A {dump.phrase} contains no {manifest.phrase}", uri)
     if manifest.at and dump.at and manifest.at < dump.at:
         raise _mismatch("The manifest is older than its dump", uri)
     if package is None:
@@ -42,11 +42,11 @@ def check_manifest(manifest: Header, *, dump: Header, package: Package | None = 
         (manifest.until, package.until),
     )
     if any(moment and other and moment != other for moment, other in pairs):
-        raise _mismatch("The manifest covers another time than the dump says", uri)
+        raise _mismatch("The manifest covers another time than the dump lists", uri)
 
 
 def check_copy(manifest: Document, copy: Document) -> None:
-    """Check that a copy of the manifest (``contents``) says what the packed one does.
+    """Check that a copy of the manifest (``contents``) equals the packed one.
 
     Both are read to their ends, or to the first difference.
 
@@ -78,7 +78,7 @@ def running_digest(digests: Sequence[Digest]) -> tuple[Digest, "hashlib._Hash"] 
 def checked_chunks(
     chunks: Iterable[bytes], *, uri: str, length: int | None, digests: Sequence[Digest]
 ) -> Iterator[bytes]:
-    """Yield the chunks; what they are is certain only when the last one was taken.
+    """Yield the chunks; they are verified only when the last one was read.
 
     Raises:
         LengthMismatchError: There are more or fewer bytes than ``length``; nothing beyond it is
@@ -120,7 +120,7 @@ def check_digest(uri: str, claim: Digest, value: str) -> None:
     """Raise `DigestMismatchError` unless the digest is the listed one."""
     if value != claim.value:
         raise DigestMismatchError(
-            "The bytes have another hash than the list says",
+            "The hash of the bytes is not the listed one",
             uri=uri,
             expected=str(claim),
             actual=f"{claim.algorithm}:{value}",
@@ -130,7 +130,7 @@ def check_digest(uri: str, claim: Digest, value: str) -> None:
 def wrong_length(uri: str, expected: int, actual: str) -> LengthMismatchError:
     """Return the error for bytes that are more or fewer than listed."""
     return LengthMismatchError(
-        "The bytes are not as many as the list says",
+        "The length of the bytes is not the listed one",
         uri=uri,
         expected=f"{expected:,} bytes",
         actual=actual,

@@ -37,7 +37,7 @@ DESCRIPTOR_MARK: Final = b"PK\7\x08"
 
 FULL16: Final = 0xFFFF
 FULL32: Final = 0xFFFFFFFF
-"""A field that is full says: see the ZIP64 record."""
+"""The value of a field whose number is in the ZIP64 record."""
 ZIP64: Final = 1
 """The extra field for what needs more than 32 bits."""
 UNICODE_PATH: Final = 0x7075
@@ -153,7 +153,7 @@ def _end_of_directory(tail: bytes, *, uri: str) -> int:
 def _read_zip64(
     file: BinaryIO, locator: bytes, narrow: DirectoryBounds, end: int, *, uri: str
 ) -> tuple[DirectoryBounds, int]:
-    """Return what the ZIP64 record says, and where it stands, ``end`` being its locator."""
+    """Return the numbers of the ZIP64 record, and its offset; ``end`` is its locator."""
     _, disk, at, disks = LOCATOR.unpack(locator)
     if at + END64.size != end:
         raise package_error("zip-junk", "The ZIP64 record is not where its locator stands", uri=uri)
@@ -166,7 +166,7 @@ def _read_zip64(
     wide = DirectoryBounds(offset, size, count, (disk, disks - 1, *record_disks, count - here))
     pairs = zip(narrow[:3], wide[:3], (FULL32, FULL32, 0xFFFF), strict=True)
     if any(short not in (full, long) for short, long, full in pairs):
-        raise package_error("zip-mismatch", "The ZIP64 record says otherwise than the end", uri=uri)
+        raise package_error("zip-mismatch", "The ZIP64 record contradicts the end record", uri=uri)
     return wide, at
 
 
@@ -189,7 +189,7 @@ def read_records(
             code="zip-limit",
         )
     if bounds.records * CENTRAL.size > bounds.size:
-        raise package_error("zip-mismatch", "The directory has no room for its records", uri=uri)
+        raise package_error("zip-mismatch", "The directory is too small for its records", uri=uri)
     file.seek(bounds.offset)
     records = list(_records(file.read(bounds.size), bounds.records, uri=uri, limits=limits))
     _check_places(records, bounds.offset, uri=uri)
@@ -207,7 +207,7 @@ def _records(
         start = at + CENTRAL.size
         if start > len(data) or not data.startswith(CENTRAL_MARK, at):
             raise package_error(
-                "zip-mismatch", "The directory has fewer records than it says", uri=uri
+                "zip-mismatch", "The directory has fewer records than it declares", uri=uri
             )
         (
             _, _, _, flags, method, _, _, crc, packed, size, length, more, comment,
@@ -236,7 +236,7 @@ def _records(
         yield record
         at = end
     if at != len(data):
-        raise package_error("zip-mismatch", "The directory has more in it than it says", uri=uri)
+        raise package_error("zip-mismatch", "The directory has bytes beyond its records", uri=uri)
 
 
 def _fault(flags: int, method: int, mode: int) -> str:
@@ -271,13 +271,13 @@ def _name(raw: bytes, flags: int, *, uri: str, longest: int) -> str:
     except UnicodeDecodeError as error:
         if flags & UTF8:
             raise package_error(
-                "zip-name", "A name is not the UTF-8 it is said to be", uri=uri
+                "zip-name", "A name is declared as UTF-8 and is not", uri=uri
             ) from error
         return raw.decode("cp437").removeprefix("/")
 
 
 def check_extra(extra: bytes, name: str, *, uri: str) -> None:
-    """Check the extra fields of a header or a record, which other readers may take otherwise.
+    """Check the extra fields of a header or a record, which other readers may read differently.
 
     Raises:
         PackageError: They do not end where they say, there are two of the ZIP64 numbers, or one

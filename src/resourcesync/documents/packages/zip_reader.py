@@ -27,7 +27,7 @@ __all__ = ["ZipContainer"]
 
 _BLOCK: Final = 65_536
 _RAW: Final = -15
-_LEVEL_FLAGS: Final = 0x6  # only say how hard the writer tried
+_LEVEL_FLAGS: Final = 0x6  # only the compression level
 
 
 @final
@@ -86,7 +86,7 @@ class ZipContainer:
         return starts
 
     def _usual_start(self, record: CentralRecord, end: int) -> int:
-        """Return where data starts, if header and directory say word for word the same; else 0."""
+        """Return the start of the data, if header and directory agree exactly; else 0."""
         start = end - record.packed
         if record.offset + len(record.header) != start:
             return 0
@@ -208,7 +208,7 @@ class ZipContainer:
                     data = inflater.unconsumed_tail
                 if inflater.eof and (inflater.unused_data or data):
                     raise self._wrong("zip-size", "The data goes on after its end", record)
-            # All input is used, yet the inflater may still hold output that did not fit its step.
+            # All input is used, yet the inflater may still buffer output that did not fit its step.
             while not inflater.eof:
                 rest = inflater.decompress(b"", _BLOCK)
                 if not rest:

@@ -74,10 +74,10 @@ def _is_compact_type(media_type: str) -> bool:
 
 
 def is_noise(data: bytes) -> bool:
-    """True if bytes look in all places like noise, which is what compressed data looks like.
+    """True if bytes look like noise in all samples, as compressed data does.
 
     A tenth of the time that deflate takes to find the same, and nothing for what is ASCII; looked
-    at are 64 bytes of each 4 KiB. Too short data is not judged.
+    at are 64 bytes of each 4 KiB. Too short data is not tested.
     """
     if len(data) < 2 * _SAMPLE:
         return False
@@ -124,7 +124,7 @@ class Deflater:
         self._deflater: zlib._Compress | None = None
 
     def compress(self, piece: bytes) -> bytes:
-        """Return what can be told so far."""
+        """Return the output so far."""
         level = 0 if self._is_compact or is_noise(piece) else _LEVEL
         before, deflater = b"", self._deflater
         if deflater is None or level != self._level:
@@ -161,7 +161,7 @@ _MADE: Final = (MADE_BY | _VERSION).to_bytes(2, "little")
 def short_member(
     name: str, member: Resource | Link, data: bytes, offset: int
 ) -> tuple[bytes, bytes]:
-    """Return a member that is all here, and its record for the directory.
+    """Return a member that is in memory as a whole, and its record for the directory.
 
     The same as `MemberWriter` makes, in a third of the time.
 
@@ -172,7 +172,7 @@ def short_member(
         offset: Its offset, less than 4 GiB.
 
     Raises:
-        LengthMismatchError, DigestMismatchError: The bytes are not what the entry says.
+        LengthMismatchError, DigestMismatchError: The bytes are not those of the entry.
     """
     check_bytes(data, uri=_uri(member), length=member.length, digests=member.digests)
     method, body = compress_short(data, compact=is_compact(member))
@@ -276,7 +276,7 @@ class MemberWriter:
         )  # fmt: skip
 
     def central_record(self, offset: int) -> bytes:
-        """Return what the directory says of the member, whose header stands at ``offset``."""
+        """Return the record of the member in the directory; its header is at ``offset``."""
         values = (self._size, self._packed, offset)
         size, packed, short = (
             FULL32 if self._wide or value >= FULL32 else value for value in values
@@ -333,9 +333,9 @@ _Member = tuple[Resource | Link | None, str]
 def write_package(
     header: Header, entries: Sequence[ManifestEntry], content: ContentOpener, manifest: bytes = b""
 ) -> Iterator[bytes]:
-    """Yield a ZIP package in pieces of 64 KiB or more: its manifest, then what the entries say.
+    """Yield a ZIP package in pieces of 64 KiB or more: its manifest, then the members.
 
-    Members stand in the order of the manifest, at 1980-01-01, with plain attributes; what is, or
+    Members are in the order of the manifest, at 1980-01-01, with plain attributes; what is, or
     looks like, compressed data is not compressed again. Memory is bounded by 256 KiB of content and
     some 100 bytes for each entry. Should it raise, what it yielded so far is no package: readers
     need the directory, and that comes last.
@@ -395,11 +395,11 @@ def _is_short(chunks: Iterable[bytes]) -> TypeGuard[tuple[bytes]]:
 def _members(header: Header, entries: Sequence[ManifestEntry]) -> list[_Member]:
     """Return all members with their names, the manifest first; check before anything is written."""
     if header.capability is None or not header.capability.is_manifest or header.is_index:
-        raise ValueError(f"a package holds a manifest, no {header.phrase}")
+        raise ValueError(f"a package contains a manifest, not a {header.phrase}")
     if header.up is None:
         raise ValueError(f"a {header.phrase} needs its link up (§11.2, §13.2)")
     if len(entries) > MAX_ENTRIES:
-        raise ValueError(f"a manifest holds at most {MAX_ENTRIES:,} entries")
+        raise ValueError(f"a manifest contains at most {MAX_ENTRIES:,} entries")
     _check_order(entries)
     members: list[_Member] = [(None, MANIFEST)]
     for entry in entries:
@@ -417,7 +417,7 @@ def _members(header: Header, entries: Sequence[ManifestEntry]) -> list[_Member]:
 
 
 def _check_order(entries: Sequence[ManifestEntry]) -> None:
-    """Refuse changes that are not told oldest first; one without a time stands where it stands."""
+    """Refuse changes that are not oldest first; one without a time may be anywhere."""
     told = [
         (entry.time, entry.uri)
         for entry in entries
@@ -425,7 +425,7 @@ def _check_order(entries: Sequence[ManifestEntry]) -> None:
     ]
     for (before, _), (time, uri) in pairwise(told):
         if time < before:
-            raise ValueError(f"the change of {uri[:200]!r} is told after a later one (§13.2)")
+            raise ValueError(f"the change of {uri[:200]!r} is listed after a later one (§13.2)")
 
 
 def _strict_name(path: str) -> str:

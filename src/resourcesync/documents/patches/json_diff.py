@@ -28,7 +28,7 @@ def compute(previous: BinaryIO, current: BinaryIO, patch: BinaryIO, limit: int) 
     Args:
         previous: The version before.
         current: The version that it is to lead to.
-        patch: Takes the patch.
+        patch: Receives the patch.
         limit: Bytes that it may have.
 
     Raises:
@@ -38,11 +38,11 @@ def compute(previous: BinaryIO, current: BinaryIO, patch: BinaryIO, limit: int) 
     after = read_all(current, MAX_BYTES, "the new version")
     try:
         values = json.loads(before.decode()), json.loads(after.decode())
-        # Escapes in the patch tell the hand of a Source that writes them; see ``json_patch``.
+        # Escapes in the patch show the style of the Source; see ``json_patch``.
         differ = _JsonDiffer(ascii_only=after.isascii())
         differ.compare(*values, "", 0)
     except (ValueError, RecursionError) as error:
-        raise PatchError(f"one of the versions is no JSON that we can use: {error}") from error
+        raise PatchError(f"one of the versions is not usable JSON: {error}") from error
     text = f"[{','.join(differ.operations)}]".encode()
     if len(text) > limit or len(differ.operations) > MAX_OPERATIONS:
         raise PatchError("the patch would be too large")
@@ -109,7 +109,7 @@ class _JsonDiffer:
         if blocks is None:
             self._add("replace", path, after)
             return
-        # From the end on, so that what is still to come stands where it did.
+        # From the end on, so that the rest keeps its positions.
         for i, i_end, j, j_end in reversed(blocks):
             pairs = min(i_end - i, j_end - j)
             for at in reversed(range(i + pairs, i_end)):
@@ -143,7 +143,7 @@ def _below(path: str, name: str) -> str:
 
 
 def _blocks(olds: list[str], news: list[str]) -> list[tuple[int, int, int, int]] | None:
-    """Return where two lists differ, as ranges of both; ``None`` when it would take too long."""
+    """Return the differing ranges of two lists; ``None`` when it would take too long."""
     if len(olds) == len(news):
         return [(0, len(olds), 0, len(news))]
     start = _common(olds, news)

@@ -28,7 +28,7 @@ def apply(previous: BinaryIO, patch: BinaryIO, result: BinaryIO, limit: int) -> 
     Args:
         previous: The version before.
         patch: The patch.
-        result: Takes the bytes.
+        result: Receives the bytes.
         limit: Bytes that the result may have.
 
     Raises:
@@ -43,7 +43,7 @@ def apply(previous: BinaryIO, patch: BinaryIO, result: BinaryIO, limit: int) -> 
         patched = apply_operations(document, operations)
         written = hand.write(patched)
     except (ValueError, RecursionError) as error:
-        raise PatchError(f"the version before or the patch is no JSON we can use: {error}") from (
+        raise PatchError(f"the version before or the patch is not usable JSON: {error}") from (
             error
         )
     if len(written) > limit:
@@ -78,7 +78,7 @@ def _loads(data: bytes) -> Json:
 
 
 def _no_constant(name: str) -> Json:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
 def _style_of(before: bytes, document: Json, patch: bytes) -> _JsonStyle:
@@ -95,7 +95,7 @@ def _style_of(before: bytes, document: Json, patch: bytes) -> _JsonStyle:
             hand = _JsonStyle(indent, separators, ascii_only, end)
             if hand.write(document) == before:
                 return hand
-    raise PatchError("the version before is written in a way that we cannot go on with")
+    raise PatchError("the version before is formatted in an unsupported way")
 
 
 # --- the operations (RFC 6902 §4) ---
@@ -231,7 +231,7 @@ def _index(token: str, last: int) -> int:
 
 
 def _equal(item: Json, other: Json) -> bool:
-    """True if two values are equal as RFC 6902 §4.6 says: true is not 1."""
+    """True if two values are equal as in RFC 6902 §4.6: true is not 1."""
     if isinstance(item, bool) or isinstance(other, bool):
         return item is other
     if isinstance(item, dict) and isinstance(other, dict):

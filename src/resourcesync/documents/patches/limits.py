@@ -43,7 +43,7 @@ class BoundedSink(RawIOBase):
         self._refusal = refusal
 
     def writable(self) -> bool:
-        """Return that it takes bytes."""
+        """Return True: it accepts bytes."""
         return True
 
     def write(self, data: "Buffer", /) -> int:

@@ -173,7 +173,7 @@ def _expanded(name: str, scope: Mapping[str, str], *, is_element: bool) -> Name:
 
 
 def _unknown(text: str) -> PatchError:
-    return PatchError(f"the selector {text[:200]!r} is none that we follow")
+    return PatchError(f"the selector {text[:200]!r} is not supported")
 
 
 _ATTRIBUTE: Final = re.compile(rb"\s+([^\s=]+)\s*=\s*(?:\"[^\"]*\"|'[^']*')")
@@ -258,14 +258,14 @@ def locate(document: bytes, selector: Selector) -> NodeSpan:
     locator.run()
     if len(locator.found) != 1:
         count = "none" if not locator.found else "more than one"
-        raise PatchError(f"its selector means {count} of the nodes")
+        raise PatchError(f"its selector selects {count} of the nodes")
     return locator.found[0]
 
 
 def value_span(
     document: bytes, place: NodeSpan, kind: SelectorKind, name: Name
 ) -> tuple[int, int] | None:
-    """Return where a value stands in a start tag, from the blank before it; ``None`` if it is not.
+    """Return the range of a value in a start tag, from the blank before it; ``None`` if absent.
 
     Args:
         document: The document.

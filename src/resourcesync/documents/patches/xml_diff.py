@@ -45,7 +45,7 @@ Item = tuple[int, int, Element | None]
 
 
 def items_of(element: Element) -> list[Item]:
-    """Return what stands in an element, in order: its elements, and what is between them."""
+    """Return the parts of an element, in order: its elements, and the text between them."""
     items: list[Item] = []
     at = element.opened
     for child in element.children:
@@ -129,7 +129,7 @@ def compute(previous: BinaryIO, current: BinaryIO, patch: BinaryIO, limit: int) 
     Args:
         previous: The version before.
         current: The version that it is to lead to.
-        patch: Takes the patch.
+        patch: Receives the patch.
         limit: Bytes that it may have.
 
     Raises:
@@ -139,7 +139,7 @@ def compute(previous: BinaryIO, current: BinaryIO, patch: BinaryIO, limit: int) 
     after = read_all(current, MAX_BYTES, "the new version")
     old, new = read_tree(before, "the version before"), read_tree(after, "the new version")
     if before[: old.start] != after[: new.start] or before[old.end :] != after[new.end :]:
-        raise PatchError("what stands around the root is another")
+        raise PatchError("the parts around the root differ")
     operations = _XmlDiffer(before, after).between(old, new, "/*")
     if len(operations) > min(MAX_OPERATIONS, MAX_READ // max(len(before), 1)):
         raise PatchError("the patch would have too many operations for a document of this size")
@@ -260,7 +260,7 @@ class _XmlDiffer:
                 yield from self._pair(olds, i + step, news[j + step], way, old)
 
     def _blocks(self, olds: list[Item], news: list[Item]) -> list[tuple[int, int, int, int]]:
-        """Return where the neighbours differ, as ranges of both."""
+        """Return the differing ranges of the neighbours."""
         item = [self._before[start:end] for start, end, _ in olds]
         other = [self._after[start:end] for start, end, _ in news]
         first = 0
@@ -299,7 +299,7 @@ class _XmlDiffer:
         )
 
     def _text_between(self, items: list[Item]) -> bytes:
-        """Return what stands between elements; comments would part it into several texts."""
+        """Return the text between elements; comments would split it into several texts."""
         return b"".join(self._before[start:end] for start, end, item in items if item is None)
 
     def _text_of(self, items: list[Item]) -> bytes:

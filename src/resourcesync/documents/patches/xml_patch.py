@@ -38,7 +38,7 @@ Scope = Mapping[str, str]
 
 
 def rewrite_namespaces(content: bytes, scope: Scope, target: Scope) -> bytes:
-    """Return the content of an operation as it is to stand in the document.
+    """Return the content of an operation as it is to be in the document.
 
     Args:
         content: As it is written in the patch.
@@ -179,11 +179,11 @@ def apply(previous: BinaryIO, patch: BinaryIO, result: BinaryIO, limit: int) -> 
     Args:
         previous: The version before.
         patch: The patch.
-        result: Takes the bytes.
+        result: Receives the bytes.
         limit: Bytes that the result may have.
 
     Raises:
-        PatchError: The patch is none, does not fit, asks for what we do not follow, or leads to
+        PatchError: The patch is none, does not fit, uses what is not supported, or leads to
             what is no XML; or the version before is too large.
     """
     document = read_all(previous, MAX_BYTES, "the version before")
@@ -290,7 +290,7 @@ def _add(document: bytes, operation: _PatchOperation, place: NodeSpan) -> bytes:
         at = place.start if where == "before" else place.end
         return document[:at] + content + document[at:]
     if operation.selector.kind is not SelectorKind.ELEMENT:
-        raise PatchError("only an element has room inside")
+        raise PatchError("only an element can have content")
     content = rewrite_namespaces(operation.content, operation.scope, place.scope)
     if place.is_empty:
         head = document[: place.opened - 2].rstrip(_BLANKS)
@@ -311,9 +311,9 @@ def _add_value(document: bytes, operation: _PatchOperation, place: NodeSpan, kin
         name = _attribute_name(found[1], operation.scope, place)
         known = (SelectorKind.ATTRIBUTE, expanded_attribute(found[1], operation.scope))
     else:
-        raise PatchError(f"the type {kind[:200]!r} is none that is added")
+        raise PatchError(f"the type {kind[:200]!r} cannot be added")
     if value_span(document, place, *known) is not None:
-        raise PatchError(f"{kind} is there already")
+        raise PatchError(f"{kind} already exists")
     added = f' {name}="'.encode() + _value(operation.content, b'"') + b'"'
     return document[:at] + added + document[at:]
 
@@ -340,7 +340,7 @@ def _replace(document: bytes, operation: _PatchOperation, place: NodeSpan) -> by
     if selector.kind is not SelectorKind.TEXT:
         content = content.strip(_BLANKS)
         if not content:
-            raise PatchError("there is nothing to put in its place")
+            raise PatchError("the replacement is missing")
     content = rewrite_namespaces(content, operation.scope, place.outer)
     return document[: place.start] + content + document[place.end :]
 

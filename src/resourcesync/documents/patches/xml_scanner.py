@@ -38,17 +38,17 @@ class XmlScanner:
                     raise PatchError(f"{self._what} has a tag or comment that is too long")
             self.parser.Parse(b"", True)  # noqa: FBT003 - expat's signature
         except pyexpat.ExpatError as error:
-            raise PatchError(f"{self._what} is no XML we can use: {error}") from error
+            raise PatchError(f"{self._what} is not usable XML: {error}") from error
 
     def position(self) -> int:
-        """Return the place of what is told now, in bytes."""
+        """Return the place of the current event, in bytes."""
         return self.parser.CurrentByteIndex
 
     def tag_end(self, start: int) -> int:
         """Return where the tag ends that begins at ``start``."""
         found = _TAG.match(self.data, start)
         if found is None:
-            raise PatchError(f"{self._what} has a tag that we do not understand")
+            raise PatchError(f"{self._what} has an unsupported tag")
         return found.end()
 
     def markup_end(self, start: int) -> int:

@@ -166,7 +166,7 @@ class Dashboard:
     async def _follow(self, exchange: HttpExchange, stopping: asyncio.Event | None) -> None:
         """Send Server-Sent Events of runs that ended, until the client disconnects."""
         if self._followers >= _MOST_FOLLOWERS:
-            await exchange.send(refuse(503, "Too many follow already."))
+            await exchange.send(refuse(503, "Too many clients already."))
             return
         kind = (b"content-type", b"text/event-stream")
         self._followers += 1
@@ -229,7 +229,7 @@ class SourceDashboard:
             page = self._pages[path](_parse_query(query))
         except ResourceSyncError as error:
             _LOG.warning("no page: %s", error)
-            return refuse(503, f"Not now: {error.message}")
+            return refuse(503, f"Not available now: {error.message}")
         return _html(200, page, _report_policy(page) if "<style>" in page else _POLICY)
 
     def _source(self, query: _Query) -> str:

@@ -336,9 +336,7 @@ def _table(plot: Plot, is_shown: Callable[[float | None], bool]) -> Markup:
             cells = [tag("td", "-" if value is None else plot.form(value)) for value in values]
             rows.append(tag("tr", tag("td", _when(plot, index)), cells))
     body = tag("table", tag("thead", head), tag("tbody", rows))
-    return tag(
-        "details", tag("summary", "The numbers"), tag("div", body, class_="wide", tabindex="0")
-    )
+    return tag("details", tag("summary", "Values"), tag("div", body, class_="wide", tabindex="0"))
 
 
 def _when(plot: Plot, index: int) -> str:

@@ -19,7 +19,7 @@ from resourcesync.server.dashboard.layout import (
 from resourcesync.server.dashboard.markup import Piece, address, tag
 from resourcesync.server.dashboard.views import EndedAudit, EndedPull, EndedRun, ExplainedResource
 
-_HISTORY_HEADS: Final = ("Came here", "What")
+_HISTORY_HEADS: Final = ("Applied", "Change")
 _AUDIT_HEADS: Final = (
     "Audit",
     "Mirror",
@@ -27,23 +27,23 @@ _AUDIT_HEADS: Final = (
     "#Coverage",
     "#Accuracy",
     "#Not as listed",
-    "#Not given",
+    "#Not at the Source",
     "Method",
 )
-_EVENT_HEADS: Final = ("Ended", "Mirror", "What", "Result", "How it went")
+_EVENT_HEADS: Final = ("Ended", "Mirror", "Run", "Result", "Summary")
 _COUNTS: Final = (
     ("Listed", "listed"),
-    ("As listed before", "unchanged"),
+    ("Unchanged", "unchanged"),
     ("Created", "created"),
     ("Updated", "updated"),
     ("Deleted", "deleted"),
-    ("Not here as listed", "pending"),
+    ("Pending", "pending"),
     ("Entries that cannot be used", "refused"),
-    ("Deletions held back", "held"),
-    ("Proven by hash", "verified"),
-    ("Proven weakly", "weak"),
-    ("Not proven", "unverified"),
-    ("Made by patches", "patched"),
+    ("Deletions not applied", "held"),
+    ("Verified by a strong hash", "verified"),
+    ("Verified by a weak hash", "weak"),
+    ("Not verified", "unverified"),
+    ("Updated by patches", "patched"),
     ("Requests", "requests"),
 )
 
@@ -55,7 +55,7 @@ def resource_page(name: str, resource: ExplainedResource, now: datetime) -> str:
         row(_HISTORY_HEADS, [formatting.moment(change.time), change.kind])
         for change in resource.history
     ]
-    past = card(table(_HISTORY_HEADS, rows), title="Changes here") if rows else None
+    past = card(table(_HISTORY_HEADS, rows), title="Changes") if rows else None
     return page(
         resource.uri, _up(name), tag("h1", resource.uri), card(facts), past, now=now, here="Mirrors"
     )
@@ -66,9 +66,9 @@ def run_page(name: str, pull: EndedPull, now: datetime) -> str:
     report = pull.report
     state = MirrorState.FAILING if report is None else report.state
     times: list[tuple[str, Piece]] = [
-        ("Began", formatting.moment(pull.started)),
+        ("Started", formatting.moment(pull.started)),
         ("Ended", formatting.moment(pull.ended)),
-        ("Took", formatting.duration((pull.ended - pull.started).total_seconds())),
+        ("Duration", formatting.duration((pull.ended - pull.started).total_seconds())),
         ("Pull", pull.run),
     ]
     title = tag(
@@ -78,21 +78,19 @@ def run_page(name: str, pull: EndedPull, now: datetime) -> str:
         failed = pull.failed
         why: list[tuple[str, Piece]] = [("Code", pull.outcome)]
         if failed is not None:
-            why += [("What happened", failed.message), ("Next", command(failed.hint))]
-        body = card(
-            fact_table((label, text) for label, text in why if text), title="It could not go on"
-        )
+            why += [("Reason", failed.message), ("Next", command(failed.hint))]
+        body = card(fact_table((label, text) for label, text in why if text), title="Failure")
     else:
-        body = card(fact_table(_counts(report)), title="What it did")
+        body = card(fact_table(_counts(report)), title="Result")
     return page(
         f"Pull of {name}", _up(name), title, card(fact_table(times)), body, now=now, here="Mirrors"
     )
 
 
 def _counts(report: RunReport) -> list[tuple[str, Piece]]:
-    pairs: list[tuple[str, Piece]] = [("How", report.mode.value)]
+    pairs: list[tuple[str, Piece]] = [("Mode", report.mode.value)]
     if report.as_of is not None:
-        pairs.append(("The Source as of", formatting.moment(report.as_of)))
+        pairs.append(("Source as of", formatting.moment(report.as_of)))
     pairs += [
         (label, formatting.count(number))
         for label, name in _COUNTS
@@ -100,7 +98,7 @@ def _counts(report: RunReport) -> list[tuple[str, Piece]]:
     ]
     useful = min(report.useful, report.received)
     pairs.append(("Received", formatting.size(report.received)))
-    pairs.append(("Of that, content", formatting.size(useful)))
+    pairs.append(("Content received", formatting.size(useful)))
     return pairs
 
 
@@ -109,7 +107,7 @@ def audits_page(audits: Sequence[EndedAudit], now: datetime) -> str:
     rows = [row(_AUDIT_HEADS, _audit(audit)) for audit in audits]
     body: Piece = table(_AUDIT_HEADS, rows)
     if not rows:
-        body = ("No audit is remembered yet. To audit: ", tag("code", "resourcesync audit MIRROR"))
+        body = ("No audit is recorded yet. To audit: ", tag("code", "resourcesync audit MIRROR"))
     return page("Audits", tag("h1", "Audits"), card(body), now=now, here="Audits")
 
 
@@ -150,7 +148,7 @@ def events_page(count: int, ended: Sequence[EndedRun], now: datetime) -> str:
         )
         for ended_run in ended
     ]
-    more = f"{formatting.counted(count, 'run')} ended since this service began."
+    more = f"{formatting.counted(count, 'run')} ended since this service started."
     body = card(table(_EVENT_HEADS, rows, id_="ended"))
     return page(
         "Events",
@@ -165,7 +163,7 @@ def events_page(count: int, ended: Sequence[EndedRun], now: datetime) -> str:
 
 def missing_page(what: str, now: datetime) -> str:
     """Return the page for a missing page, with the reason."""
-    return page("Not here", tag("h1", "Not here"), card(command(what)), now=now)
+    return page("Not found", tag("h1", "Not found"), card(command(what)), now=now)
 
 
 def _up(name: str) -> Piece:

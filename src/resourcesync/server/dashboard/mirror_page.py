@@ -29,8 +29,8 @@ from resourcesync.server.dashboard.mirrors_page import push_card, share
 from resourcesync.server.dashboard.timeline import pull_summary, timeline
 from resourcesync.server.dashboard.views import EndedPull, MirrorDetail, MirrorSummary, PendingCause
 
-_RUN_HEADS: Final = ("Pull", "State", "What", "#Requests", "#Received", "#Took")
-_CAUSE_HEADS: Final = ("Cause", "#Resources", "Reason", "Tried again", "One of them")
+_RUN_HEADS: Final = ("Pull", "State", "Result", "#Requests", "#Received", "#Duration")
+_CAUSE_HEADS: Final = ("Cause", "#Resources", "Reason", "Next try", "Example")
 _SHOWN_RUNS: Final = 12
 
 
@@ -81,7 +81,7 @@ def _numbers(detail: MirrorDetail, days: int) -> Markup:
     lag = "-" if brief.lag is None else formatting.age(brief.lag)
     since = "never in sync" if status.in_sync_at is None else formatting.moment(status.in_sync_at)
     waits = _latencies(detail)
-    late = f"95 % within {formatting.duration(_p95(waits))}" if waits else "no dated change came"
+    late = f"95 % within {formatting.duration(_p95(waits))}" if waits else "no dated changes"
     cost = sum(ran.report.received for ran in detail.runs if ran.report is not None)
     listed = f"{formatting.count(brief.listed)} listed"
     shown = (
@@ -112,9 +112,9 @@ def _numbers(detail: MirrorDetail, days: int) -> Markup:
 def _waiting(status: MirrorStatus) -> Iterator[str]:
     """Yield what keeps the mirror from being in sync: pending resources and deletions."""
     if status.pending or not status.held:
-        yield f"{formatting.count(status.pending)} not here as listed"
+        yield f"{formatting.count(status.pending)} pending"
     if status.held:
-        word = "held" if status.state is MirrorState.STOPPED else "not done"
+        word = "held" if status.state is MirrorState.STOPPED else "not applied"
         yield f"{formatting.counted(status.held, 'deletion')} {word}"
 
 
@@ -232,7 +232,7 @@ def _in_sync(detail: MirrorDetail, since: datetime, plot: Callable[..., Plot]) -
         return f"{value:.4f}".rstrip("0").rstrip(".") + " %"
 
     drawn = plot(
-        "In sync, the worst pull of each interval",
+        "In sync, minimum per interval",
         form,
         Series(name="in sync", values=tuple(worst)),
     )
@@ -274,7 +274,7 @@ def _causes(detail: MirrorDetail) -> Markup | None:
     if not detail.causes:
         return None
     rows = [row(_CAUSE_HEADS, list(_cause(detail, cause))) for cause in detail.causes]
-    return card(table(_CAUSE_HEADS, rows), title="Not here as listed, by cause")
+    return card(table(_CAUSE_HEADS, rows), title="Pending resources, by cause")
 
 
 def _cause(detail: MirrorDetail, cause: PendingCause) -> Iterator[Piece]:
@@ -282,7 +282,7 @@ def _cause(detail: MirrorDetail, cause: PendingCause) -> Iterator[Piece]:
     yield formatting.count(cause.count)
     yield cause.reason
     rests = cause.due is not None and cause.due > detail.until
-    yield f"from {formatting.moment(cause.due)} on" if rests and cause.due else "by the next pull"
+    yield f"from {formatting.moment(cause.due)}" if rests and cause.due else "with the next pull"
     place = address("resource", name=detail.summary.name, resource=cause.uri)
     yield tag("a", cause.uri, href=place)
 
@@ -290,7 +290,7 @@ def _cause(detail: MirrorDetail, cause: PendingCause) -> Iterator[Piece]:
 def _find(detail: MirrorDetail) -> Markup:
     form = tag(
         "form",
-        tag("label", "Why is a resource here, or not? Its URI, or its path here:", for_="resource"),
+        tag("label", "URI of a resource, or its path in the mirror:", for_="resource"),
         tag("input", type="hidden", name="name", value=detail.summary.name),
         tag("input", id="resource", name="resource", required="", autocomplete="off"),
         tag("button", "Explain"),
@@ -303,7 +303,7 @@ def _find(detail: MirrorDetail) -> Markup:
 def _runs(detail: MirrorDetail) -> Markup:
     rows = [row(_RUN_HEADS, list(_run(detail, ran))) for ran in detail.runs[:_SHOWN_RUNS]]
     what = "The last pulls" if len(detail.runs) > _SHOWN_RUNS else "Pulls"
-    return card(table(_RUN_HEADS, rows) if rows else "None in this time.", title=what)
+    return card(table(_RUN_HEADS, rows) if rows else "None in this window.", title=what)
 
 
 def _run(detail: MirrorDetail, ran: EndedPull) -> Iterator[Piece]:

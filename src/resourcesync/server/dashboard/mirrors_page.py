@@ -21,7 +21,7 @@ from resourcesync.websub.subscription_status import (
     SubscriptionStatus,
 )
 
-_PUSH_HEADS: Final = ("Channel", "State", "Until", "Last delivery", "#Taken", "#Refused")
+_PUSH_HEADS: Final = ("Channel", "State", "Until", "Last delivery", "#Accepted", "#Refused")
 _WORST_FIRST: Final = (
     SubscriptionStatus.REFUSED,
     SubscriptionStatus.PENDING,
@@ -35,7 +35,7 @@ _STATUS_CLASSES: Final = {
     SubscriptionStatus.ENDING: "calm",
 }
 _FAULTS: Final = {
-    DeliveryFault.SIGNATURE: "not signed as agreed",
+    DeliveryFault.SIGNATURE: "without a valid signature",
     DeliveryFault.SIZE: "too long",
     DeliveryFault.BODY: "cut short or too slow",
 }
@@ -65,7 +65,7 @@ def push_card(push: PushStatus | None, now: datetime) -> Markup | None:
         return card(table(_PUSH_HEADS, rows), title="Notifications")
     why = "The Source offers no channel of notifications. It is polled."
     if not push.is_known:
-        why = "The Source has not yet told which channels it offers: that comes with a pull."
+        why = "The Source's channels are not known yet: the next pull reads them."
     return card(tag("p", why), title="Notifications")
 
 
@@ -87,7 +87,7 @@ def _subscription_rows(report: SubscriptionReport, now: datetime) -> Iterator[Ma
         sentences.append(f"refused: {', '.join(faults)}.")
     if report.late:
         sentences.append(
-            f"{formatting.count(report.late)} came to a former callback, as after a renewal."
+            f"{formatting.count(report.late)} sent to a former callback, as after a renewal."
         )
     drawn = [tag("span", sentence(note), " ") for note in sentences]
     yield tag("tr", tag("td", drawn, colspan=len(_PUSH_HEADS)), class_="note")
@@ -112,7 +112,7 @@ _HEADS: Final = (
     "#In sync",
     "#Lag",
     "#Resources",
-    "#Not here",
+    "#Pending",
     "Changes, 7 days",
     "Last pull",
 )
@@ -133,7 +133,7 @@ def mirrors_page(mirrors: Sequence[MirrorSummary], now: datetime) -> str:
     rows = [part for summary in ordered for part in _rows(summary, now, heads)]
     body: Piece = tag("div", table(heads, rows), class_="card")
     if not mirrors:
-        body = tag("p", "No mirrors are kept here yet.", class_="card")
+        body = tag("p", "There are no mirrors yet.", class_="card")
     head = tag("h1", "Mirrors")
     return page(
         "Mirrors", head, tag("p", _summary(ordered), class_="muted"), body, now=now, here="Mirrors"

@@ -37,7 +37,7 @@ DEPTHS: Final = (3, 4, 5, 8)
 """Numbers of levels that can be chosen; the first is the default."""
 
 _NAMES: Final = {3: "lists", 4: "parts and packages", 5: "manifests", 8: "all"}
-_EXPLORE_HEADS: Final = ("Name", "What", "Source")
+_EXPLORE_HEADS: Final = ("Name", "Kind", "Address")
 
 
 def sources_page(sources: Sequence[ExplorableSource], now: datetime) -> str:
@@ -53,8 +53,8 @@ def sources_page(sources: Sequence[ExplorableSource], now: datetime) -> str:
         )
         for source in sources
     ]
-    body: Piece = table(_EXPLORE_HEADS, rows) if rows else "There is no Source here to look at."
-    lead = "The documents of a Source as a tree. They are read when you ask for them."
+    body: Piece = table(_EXPLORE_HEADS, rows) if rows else "There is no Source to explore."
+    lead = "The documents of a Source as a tree. They are read on request."
     return page(
         "Explore",
         tag("h1", "Explore"),
@@ -108,7 +108,7 @@ def _depth_links(tree: DocumentTree) -> Markup:
         )
         for depth in DEPTHS
     ]
-    return tag("nav", links, class_="choice", aria_label="How far down")
+    return tag("nav", links, class_="choice", aria_label="Levels")
 
 
 def _tree_level(waiting: deque[TreeItem], depth: int, base: str) -> Markup:
@@ -133,7 +133,7 @@ def _tree_item(tree_item: TreeItem, base: str) -> Piece:
     return (
         tag("p", kind, " ", _document_link(tree_item.uri, base)),
         tag("p", " · ".join(rest), class_="muted") if rest else None,
-        tag("details", tag("summary", "All that is known"), details) if tree_item.details else None,
+        tag("details", tag("summary", "Details"), details) if tree_item.details else None,
     )
 
 
@@ -154,7 +154,7 @@ def _origin(base: str) -> str:
     return f"{parts.scheme}://{parts.netloc}" if parts.netloc else ""
 
 
-_MENU: Final = (("Source", "./"), ("Explore", "explore"), ("Figures", "metrics"))
+_MENU: Final = (("Source", "./"), ("Explore", "explore"), ("Metrics", "metrics"))
 _LISTENING_HEADS: Final = ("Subscriber", "Channel", "Until", "State")
 _HEADS: Final = ("Document", "#Size", "#Age", "Written")
 
@@ -165,7 +165,7 @@ def source_page(view: SourceView) -> str:
     title = tag(
         "div", tag("h1", view.overview.address), window_links("./", view.days), class_="title"
     )
-    offers = card(fact_table(view.overview.lists), title="What it offers")
+    offers = card(fact_table(view.overview.lists), title="Capabilities")
     return page(
         "Source",
         title,
@@ -174,7 +174,7 @@ def source_page(view: SourceView) -> str:
         _validation(view.validated),
         _subscribers(view),
         card(table(_HEADS, documents), title="Documents"),
-        card(fact_table(_figures(view)), title="What its server counts"),
+        card(fact_table(_figures(view)), title="Server metrics"),
         now=view.now,
         here="Source",
         menu=_MENU,
@@ -207,7 +207,7 @@ def _numbers(view: SourceView) -> Markup:
         ("Changes", "-" if overview.changes is None else formatting.count(overview.changes)),
         ("Published", "never" if ago is None else f"{formatting.age(ago)} ago"),
         ("Documents", formatting.count(len(view.documents))),
-        ("Their size", formatting.size(sum(document.size for document in view.documents))),
+        ("Size", formatting.size(sum(document.size for document in view.documents))),
     )
     return tag(
         "dl",
@@ -240,7 +240,7 @@ def _subscribers(view: SourceView) -> Markup | None:
     rest = (
         tag("p", f"And {formatting.counted(more, 'other')}.", class_="muted") if more > 0 else None
     )
-    body: Piece = (table(_LISTENING_HEADS, rows), rest) if rows else "Nobody is subscribed."
+    body: Piece = (table(_LISTENING_HEADS, rows), rest) if rows else "There are no subscribers."
     return card(body, title="Subscribers")
 
 
@@ -252,9 +252,9 @@ def _listening(subscriber: TopicSubscriber) -> Iterator[Piece]:
         failed = formatting.counted(subscriber.attempts, "delivery", "deliveries")
         yield outcome(is_good=False, word=f"{failed} failed")
     elif subscriber.has_pending_delivery:
-        yield tag("span", "is being told", class_="state calm")
+        yield tag("span", "delivery pending", class_="state calm")
     else:
-        yield outcome(is_good=True, word="has all")
+        yield outcome(is_good=True, word="up to date")
 
 
 def _validation(status: ValidationStatus) -> Markup:
@@ -263,18 +263,18 @@ def _validation(status: ValidationStatus) -> Markup:
 
 def _judged(status: ValidationStatus) -> Iterator[Piece]:
     if status.ended is not None:
-        word = outcome(is_good=status.is_good, word="no error" if status.is_good else "not good")
+        word = outcome(is_good=status.is_good, word="no error" if status.is_good else "errors")
         yield word, f" {status.error or status.summary}"
         stale = " The documents have changed since." if status.is_stale else ""
-        yield f"Judged {formatting.moment(status.ended)}.{stale}"
+        yield f"Validated {formatting.moment(status.ended)}.{stale}"
     if status.is_running:
         many = formatting.counted(status.documents, "document")
         yield (
-            f"The documents are being judged: {many} so far. ",
-            tag("a", "Look again", href="validate"),
+            f"The documents are being validated: {many} so far. ",
+            tag("a", "Reload", href="validate"),
         )
     elif status.ended is None:
-        yield "The documents were not judged since this service began. ", _link("Validate them")
+        yield "Not validated since this service started. ", _link("Validate the documents")
     elif status.is_stale:
         yield _link("Validate them again")
     else:

@@ -142,7 +142,7 @@ input { flex: 1 1 16rem; min-width: 0; } button { cursor: pointer; }
 
 SCRIPT: Final = """\
 "use strict";
-// Shows what is new as soon as it happens; without it, the page shows it when it is loaded.
+// Reloads the table after each new event; without a script, reload the page.
 const stream = new EventSource("events.stream");
 stream.onmessage = async () => {
   const answer = await fetch("events");

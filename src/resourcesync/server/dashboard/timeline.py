@@ -160,7 +160,7 @@ def _dots(detail: MirrorDetail, x: Callable[[datetime], float]) -> Iterator[Mark
         text = f"{formatting.counted(len(found), 'resource')} {kind} {formatting.moment(made)};"
         yield tag(
             "circle",
-            tag("title", f"{text} here after {waited}"),
+            tag("title", f"{text} applied after {waited}"),
             cx=place * 3,
             cy=_LANES["source"] + shifts[kind],
             r=min(2.4 + len(found) ** 0.5 / 2, 7.0),
@@ -172,7 +172,7 @@ def _awaited(detail: MirrorDetail, x: Callable[[datetime], float]) -> Iterator[M
     y = _LANES["source"]
     for change in detail.awaited[:_MOST]:
         begin = x(change.dated)
-        title = tag("title", f"Not here yet, made {formatting.moment(change.dated)}: {change.uri}")
+        title = tag("title", f"Pending, made {formatting.moment(change.dated)}: {change.uri}")
         yield tag(
             "g",
             title,
@@ -225,7 +225,7 @@ def _badness(ran: EndedPull) -> int:
 def pull_summary(ran: EndedPull) -> str:
     """Return the result of a pull in a few words."""
     if ran.failed is not None:
-        return f"could not go on: {ran.failed.message or ran.failed.code}"
+        return f"failed: {ran.failed.message or ran.failed.code}"
     if ran.report is None:
         return ran.outcome
     parts = [
@@ -244,17 +244,17 @@ def _legend(detail: MirrorDetail) -> Markup:
     keys = [
         *[(f"key k{number}", kind) for number, kind in enumerate(_KINDS)],
         ("key open", "open list"),
-        ("key wait", "not here yet"),
-        ("key fail", "a pull that could not go on"),
+        ("key wait", "pending"),
+        ("key fail", "failed pull"),
     ]
     legend = [tag("span", tag("i", class_=look), name) for look, name in keys]
-    cut = " Older changes are left out: there are too many." if detail.is_cut else ""
-    hint = "Each line joins a change to the pull that brought it; the flatter it is, the later."
+    cut = " Older changes are not shown: there are too many." if detail.is_cut else ""
+    hint = "Each line joins a change to the pull that fetched it; flatter means later."
     return tag("p", legend, tag("span", hint + cut, class_="muted"), class_="legend")
 
 
 def _table(detail: MirrorDetail) -> Markup:
-    heads = ("Change made (UTC)", "Came here", "After", "What", "Resource")
+    heads = ("Changed (UTC)", "Applied", "Delay", "Change", "Resource")
     rows = [_row(detail, number) for number in range(min(len(detail.changes), 200))]
     shown = tag("table", _heads(heads), tag("tbody", rows))
     return tag(

@@ -127,7 +127,7 @@ class MirrorSummary:
         max_lag: The longest acceptable lag, in seconds.
         error: The reason why it cannot be read; empty when it can.
         push: Its push subscriptions; ``None`` without push.
-        next_attempt: The time and the reason of the next pull; empty when that is not known.
+        next_pull: The time and the reason of the next pull; empty when that is not known.
     """
 
     status: MirrorStatus
