@@ -266,22 +266,12 @@ def _document(outcome: FetchResponse | FetchFailure) -> FetchedDocument | None:
     if outcome.status == _NOT_MODIFIED:
         sink.close()
         return None
-    return _fetched(outcome, sink.stream())
-
-
-def _generator(
-    outcomes: Iterator[FetchResponse | FetchFailure],
-) -> Generator[FetchResponse | FetchFailure, None, None]:
-    """Return a generator over ``outcomes``, so that it can be closed whatever the fetcher gave."""
-    yield from outcomes
-
-
-def _fetched(response: FetchResponse, stream: BinaryIO) -> FetchedDocument:
-    headers = response.headers
+    stream = sink.stream()
+    headers = outcome.headers
     etag, last_modified = validators_of(headers)
     return FetchedDocument(
-        uri=response.request.uri,
-        final_uri=response.uri,
+        uri=outcome.request.uri,
+        final_uri=outcome.uri,
         stream=stream,
         etag=etag,
         last_modified=last_modified,
@@ -289,3 +279,10 @@ def _fetched(response: FetchResponse, stream: BinaryIO) -> FetchedDocument:
         media_type=headers.get("content-type", ""),
         served=known_microseconds(served_at(headers)),
     )
+
+
+def _generator(
+    outcomes: Iterator[FetchResponse | FetchFailure],
+) -> Generator[FetchResponse | FetchFailure, None, None]:
+    """Return a generator over ``outcomes``, so that it can be closed whatever the fetcher gave."""
+    yield from outcomes

@@ -54,22 +54,18 @@ def header_of(root: RawRoot, context: ReadingContext) -> Header:
         UnexpectedDocumentError: It names a capability that this version does not know.
     """
     if root.metadata is None:
-        header = _without_metadata(root, context)
+        kind = None
+        if root.kind:
+            kind = _capability(root.kind, context)[0]
+        if P1 in context.version_marks:
+            context.tolerate("draft")
+        modified = _moment("modified", root.modified, context) if root.modified else None
+        at = modified if kind is not None and kind.is_snapshot else None
+        header = Header(capability=kind, is_index=root.is_index, at=at, modified=modified)
     else:
         header = _with_metadata(root, root.metadata, context)
     found = read_links(root.links, context)
     return replace(header, links=_modern_relations(found, context), foreign=tuple(root.foreign))
-
-
-def _without_metadata(root: RawRoot, context: ReadingContext) -> Header:
-    kind = None
-    if root.kind:
-        kind = _capability(root.kind, context)[0]
-    if P1 in context.version_marks:
-        context.tolerate("draft")
-    modified = _moment("modified", root.modified, context) if root.modified else None
-    at = modified if kind is not None and kind.is_snapshot else None
-    return Header(capability=kind, is_index=root.is_index, at=at, modified=modified)
 
 
 def _with_metadata(root: RawRoot, metadata: list[str], context: ReadingContext) -> Header:
@@ -83,7 +79,15 @@ def _with_metadata(root: RawRoot, metadata: list[str], context: ReadingContext) 
         for name in (*TIMES, "modified")
         if name in values
     }
-    _modern_times(kind, moments, context)
+    if moments.keys() == {"modified"}:
+        context.version_marks.add(MODIFIED)
+        context.tolerate("time-modified")
+        if kind.is_snapshot:
+            moments["at"] = moments.pop("modified")
+    if kind.is_snapshot and "from_" in moments and "at" not in moments:
+        context.version_marks.add(BEFORE_0_9_1)
+        context.tolerate("time-from")
+        moments["at"] = moments.pop("from_")
     return Header(capability=kind, is_index=root.is_index or says_index, extra=extra, **moments)
 
 
@@ -103,19 +107,6 @@ def _capability(label: str, context: ReadingContext) -> tuple[Capability, bool]:
     if label != kind.value:
         context.tolerate("capability-spelled", about=label)
     return kind, says_index
-
-
-def _modern_times(kind: Capability, moments: dict[str, Any], context: ReadingContext) -> None:
-    """Give the times the names they have since 0.9.1 (§3.1 of it)."""
-    if moments.keys() == {"modified"}:
-        context.version_marks.add(MODIFIED)
-        context.tolerate("time-modified")
-        if kind.is_snapshot:
-            moments["at"] = moments.pop("modified")
-    if kind.is_snapshot and "from_" in moments and "at" not in moments:
-        context.version_marks.add(BEFORE_0_9_1)
-        context.tolerate("time-from")
-        moments["at"] = moments.pop("from_")
 
 
 def _modern_relations(found: tuple[Link, ...], context: ReadingContext) -> tuple[Link, ...]:

@@ -200,7 +200,16 @@ class TableFileWriter:
         """Complete the file, synced to disk."""
         try:
             with guard_writing(self.file):
-                self._finish()
+                self._flush()
+                self._parquet.close()
+                self._stream.flush()
+                os.fsync(self._stream.fileno())
+                self._beside.replace(self.file)
+                handle = os.open(self.file.parent, os.O_RDONLY | os.O_DIRECTORY)
+                try:
+                    os.fsync(handle)
+                finally:
+                    os.close(handle)
         finally:
             self.abandon()
 
@@ -219,18 +228,6 @@ class TableFileWriter:
             batches, self._batches, self._waiting = self._batches, [], 0
             table = pa.Table.from_batches(batches).cast(self._schema)
             self._parquet.write_table(table, row_group_size=GROUP)
-
-    def _finish(self) -> None:
-        self._flush()
-        self._parquet.close()
-        self._stream.flush()
-        os.fsync(self._stream.fileno())
-        self._beside.replace(self.file)
-        handle = os.open(self.file.parent, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
 
 
 @contextmanager

@@ -209,22 +209,19 @@ class _MetadataParser:
 
     def _end_xoai(self, local: str, text: str) -> None:
         if local == "field":
-            self._end_field(text)
+            name, place = self._field_name, self._names
+            if place == _BITSTREAM:
+                self._fields[name[:64]] = text
+            elif place == _BITSTREAM[:2] and name == "name":
+                self._bundle = text
+            elif name == "value" and (
+                place[:2] == ["dc", "rights"] or place == ["others", "access-status"]
+            ):
+                self._add_rights(text)
         elif local == "element" and self._names:
             if self._names == _BITSTREAM:
                 self._end_bitstream()
             self._names.pop()
-
-    def _end_field(self, text: str) -> None:
-        name, place = self._field_name, self._names
-        if place == _BITSTREAM:
-            self._fields[name[:64]] = text
-        elif place == _BITSTREAM[:2] and name == "name":
-            self._bundle = text
-        elif name == "value" and (
-            place[:2] == ["dc", "rights"] or place == ["others", "access-status"]
-        ):
-            self._add_rights(text)
 
     def _end_bitstream(self) -> None:
         told = self._fields
