@@ -191,9 +191,7 @@ def _run(arguments: Sequence[str], environment: config.Environment) -> ExitCode:
         return _run_job(
             _usage_job(problem_of(error), arguments, environment), environment, arguments
         )
-    if not isinstance(job, Job):
-        return ExitCode.OK
-    return _run_job(job, environment, arguments)
+    return _run_job(job, environment, arguments) if isinstance(job, Job) else ExitCode.OK
 
 
 def _usage(error: click.ClickException) -> Problem:

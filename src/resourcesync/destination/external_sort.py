@@ -283,9 +283,7 @@ class ExternalSorter(Generic[T]):
 
 def merge_sorted(spools: Sequence[ExternalSorter[T]], key: Callable[[T], str]) -> Iterator[T]:
     """Return the entries of several sorters merged; among equal keys, those of the first first."""
-    if len(spools) == 1:
-        return iter(spools[0])
-    return merge(*spools, key=key)
+    return iter(spools[0]) if len(spools) == 1 else merge(*spools, key=key)
 
 
 def _write(file: BinaryIO, at: int, rows: Iterable[bytes]) -> int:
