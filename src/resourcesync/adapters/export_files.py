@@ -78,14 +78,7 @@ class NewExport:
                 self._name_folder()
             else:
                 self._name_file()
-            held = os.open(self._out.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            try:
-                os.fsync(held)
-            except OSError as error:
-                if error.errno not in {errno.EINVAL, errno.ENOTSUP}:
-                    raise
-            finally:
-                os.close(held)
+            _sync_folder(self._out.parent)
 
     def _name_folder(self) -> None:
         try:
@@ -137,3 +130,14 @@ def _guard_write(doing: str) -> Iterator[None]:
                 hint="make room",
             ) from error
         raise StorageError(f"failed while {doing}: {why}", evidence=_NOTHING_WRITTEN) from error
+
+
+def _sync_folder(folder: Path) -> None:
+    held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(held)
+    except OSError as error:
+        if error.errno not in {errno.EINVAL, errno.ENOTSUP}:
+            raise
+    finally:
+        os.close(held)

@@ -226,14 +226,17 @@ class ExplorerApp(App[None]):
         start = nodes.index(current) + 1 if current in nodes else 0
         for node in (*nodes[start:], *nodes[:start]):
             if self._wanted in str(node.label).lower():
-                above = node.parent
-                while above is not None:
-                    above.expand()
-                    above = above.parent
-                self.call_after_refresh(self._tree.move_cursor, node)
+                self._go_to(node)
                 return
         self.bell()
         self.query_one("#status", Static).update(f"Not found: {formatting.escape(self._wanted)}")
+
+    def _go_to(self, node: TreeNode[Step]) -> None:
+        above = node.parent
+        while above is not None:
+            above.expand()
+            above = above.parent
+        self.call_after_refresh(self._tree.move_cursor, node)
 
 
 def _safe_text(text: str) -> Text:

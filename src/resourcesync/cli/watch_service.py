@@ -350,16 +350,7 @@ class _WatchService:
             self._supervisor.notify(WATCHDOG=1, STATUS=self._status())
             if signals.reload:
                 signals.reload = False
-                moment = int(self._clock.monotonic() * 1e6)
-                self._supervisor.notify(RELOADING=1, MONOTONIC_USEC=moment)
-                try:
-                    self.apply(read_settings())
-                except ResourceSyncError as error:  # the former settings stay
-                    problem = problem_of(error)
-                    evidence = (*problem.evidence, ("kept", "the former configuration"))
-                    self._screen.problem(replace(problem, evidence=evidence))
-                self.watch.retry()
-                self._supervisor.notify(READY=1, STATUS=self._status())
+                self._reload(read_settings)
 
     def _check_external_pulls(self) -> None:
         """Record good pulls by other processes, of mirrors that wait after a failure."""
@@ -379,6 +370,18 @@ class _WatchService:
         """Stop all work cleanly, within the grace."""
         self._supervisor.notify(STOPPING=1)
         self.watch.finish(self._settings.grace)
+
+    def _reload(self, read_settings: Callable[[], WatchSettings]) -> None:
+        moment = int(self._clock.monotonic() * 1e6)
+        self._supervisor.notify(RELOADING=1, MONOTONIC_USEC=moment)
+        try:
+            self.apply(read_settings())
+        except ResourceSyncError as error:  # the former settings stay
+            problem = problem_of(error)
+            evidence = (*problem.evidence, ("kept", "the former configuration"))
+            self._screen.problem(replace(problem, evidence=evidence))
+        self.watch.retry()
+        self._supervisor.notify(READY=1, STATUS=self._status())
 
     def _status(self) -> str:
         names = len(self._settings.names)

@@ -79,15 +79,7 @@ def _with_metadata(root: RawRoot, metadata: list[str], context: ReadingContext) 
         for name in (*TIMES, "modified")
         if name in values
     }
-    if moments.keys() == {"modified"}:
-        context.version_marks.add(MODIFIED)
-        context.tolerate("time-modified")
-        if kind.is_snapshot:
-            moments["at"] = moments.pop("modified")
-    if kind.is_snapshot and "from_" in moments and "at" not in moments:
-        context.version_marks.add(BEFORE_0_9_1)
-        context.tolerate("time-from")
-        moments["at"] = moments.pop("from_")
+    _modern_times(kind, moments, context)
     return Header(capability=kind, is_index=root.is_index or says_index, extra=extra, **moments)
 
 
@@ -107,6 +99,19 @@ def _capability(label: str, context: ReadingContext) -> tuple[Capability, bool]:
     if label != kind.value:
         context.tolerate("capability-spelled", about=label)
     return kind, says_index
+
+
+def _modern_times(kind: Capability, moments: dict[str, Any], context: ReadingContext) -> None:
+    """Give the times the names they have since 0.9.1 (§3.1 of it)."""
+    if moments.keys() == {"modified"}:
+        context.version_marks.add(MODIFIED)
+        context.tolerate("time-modified")
+        if kind.is_snapshot:
+            moments["at"] = moments.pop("modified")
+    if kind.is_snapshot and "from_" in moments and "at" not in moments:
+        context.version_marks.add(BEFORE_0_9_1)
+        context.tolerate("time-from")
+        moments["at"] = moments.pop("from_")
 
 
 def _modern_relations(found: tuple[Link, ...], context: ReadingContext) -> tuple[Link, ...]:

@@ -293,24 +293,27 @@ class _Simulation:
         self._event("publish", wrote=wrote, **self._error_field())
         self._clock.call_at(self._clock.elapsed + self._scenario.publish.every, self._publish)
         if self._scenario.publish.push:
-            faults, luck = self._scenario.faults, self._random
-            times = int(wrote and luck.random() >= faults.push_lost)
-            if wrote and not times:
-                self._fault("push_lost", "")
-            if times and luck.random() < faults.push_doubled:
-                self._fault("push_doubled", "")
-                times += 1
-            if luck.random() < faults.push_forged:
-                self._fault("push_forged", "")
-                times += 1
-            for number in range(times):
-                self._clock.call_at(
-                    self._clock.elapsed + _DELIVERY * (number + 1), self._on_notification
-                )
+            self._notify(wrote=wrote)
 
     def _error_field(self) -> dict[str, object]:
         """Return why the last publication failed, if it did."""
         return {"error": self._source.error} if self._source.error else {}
+
+    def _notify(self, *, wrote: bool) -> None:
+        faults, luck = self._scenario.faults, self._random
+        times = int(wrote and luck.random() >= faults.push_lost)
+        if wrote and not times:
+            self._fault("push_lost", "")
+        if times and luck.random() < faults.push_doubled:
+            self._fault("push_doubled", "")
+            times += 1
+        if luck.random() < faults.push_forged:
+            self._fault("push_forged", "")
+            times += 1
+        for number in range(times):
+            self._clock.call_at(
+                self._clock.elapsed + _DELIVERY * (number + 1), self._on_notification
+            )
 
     def _step_clock(self, seconds: float) -> None:
         self._source.clock.step(seconds)

@@ -182,17 +182,20 @@ class ResourceComparison:
                     self.only_a += 1
                     yield Difference(Sign.ONLY_A, told.uri, "only in A")
                 case Updated(one, other) | Same(one, other):
-                    verdict, reason = compare_rows(one, other)
-                    match verdict:
-                        case ListingComparison.DIFFERENT:
-                            self.different += 1
-                            yield Difference(Sign.DIFFERENT, one.uri, reason)
-                        case ListingComparison.UNPROVEN:
-                            self.same += 1
-                            self.unproven += 1
-                            yield Difference(Sign.UNPROVEN, one.uri, reason)
-                        case ListingComparison.SAME:
-                            self.same += 1
+                    yield from self._compare_pair(one, other)
+
+    def _compare_pair(self, row: ListingRow, other: ListingRow) -> Iterator[Difference]:
+        verdict, reason = compare_rows(row, other)
+        match verdict:
+            case ListingComparison.DIFFERENT:
+                self.different += 1
+                yield Difference(Sign.DIFFERENT, row.uri, reason)
+            case ListingComparison.UNPROVEN:
+                self.same += 1
+                self.unproven += 1
+                yield Difference(Sign.UNPROVEN, row.uri, reason)
+            case ListingComparison.SAME:
+                self.same += 1
 
 
 def _is_never_same(row: ListingRow, other: ListingRow) -> bool:

@@ -272,17 +272,20 @@ class StandardInput(ChangeFeed):
                 raise StorageError(f"cannot read {_NAME}: {error.strerror}") from error
             size += len(block)
             self._is_over = not block
-            *lines, rest = (self._rest + block).split(b"\n")
-            if self._is_over:
-                lines, rest = [*lines, rest], b""
-            for line in lines:
-                lot.add(self._entries(line), len(line))
-            if self._long or len(rest) > MAX_LINE:
-                self._long, rest = self._long or rest, b""
-            self._rest = rest
+            self._split(block, lot)
             self._is_behind = size >= _BACKLOG_BYTES
             if self._is_over or not self._wait_readable(0.0):
                 return
+
+    def _split(self, block: bytes, lot: PendingChanges) -> None:
+        *lines, rest = (self._rest + block).split(b"\n")
+        if self._is_over:
+            lines, rest = [*lines, rest], b""
+        for line in lines:
+            lot.add(self._entries(line), len(line))
+        if self._long or len(rest) > MAX_LINE:
+            self._long, rest = self._long or rest, b""
+        self._rest = rest
 
     def _entries(self, line: bytes) -> list[Change | Omission]:
         if self._long:

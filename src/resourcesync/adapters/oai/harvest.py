@@ -14,6 +14,7 @@ from resourcesync.adapters.oai.provider import (
     BAD_TOKEN,
     Provider,
     ProviderError,
+    ProviderReply,
     sent_evidence,
 )
 from resourcesync.adapters.oai.records import PageCounts, RecordStore
@@ -304,24 +305,29 @@ class Harvest:
         for tries in range(1, _MOST_TRIES + 1):
             try:
                 with self._endpoint.answer(arguments) as reply:
-                    with self._memory.writing() as connection:
-                        taken = self._records.store_page(
-                            connection,
-                            wanted.prefix,
-                            reply.records(goes_on=bool(state.token)),
-                            state.attempt,
-                        )
-                        token = reply.token
-                        state.is_blind = state.is_blind or bool(taken.unnamed)
-                        state.token = token.value if token is not None else ""
-                        if token is not None:
-                            write_note(connection, _STATE, msgspec.json.encode(state).decode())
-                    return taken, token
+                    return self._store_page(wanted, state, reply)
             except SourceUnavailableError as error:
                 if error.code != "truncated" or tries == _MOST_TRIES:
                     raise
                 _log.info("a page was truncated, and is requested again")
         raise AssertionError("the last try returned or raised")
+
+    def _store_page(
+        self, wanted: RecordList, state: _HarvestProgress, reply: ProviderReply
+    ) -> tuple[PageCounts, ListToken | None]:
+        with self._memory.writing() as connection:
+            taken = self._records.store_page(
+                connection,
+                wanted.prefix,
+                reply.records(goes_on=bool(state.token)),
+                state.attempt,
+            )
+            token = reply.token
+            state.is_blind = state.is_blind or bool(taken.unnamed)
+            state.token = token.value if token is not None else ""
+            if token is not None:
+                write_note(connection, _STATE, msgspec.json.encode(state).decode())
+        return taken, token
 
     def _save(self, state: _HarvestProgress | None) -> None:
         with self._memory.writing() as connection:

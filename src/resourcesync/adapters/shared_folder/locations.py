@@ -77,16 +77,7 @@ class FolderLocations:
             folder = os.dup(root)
             try:
                 for name in above:
-                    if create:
-                        with suppress(FileExistsError):
-                            os.mkdir(name, dir_fd=folder)
-                    inner = os.open(name, FOLDER_FLAGS | os.O_NOFOLLOW, dir_fd=folder)
-                    if create:
-                        try:
-                            self._make_durable(folder, inner)
-                        except BaseException:
-                            os.close(inner)
-                            raise
+                    inner = self._open_child(folder, name, create=create)
                     os.close(folder)
                     folder = inner
                 yield folder, leaf
@@ -123,6 +114,19 @@ class FolderLocations:
             evidence=(("kept", "nothing was changed"),),
             hint="mount the file system, or make that folder; then run the same command",
         )
+
+    def _open_child(self, folder: int, name: str, *, create: bool) -> int:
+        if create:
+            with suppress(FileExistsError):
+                os.mkdir(name, dir_fd=folder)
+        inner = os.open(name, FOLDER_FLAGS | os.O_NOFOLLOW, dir_fd=folder)
+        if create:
+            try:
+                self._make_durable(folder, inner)
+            except BaseException:
+                os.close(inner)
+                raise
+        return inner
 
     def _make_durable(self, folder: int, inner: int) -> None:
         """Sync the name of a folder once, also of one that another process just created."""

@@ -367,17 +367,21 @@ class FolderStore:
                 hint="name another folder for the copies, or for --state",
             )
         with self._locks.lock_store(who):
-            asked = secrets.token_hex(16)
-            with self._places.parent(f"{_TEMPORARY}/{asked}", create=True) as (folder, _):
-                os.close(os.open(asked, _NEW_FILE, 0o666, dir_fd=folder))
-                oldest = os.stat(asked, dir_fd=folder).st_ctime_ns - _OLD
-                os.unlink(asked, dir_fd=folder)
-                with os.scandir(folder) as entries:
-                    for entry in entries:
-                        with suppress(OSError):  # one that cannot be removed stays
-                            if entry.stat(follow_symlinks=False).st_ctime_ns < oldest:
-                                os.unlink(entry.name, dir_fd=folder)
+            self._clear_temporary()
             yield
+
+    def _clear_temporary(self) -> None:
+        """Remove old temporary files by the dates of the file system itself, without a clock."""
+        asked = secrets.token_hex(16)
+        with self._places.parent(f"{_TEMPORARY}/{asked}", create=True) as (folder, _):
+            os.close(os.open(asked, _NEW_FILE, 0o666, dir_fd=folder))
+            oldest = os.stat(asked, dir_fd=folder).st_ctime_ns - _OLD
+            os.unlink(asked, dir_fd=folder)
+            with os.scandir(folder) as entries:
+                for entry in entries:
+                    with suppress(OSError):  # one that cannot be removed stays
+                        if entry.stat(follow_symlinks=False).st_ctime_ns < oldest:
+                            os.unlink(entry.name, dir_fd=folder)
 
 
 def _check(key: str) -> None:
