@@ -16,7 +16,6 @@ class Account(Protocol):
     @property
     def uri(self) -> str:
         """The resource's URI: the order of the listings."""
-        ...
 
 
 B = TypeVar("B", bound=Account)

@@ -39,7 +39,7 @@ class StoredExchange:
             StorageError: It could not be put; nothing of it is there.
         """
         key = f"{self._prefix}{name}"
-        with _guard_exchange(f"putting {key} there"), Path(file).open("rb") as stream:
+        with _guard(f"putting {key} there", exchange=True), Path(file).open("rb") as stream:
             digest = Digest("sha-256", hashlib.file_digest(stream, "sha256").hexdigest())
             length = stream.tell()
             for _ in range(_TRIES):  # another worker may run the same unit: either result is good
@@ -58,7 +58,7 @@ class StoredExchange:
         """
         place = self._folder / name.replace("/", "-")
         key = f"{self._prefix}{name}"
-        with _guard_exchange(f"reading {key}"):
+        with _guard(f"reading {key}", exchange=True):
             stream = self._store.open(key)
             if stream is None:
                 return None
@@ -74,28 +74,29 @@ class StoredExchange:
 
     def names(self, prefix: str) -> Iterator[str]:
         """Yield the names with a prefix, in no order."""
-        with _guard_exchange("listing the objects"):
+        with _guard("listing the objects", exchange=True):
             for key in self._store.keys(f"{self._prefix}{prefix}"):
                 yield key.removeprefix(self._prefix)
 
     def remove(self, name: str) -> None:
         """Remove a file by name; it is no error if there is none."""
-        with _guard_exchange("removing what is not needed any more"):
+        with _guard("removing what is not needed any more", exchange=True):
             self._store.remove(f"{self._prefix}{name}")
 
 
 @contextmanager
-def _guard_exchange(doing: str) -> Iterator[None]:
+def _guard(doing: str, *, exchange: bool = False) -> Iterator[None]:
     """Translate any error of the store into one."""
     try:
         yield
     except ResourceSyncError:
         raise
     except Exception as error:
+        verbs = "reached" if exchange else "reached and written"
         raise StorageError(
             f"the store failed while {doing}: {type(error).__name__}: {error}"[:1_000],
-            evidence=(("kept", "all copies"),),
-            hint="check that the store can be reached, then run the same command",
+            evidence=(("kept", "all copies" if exchange else "what was published before"),),
+            hint=f"check that the store can be {verbs}, then run the same command",
             code="store",
         ) from error
 
@@ -159,7 +160,7 @@ class StoredDocuments:
         return length
 
     def _put(self, name: str, content: ObjectContent) -> None:
-        with _guard_documents(f"putting {name}"):
+        with _guard(f"putting {name}"):
             there = self._store.stat(name)
             content.stream.seek(0)
             version = self._store.put(name, content, None if there is None else there.version)
@@ -171,7 +172,7 @@ class StoredDocuments:
             )
 
     def _read_back(self, name: str, digest: Digest) -> None:
-        with _guard_documents(f"reading {name} back"):
+        with _guard(f"reading {name} back"):
             stream = self._store.open(name)
             hasher = hashlib.sha256()
             if stream is not None:
@@ -195,7 +196,7 @@ class StoredDocuments:
             StorageError: It cannot be read.
         """
         self._check(name)
-        with _guard_documents(f"reading {name}"):
+        with _guard(f"reading {name}"):
             stream = self._store.open(name)
             if stream is None:
                 return None
@@ -212,7 +213,7 @@ class StoredDocuments:
             StorageError: It cannot be inspected.
         """
         self._check(name)
-        with _guard_documents(f"looking at {name}"):
+        with _guard(f"looking at {name}"):
             there = self._store.stat(name)
             return None if there is None else there.version
 
@@ -223,10 +224,10 @@ class StoredDocuments:
             StorageError: They cannot be listed.
         """
         for folder in sorted(self._folders):
-            with _guard_documents("listing the documents"):
+            with _guard("listing the documents"):
                 found = sorted(self._store.keys(f"{folder}/"))
             yield from (name for name in found if name.rpartition("/")[0] == folder)
-        with _guard_documents("listing the documents"):
+        with _guard("listing the documents"):
             found = sorted(self._store.keys(TOP_LEVEL_PREFIX))
         yield from (name for name in found if "/" not in name)
 
@@ -237,7 +238,7 @@ class StoredDocuments:
             StorageError: It could not be removed.
         """
         self._check(name)
-        with _guard_documents(f"removing {name}"):
+        with _guard(f"removing {name}"):
             self._store.remove(name)
 
     def _check(self, name: str) -> None:
@@ -254,18 +255,3 @@ def _spooled() -> BinaryIO:
 def _type_of(name: str) -> str:
     file = name.rpartition("/")[2]
     return _TYPES.get(file.rpartition(".")[2] if "." in file else "", _PLAIN)
-
-
-@contextmanager
-def _guard_documents(doing: str) -> Iterator[None]:
-    try:
-        yield
-    except ResourceSyncError:
-        raise
-    except Exception as error:
-        raise StorageError(
-            f"the store failed while {doing}: {type(error).__name__}: {error}"[:1_000],
-            evidence=(("kept", "what was published before"),),
-            hint="check that the store can be reached and written, then run the same command",
-            code="store",
-        ) from error

@@ -91,7 +91,7 @@ class _PeekableRequests:
         """Return the scheme of the next request; ``None`` if there is none."""
         if self.first is None:
             self.first = next(self._requests, None)
-        return None if self.first is None else _scheme_of(self.first)
+        return None if self.first is None else self.first.uri.partition(":")[0].lower()
 
     def take(self) -> FetchRequest:
         """Return the next request, which must exist."""
@@ -292,10 +292,6 @@ def _broken(scheme: str, uri: str, why: str) -> SourceError:
         hint="see the plug-in's own documentation; resourcesync plugins names it",
         code="transport",
     )
-
-
-def _scheme_of(request: FetchRequest) -> str:
-    return request.uri.partition(":")[0].lower()
 
 
 def _failure(request: FetchRequest, error: ResourceSyncError) -> FetchFailure:

@@ -207,7 +207,9 @@ def _copied(descriptor: int, stream: BinaryIO, length: int) -> str:
         running.update(chunk)
         count += len(chunk)
         if not is_cloned:
-            _write_all(descriptor, chunk)
+            left = memoryview(chunk)
+            while left:
+                left = left[os.write(descriptor, left) :]
     return running.hexdigest() if count == length else ""
 
 
@@ -217,12 +219,6 @@ def _sync(path: str, flags: int) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def _write_all(descriptor: int, chunk: bytes) -> None:
-    left = memoryview(chunk)
-    while left:
-        left = left[os.write(descriptor, left) :]
 
 
 def _cloned(descriptor: int, stream: BinaryIO) -> bool:

@@ -110,22 +110,17 @@ def _table_schema(keys: Mapping[str, click.Option]) -> Schema:
 
 def value_schema(option: click.Option) -> Schema:
     """Return the schema of the value of one key, which is an option's value."""
-    found = _description(option)
-    if option.is_flag:
-        return {**found, "type": "boolean"}
-    if option.multiple:
-        return {**found, "type": "array", "items": _type_schema(option)}
-    return {**found, **_type_schema(option)}
-
-
-def _description(option: click.Option) -> Schema:
     found: Schema = {}
     help_text = _KEY_HELP.get(option.name or "", option.help)
     if help_text:
         found["description"] = help_text
     if isinstance(option.default, str | bool | int) and not option.multiple:
         found["default"] = option.default
-    return found
+    if option.is_flag:
+        return {**found, "type": "boolean"}
+    if option.multiple:
+        return {**found, "type": "array", "items": _type_schema(option)}
+    return {**found, **_type_schema(option)}
 
 
 _KEY_HELP: Final = {

@@ -91,15 +91,11 @@ def _folder(keep: Path | None) -> Iterator[Path]:
         folder.mkdir(mode=0o700)
         yield folder
     finally:
-        _remove(folder)
-
-
-def _remove(folder: Path) -> None:
-    try:
-        shutil.rmtree(folder, ignore_errors=True)
-    finally:
-        # A signal may have interrupted the removal; a second signal is not raised.
-        shutil.rmtree(folder, ignore_errors=True)
+        try:
+            shutil.rmtree(folder, ignore_errors=True)
+        finally:
+            # A signal may have interrupted the removal; a second signal is not raised.
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -191,9 +191,7 @@ def _run(arguments: Sequence[str], environment: config.Environment) -> ExitCode:
         return _run_job(
             _usage_job(problem_of(error), arguments, environment), environment, arguments
         )
-    if not isinstance(job, Job):
-        return ExitCode.OK
-    return _run_job(job, environment, arguments)
+    return _run_job(job, environment, arguments) if isinstance(job, Job) else ExitCode.OK
 
 
 def _usage(error: click.ClickException) -> Problem:
@@ -234,7 +232,11 @@ def _run_job(job: Job, environment: config.Environment, arguments: Sequence[str]
             outcome = CommandOutcome(exit=problem.exit)
             _show_traceback(environment)
         except KeyboardInterrupt as stop:
-            outcome = _stopped_outcome(signals.acknowledge_stop(stop), job)
+            code = signals.acknowledge_stop(stop)
+            by = "Ctrl-C" if code is ExitCode.INTERRUPTED else "a signal"
+            again = f" Run again to continue: {job.resume_command}" if job.resume_command else ""
+            line = TextLine(f"by {by}; all files are consistent.{again}", "Stopped", QUIET)
+            outcome = CommandOutcome(exit=code, closing=(line,), fields={"stopped_by": by})
         except Exception as error:  # noqa: BLE001 - the edge: unexpected errors end here
             from resourcesync.cli.crash import write_crash_report  # noqa: PLC0415 - seldom needed
 
@@ -272,13 +274,6 @@ def _screen(job: Job, environment: config.Environment) -> Iterator[Screen]:
             yield screen
     finally:
         screen.close()
-
-
-def _stopped_outcome(code: ExitCode, job: Job) -> CommandOutcome:
-    by = "Ctrl-C" if code is ExitCode.INTERRUPTED else "a signal"
-    again = f" Run again to continue: {job.resume_command}" if job.resume_command else ""
-    line = TextLine(f"by {by}; all files are consistent.{again}", "Stopped", QUIET)
-    return CommandOutcome(exit=code, closing=(line,), fields={"stopped_by": by})
 
 
 def _show_traceback(environment: config.Environment) -> None:

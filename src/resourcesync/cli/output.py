@@ -126,23 +126,18 @@ class Screen(Protocol):
 
     def start(self, fields: Mapping[str, object]) -> None:
         """Show the start of the run."""
-        ...
 
     def report(self, event: str, fields: Mapping[str, object]) -> None:
         """Show an event of the run; this is the ``ports.Reporter``."""
-        ...
 
     def problem(self, problem: Problem) -> None:
         """Show an error."""
-        ...
 
     def end(self, outcome: CommandOutcome) -> None:
         """Show the end of the run; no call but ``close`` follows."""
-        ...
 
     def close(self) -> None:
         """Restore the terminal; may be called twice."""
-        ...
 
 
 class OutputLostError(BaseException):

@@ -239,11 +239,9 @@ class FindingsWriter(Protocol):
 
     def add(self, event: ValidationEvent) -> None:
         """Accept an event."""
-        ...
 
     def end(self, tally: ValidationTally) -> None:
         """Write the rest."""
-        ...
 
 
 def open_findings_writer(name: str, *, fail_on: str) -> FindingsWriter:

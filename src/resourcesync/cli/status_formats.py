@@ -85,7 +85,7 @@ def nagios_line(mirrors: Sequence[CheckedMirror], unknown: int) -> tuple[str, Ex
         unknown: Number of mirrors that could not be read.
     """
     critical = [mirror for mirror in mirrors if _is_critical(mirror)]
-    warning = [mirror for mirror in mirrors if not _is_critical(mirror) and _is_warning(mirror)]
+    warning = [mirror for mirror in mirrors if not _is_critical(mirror) and not mirror.is_fine]
     fine = len(mirrors) - len(critical) - len(warning)
     word, code = "OK", ExitCode.OK
     if critical:
@@ -105,10 +105,6 @@ def nagios_line(mirrors: Sequence[CheckedMirror], unknown: int) -> tuple[str, Ex
 
 def _is_critical(seen: CheckedMirror) -> bool:
     return seen.status.state not in _WARNING and seen.status.state is not MirrorState.IN_SYNC
-
-
-def _is_warning(seen: CheckedMirror) -> bool:
-    return not seen.is_fine
 
 
 def _reason(seen: CheckedMirror) -> str:

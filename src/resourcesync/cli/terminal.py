@@ -54,15 +54,12 @@ class Progress(Protocol):
 
     def show(self, fields: Mapping[str, object]) -> None:
         """Show the newest ``progress`` event."""
-        ...
 
     def pause(self) -> None:
         """Clear the line for the next line of text."""
-        ...
 
     def close(self) -> None:
         """Restore the terminal."""
-        ...
 
 
 class NoProgress:

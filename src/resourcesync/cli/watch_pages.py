@@ -198,9 +198,7 @@ class WatchPages:
 
     def _find(self, name: str) -> tuple[MirrorSummary, Path] | None:
         """Return a watched mirror; ``None`` for any other."""
-        if self._folder(name) is None:
-            return None
-        return next(iter(self._each((name,))), None)
+        return None if self._folder(name) is None else next(iter(self._each((name,))), None)
 
     def _folder(self, name: str) -> Path | None:
         return dict(self._folders()).get(name)

@@ -1,7 +1,7 @@
 """The service behind ``watch``: its settings, its signals and its reports."""
 
 import signal
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, fields, replace
 from math import isfinite
@@ -399,7 +399,12 @@ class _WatchService:
             evidence = (("mirror", mirror), *problem.evidence)
             self._screen.problem(replace(problem, evidence=evidence))
         if done.job.kind is JobKind.PULL:
-            self._warn(mirror, report.warnings)
+            warnings = report.warnings
+            before = self._warned.get(mirror, frozenset())
+            self._warned[mirror] = frozenset(str(warning.get("message")) for warning in warnings)
+            for warning in warnings:
+                if warning.get("message") not in before:
+                    self._screen.report("warning", {"mirror": mirror, **warning})
         kind = done.job.kind.value.replace(" ", "-")
         fields = job_fields(done, report, now, done.next_due if isfinite(done.next_due) else None)
         self._figures.count(kind, fields, done.seconds)
@@ -407,14 +412,6 @@ class _WatchService:
             return  # there was no change to send, as after most pulls
         self._pages.count(kind, fields)
         self._screen.report(f"watch.{kind}", fields)
-
-    def _warn(self, mirror: str, warnings: Sequence[Mapping[str, object]]) -> None:
-        """Show the warnings that the mirror's previous pull did not have."""
-        before = self._warned.get(mirror, frozenset())
-        self._warned[mirror] = frozenset(str(warning.get("message")) for warning in warnings)
-        for warning in warnings:
-            if warning.get("message") not in before:
-                self._screen.report("warning", {"mirror": mirror, **warning})
 
     @property
     def runs(self) -> int:

@@ -14,11 +14,9 @@ class Consumers(Protocol):
 
     def cursor(self, name: str) -> int | None:
         """Return the number of the last change that ``name`` acknowledged, or ``None``."""
-        ...
 
     def acknowledge(self, name: str, cursor: int) -> None:
         """Record durably that ``name`` has processed all changes up to ``cursor``."""
-        ...
 
 
 @dataclass(slots=True, kw_only=True)
@@ -48,7 +46,11 @@ class ChangeLogReader:
         """
         forgotten, newest = self.state.change_bounds()
         if self.cursor is None:
-            yield from self._all_copies(newest)
+            created = MirrorChangeKind.CREATED.value
+            for copy in self.state.copies():
+                if copy.length >= 0:  # else its file is being replaced: the log will have it
+                    seen = (copy.installed, created, copy.uri, copy.path, copy.length, copy.digests)
+                    yield LoggedChange(newest, *seen, "")
             self.cursor = newest
             return
         if not forgotten <= self.cursor <= newest:
@@ -73,13 +75,6 @@ class ChangeLogReader:
             hint=f"delete what was built from the mirror, then start over: {self.restart_hint}",
             code="changes-lost",
         )
-
-    def _all_copies(self, newest: int) -> Iterator[LoggedChange]:
-        created = MirrorChangeKind.CREATED.value
-        for copy in self.state.copies():
-            if copy.length >= 0:  # else its file is being replaced: the log will have it
-                seen = (copy.installed, created, copy.uri, copy.path, copy.length, copy.digests)
-                yield LoggedChange(newest, *seen, "")
 
 
 def oldest_cursor(state: MirrorStateStore) -> int:

@@ -545,7 +545,10 @@ class LastChanges:
         uri = change.resource.uri
         time = None if change.time is None else to_microseconds(change.time)
         if uri in self._known:
-            self._compare(uri, time)
+            known, met = self._known[uri], self._listed_times.get(uri)
+            if time is not None and time == known:
+                self._found_times[uri] = time
+            self._listed_times[uri] = met if time is None else max(time, met or 0)
         if time is not None and change.time != change.resource.lastmod:
             self.newest = max(time, self.newest or time)
         recent = self._recent
@@ -553,12 +556,6 @@ class LastChanges:
         recent[uri] = time
         if len(recent) > _MAX_BUFFERED:
             self._recent = dict(islice(recent.items(), len(recent) - MAX_RECENT, None))
-
-    def _compare(self, uri: str, time: int | None) -> None:
-        known, met = self._known[uri], self._listed_times.get(uri)
-        if time is not None and time == known:
-            self._found_times[uri] = time
-        self._listed_times[uri] = met if time is None else max(time, met or 0)
 
     def are_found(self, begin: int | None) -> bool:
         """Return whether a known change is listed: then all later changes are listed, too.

@@ -10,7 +10,6 @@ from contextlib import contextmanager, suppress
 from heapq import merge
 from itertools import islice
 from operator import itemgetter, lt
-from types import TracebackType
 from typing import BinaryIO, Final, Generic, NamedTuple, Self, TypeVar
 
 import msgspec
@@ -122,12 +121,7 @@ class ExternalSorter(Generic[T]):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_exception: object) -> None:
         self.close()
 
     def __len__(self) -> int:
@@ -289,9 +283,7 @@ class ExternalSorter(Generic[T]):
 
 def merge_sorted(spools: Sequence[ExternalSorter[T]], key: Callable[[T], str]) -> Iterator[T]:
     """Return the entries of several sorters merged; among equal keys, those of the first first."""
-    if len(spools) == 1:
-        return iter(spools[0])
-    return merge(*spools, key=key)
+    return iter(spools[0]) if len(spools) == 1 else merge(*spools, key=key)
 
 
 def _write(file: BinaryIO, at: int, rows: Iterable[bytes]) -> int:

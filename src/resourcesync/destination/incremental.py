@@ -222,7 +222,8 @@ class Incremental:
         self._pull.path_assignment.assign_new(self._new_rows(history))
         self._show_for_review(partial(self._new_rows, history))
         if self._pull.options.dry_run:
-            plan = self._plan_changes(history)
+            mode = Mode.INCREMENTAL if history.change_count else Mode.UNCHANGED
+            plan, _, _ = count_decisions(decide_changes(self._pull, self._new_rows(history)), mode)
             foreseen = self._pull.report_plan(plan)
             return SyncOutcome(mode=plan.mode, plan=plan, deletions=foreseen, is_written=False)
         if history.change_count:
@@ -244,11 +245,6 @@ class Incremental:
         self._pull.state.commit(StateTransaction(documents=history.documents, notes=notes))
         return self._run_tasks(Mode.INCREMENTAL if history.change_count else Mode.UNCHANGED)
 
-    def _plan_changes(self, history: ChangeHistory) -> PlanSummary:
-        mode = Mode.INCREMENTAL if history.change_count else Mode.UNCHANGED
-        plan, _, _ = count_decisions(decide_changes(self._pull, self._new_rows(history)), mode)
-        return plan
-
     def _new_rows(self, history: ChangeHistory) -> Iterator[ListedEntry]:
         """Yield the last change of each URI, and the targets of links of changed entries."""
         rows = merge_linked(deduplicate(history.sorter, ignore_conflict), self._linked)
@@ -259,7 +255,12 @@ class Incremental:
         """Store the changes as tasks; the cursor moves only after all are stored."""
         if self._linked is not None:
             self._store_links(history, self._linked)
-        self._store_entry_links(history)
+        pull = self._pull
+        if pull.selection.has_entries or pull.state.has_entries():
+            rows = deduplicate(history.sorter, ignore_conflict)
+            store_entry_links(
+                pull.state, rows, generation=pull.generation, now=pull.now, anew=False
+            )
         pending: list[Pending] = []
         completed: list[str] = []
         for row in self._new_rows(history):
@@ -295,14 +296,6 @@ class Incremental:
             deduplicate(history.sorter, ignore_conflict), linked, self._pull.generation
         )
         store_links(state, (row for row in found if not is_listed(state, row.uri)))
-
-    def _store_entry_links(self, history: ChangeHistory) -> None:
-        pull = self._pull
-        if pull.selection.has_entries or pull.state.has_entries():
-            rows = deduplicate(history.sorter, ignore_conflict)
-            store_entry_links(
-                pull.state, rows, generation=pull.generation, now=pull.now, anew=False
-            )
 
     def _store_orphans(self, at: int) -> None:
         """Store the deletion of copies that no entry links to any more.

@@ -15,12 +15,11 @@ from resourcesync.destination.cursor import DAY, ListPrefix, is_later
 from resourcesync.destination.resource_reader import ListVersion, list_version
 from resourcesync.destination.session import SyncSession
 from resourcesync.destination.sync_state import SyncState
-from resourcesync.discovery import DocumentFetcher, FetchedDocument
+from resourcesync.discovery import DocumentFetcher
 from resourcesync.errors import DocumentError, ResourceSyncError, SourceError, StorageError
 from resourcesync.model.resources import Change
 from resourcesync.model.vocabulary import Capability
 from resourcesync.ports.fetcher import CacheValidators
-from resourcesync.ports.mirror import ProcessedDocument
 
 _log = logging.getLogger(__name__)
 _MAX_CLOSED_LISTS: Final = 50
@@ -57,19 +56,15 @@ def _find_changed(pull: SyncSession) -> str:
             if fetched is None:
                 continue
             with fetched:
-                if _differs(fetched, seen):
+                prefix = ListPrefix()
+                for entry in fetched.open().entries():
+                    if isinstance(entry, Change):
+                        prefix.add(entry)
+                if prefix.entries != seen.entries or prefix.hexdigest() != seen.prefix:
                     return seen.uri
         except (SourceError, DocumentError) as error:
             _log.info("cannot check a closed list: %s", error)
     return ""
-
-
-def _differs(fetched: FetchedDocument, seen: ProcessedDocument) -> bool:
-    prefix = ListPrefix()
-    for entry in fetched.open().entries():
-        if isinstance(entry, Change):
-            prefix.add(entry)
-    return prefix.entries != seen.entries or prefix.hexdigest() != seen.prefix
 
 
 class NewerListCheck:

@@ -41,11 +41,9 @@ class Mapper(Protocol):
 
     def to_path(self, uri: str) -> str:
         """Return the path of a normalised URI: relative, with ``/``."""
-        ...
 
     def to_uri(self, path: str) -> str | None:
         """Return the URI of a path; ``None`` if there is none."""
-        ...
 
 
 MapperFactory = Callable[[str, bool], Mapper]

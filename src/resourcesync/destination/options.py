@@ -107,11 +107,9 @@ class SyncStrategy(Protocol):
 
     def baseline(self, pull: Any) -> Any:
         """Return the baseline synchronization of a session, such as ``Baseline``."""
-        ...
 
     def incremental(self, pull: Any, are_others: Callable[[], bool]) -> Any:
         """Return the incremental synchronization of a session, such as ``Incremental``."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -168,9 +168,7 @@ class SkewMeasuringFetcher:
         if self._skews is None:
             return _NO_SKEW
         least, most = self._skews
-        if most - least > _MAX_SPREAD:
-            return _NO_SKEW
-        return min(least, most, key=abs)
+        return _NO_SKEW if most - least > _MAX_SPREAD else min(least, most, key=abs)
 
     def _record_sent(
         self, requests: Iterable[FetchRequest], sent: dict[FetchRequest, datetime]

@@ -217,7 +217,13 @@ class Scope:
         object.__setattr__(self, "_roots", _roots(self.origins))
         object.__setattr__(self, "_include", tuple(map(parse_glob, self.include)))
         object.__setattr__(self, "_exclude", tuple(map(parse_glob, self.exclude)))
-        object.__setattr__(self, "_types", _media_types(self.types))
+        names = frozenset(name.strip().lower() for name in self.types)
+        for name in sorted(names):
+            if _TYPE.fullmatch(name) is None:
+                raise ConfigurationError(
+                    f"{name!r} is not a media type", hint="use text/html or text/*", code="type"
+                )
+        object.__setattr__(self, "_types", names)
         limits = self.max_size is not None or self.since is not None
         object.__setattr__(
             self, "_filters", bool(limits or self.include or self.exclude or self.types)
@@ -234,8 +240,8 @@ class Scope:
         """
         uri = resource.uri
         if self._filters and not (
-            self._fits_size(resource.length)
-            and self._fits_time(resource.lastmod)
+            (self.max_size is None or resource.length is None or resource.length <= self.max_size)
+            and (self.since is None or resource.lastmod is None or resource.lastmod >= self.since)
             and self._fits_type(resource.media_type)
             and self.fits(uri)
         ):
@@ -267,12 +273,6 @@ class Scope:
             "since": None if self.since is None else format_w3c(self.since),
         }
         return json.dumps(parts, sort_keys=True, separators=(",", ":"))
-
-    def _fits_size(self, length: int | None) -> bool:
-        return self.max_size is None or length is None or length <= self.max_size
-
-    def _fits_time(self, lastmod: datetime | None) -> bool:
-        return self.since is None or lastmod is None or lastmod >= self.since
 
     def _fits_type(self, media_type: str) -> bool:
         if not self._types:
@@ -323,13 +323,3 @@ def _roots(origins: Iterable[str]) -> tuple[str, ...]:
                 f"{root[:-1]} is not an origin", hint=f"use {home}", code="origins"
             )
     return roots
-
-
-def _media_types(types: Iterable[str]) -> frozenset[str]:
-    names = frozenset(name.strip().lower() for name in types)
-    for name in sorted(names):
-        if _TYPE.fullmatch(name) is None:
-            raise ConfigurationError(
-                f"{name!r} is not a media type", hint="use text/html or text/*", code="type"
-            )
-    return names

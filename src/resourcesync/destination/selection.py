@@ -301,7 +301,10 @@ class ResourceSelection:
             verdict = self._links.scope.judge(resource)
             uri, path = normalise(home), self.mapping.path(home)
         except OutOfScopeError as error:
-            self._refuse_link(error)
+            if error.uri not in self._foreign:
+                if len(self._foreign) < MAX_REFUSED:
+                    self._foreign.add(error.uri)
+                self.refusals.add(error.uri, error.code, error.message)
             return None
         return ListedEntry(
             uri=uri,
@@ -313,13 +316,6 @@ class ResourceSelection:
             change="" if verdict is FilterVerdict.SELECTED else FILTERED,
             via=via,
         )
-
-    def _refuse_link(self, error: OutOfScopeError) -> None:
-        """Refuse a target once, however many entries link to it."""
-        if error.uri not in self._foreign:
-            if len(self._foreign) < MAX_REFUSED:
-                self._foreign.add(error.uri)
-            self.refusals.add(error.uri, error.code, error.message)
 
     def change_mapping(self, mapping: PathMapping, changed: frozenset[str]) -> None:
         """Use another mapping from now on.

@@ -132,7 +132,10 @@ def _normalise(uri: str) -> str:
     if isinstance(canonical, _UriFault):
         raise _refused(uri, canonical.code, canonical.reason)
     path = _decode_unreserved(path)
-    _refuse_dot_segments(uri, path)
+    # An escaped backslash counts as a separator: some servers and systems treat it as one.
+    segments = path.replace("%5C", "/").split("/")
+    if "." in segments or ".." in segments:
+        raise _refused(uri, "URL_DOT_SEGMENT", "has a dot segment")
     normal = f"{scheme}://{canonical}{path or '/'}{_decode_unreserved(query)}"
     if len(normal) > MAX_URI:
         raise _refused(uri, "URL_TOO_LONG", f"is longer than {MAX_URI:,} characters")
@@ -169,13 +172,6 @@ def _decode_unreserved(text: str) -> str:
 def _normal_triplet(match: re.Match[str]) -> str:
     character = chr(int(match[0][1:], 16))
     return character if character in _UNRESERVED else match[0].upper()
-
-
-def _refuse_dot_segments(uri: str, path: str) -> None:
-    # An escaped backslash counts as a separator: some servers and systems treat it as one.
-    segments = path.replace("%5C", "/").split("/")
-    if "." in segments or ".." in segments:
-        raise _refused(uri, "URL_DOT_SEGMENT", "has a dot segment")
 
 
 @dataclass(frozen=True, slots=True)

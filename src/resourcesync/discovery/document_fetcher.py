@@ -3,7 +3,6 @@
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
-from types import TracebackType
 from typing import BinaryIO, Final, Protocol, Self
 
 from resourcesync.documents.reader import Document, read_stream
@@ -89,12 +88,7 @@ class FetchedDocument:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_exception: object) -> None:
         self.stream.close()
 
 
@@ -108,7 +102,6 @@ class DocumentProvider(Protocol):
             SourceError: It could not be had.
             StorageError: It could not be stored or read.
         """
-        ...
 
 
 def fetch(documents: DocumentProvider, uri: str) -> FetchedDocument:
@@ -273,22 +266,12 @@ def _document(outcome: FetchResponse | FetchFailure) -> FetchedDocument | None:
     if outcome.status == _NOT_MODIFIED:
         sink.close()
         return None
-    return _fetched(outcome, sink.stream())
-
-
-def _generator(
-    outcomes: Iterator[FetchResponse | FetchFailure],
-) -> Generator[FetchResponse | FetchFailure, None, None]:
-    """Return a generator over ``outcomes``, so that it can be closed whatever the fetcher gave."""
-    yield from outcomes
-
-
-def _fetched(response: FetchResponse, stream: BinaryIO) -> FetchedDocument:
-    headers = response.headers
+    stream = sink.stream()
+    headers = outcome.headers
     etag, last_modified = validators_of(headers)
     return FetchedDocument(
-        uri=response.request.uri,
-        final_uri=response.uri,
+        uri=outcome.request.uri,
+        final_uri=outcome.uri,
         stream=stream,
         etag=etag,
         last_modified=last_modified,
@@ -296,3 +279,10 @@ def _fetched(response: FetchResponse, stream: BinaryIO) -> FetchedDocument:
         media_type=headers.get("content-type", ""),
         served=known_microseconds(served_at(headers)),
     )
+
+
+def _generator(
+    outcomes: Iterator[FetchResponse | FetchFailure],
+) -> Generator[FetchResponse | FetchFailure, None, None]:
+    """Return a generator over ``outcomes``, so that it can be closed whatever the fetcher gave."""
+    yield from outcomes

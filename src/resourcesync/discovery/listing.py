@@ -104,7 +104,16 @@ class ListingReader:
         search = Search(self._documents, self._allowed)
         begun = use_first(self._documents, address, self._begin, search)
         if isinstance(begun, SourceLists):
-            self._read_source(begun)
+            if begun.resource_list is None:
+                raise UnexpectedDocumentError(
+                    "the Source offers no Resource List, so its resources are unknown",
+                    uri=begun.capability_list or begun.entry,
+                )
+            with fetch(self._documents, begun.resource_list) as fetched:
+                self._read_list(fetched.open())
+            if begun.change_list is not None and self._telling.at is not None:
+                with fetch(self._documents, begun.change_list) as fetched:
+                    self._read_changes(fetched.open())
         return self._telling
 
     def _begin(self, document: Document, fetched: FetchedDocument) -> SourceLists | ListingSummary:
@@ -122,18 +131,6 @@ class ListingReader:
             )
         self._read_list(document)
         return self._telling
-
-    def _read_source(self, found: SourceLists) -> None:
-        if found.resource_list is None:
-            raise UnexpectedDocumentError(
-                "the Source offers no Resource List, so its resources are unknown",
-                uri=found.capability_list or found.entry,
-            )
-        with fetch(self._documents, found.resource_list) as fetched:
-            self._read_list(fetched.open())
-        if found.change_list is not None and self._telling.at is not None:
-            with fetch(self._documents, found.change_list) as fetched:
-                self._read_changes(fetched.open())
 
     # --- resources ---
 
@@ -260,7 +257,8 @@ def compare_rows(left: ListingRow, right: ListingRow) -> tuple[ListingComparison
         return ListingComparison.DIFFERENT, f"{left.length:,} B in A, {right.length:,} B in B"
     item, other = parse_digests(left.hash), parse_digests(right.hash)
     if disagree(item, other):
-        names = ", ".join(_differing_algorithms(item, other))
+        known = dict(other)
+        names = ", ".join([name for name, value in item if known.get(name, value) != value])
         return ListingComparison.DIFFERENT, f"{names} differs"
     if agree(item, other):
         return ListingComparison.SAME, ""
@@ -270,13 +268,6 @@ def compare_rows(left: ListingRow, right: ListingRow) -> tuple[ListingComparison
         ]
         return ListingComparison.DIFFERENT, f"lastmod {times[0]}Z in A, {times[1]}Z in B"
     return ListingComparison.UNPROVEN, "no hash in common"
-
-
-def _differing_algorithms(
-    iterable: Iterable[tuple[str, str]], other: Iterable[tuple[str, str]]
-) -> list[str]:
-    known = dict(other)
-    return [name for name, value in iterable if known.get(name, value) != value]
 
 
 def _parts(index: Document) -> list[Part]:

@@ -119,7 +119,8 @@ def _tags(text: str) -> Iterator[tuple[str, dict[str, str]]]:
                 return
             yield name, attributes
             if name in _RAW and not (is_xml and text[position - 2] == "/"):
-                position = _after_raw(text, name, position)
+                end = re.compile(rf"</{name}\b", re.IGNORECASE).search(text, position)
+                position = -1 if end is None else _after(text, ">", end.end())
         if position < 0:
             return
 
@@ -134,11 +135,6 @@ def _after_declaration(text: str, start: int) -> int:
     if text.startswith("<!--", start):
         return _after(text, "-->", start + 2)
     return _after(text, ">", start) if text[start + 1 : start + 2] in ("!", "?") else -1
-
-
-def _after_raw(text: str, name: str, position: int) -> int:
-    end = re.compile(rf"</{name}\b", re.IGNORECASE).search(text, position)
-    return -1 if end is None else _after(text, ">", end.end())
 
 
 def _attributes(text: str, position: int) -> tuple[dict[str, str], int]:

@@ -185,9 +185,5 @@ def host_of(uri: str) -> str:
 
 
 def _fits(announced: Part, result: ListRead, index: Header) -> bool:
-    return fits_index(announced, _header(result), index)
-
-
-def _header(result: ListRead) -> Header:
     at = None if result.at is None else from_microseconds(result.at)
-    return Header(capability=Capability.RESOURCE_LIST, at=at)
+    return fits_index(announced, Header(capability=Capability.RESOURCE_LIST, at=at), index)

@@ -156,7 +156,17 @@ class TurnQueue:
         del lane.running[turn.number]
         self._running -= 1
         if outcome is not None and turn.unit.host:
-            self._learn(lane, turn, outcome, now)
+            if outcome.wait is not None:
+                lane.quiet_until = max(lane.quiet_until, now + _bounded(outcome.wait))
+                lane.clean = 0
+                if turn.number > lane.cut:  # once for all that were in progress together
+                    lane.cut = self._given
+                    lane.limit = max(1, min(lane.limit, self._parts) // 2)
+            elif outcome.failed is None and turn.number > lane.cut and lane.limit < inf:
+                lane.clean += 1
+                if lane.clean >= lane.limit:
+                    lane.clean = 0
+                    lane.limit = lane.limit + 1 if lane.limit + 1 < self._limits.units else inf
         if not lane.running and not lane.waiting:
             self._retire_host(turn.unit.host, lane, now)
 
@@ -228,19 +238,6 @@ class TurnQueue:
         rate = sum(share.rate or 0 for share in shares)
         jobs = sum(share.jobs or 0 for share in shares)
         return rate <= (self._limits.rate or 0) * _ROUNDING and jobs <= (self._limits.jobs or 0)
-
-    def _learn(self, lane: _HostQueue, turn: Turn, outcome: UnitOutcome, now: float) -> None:
-        if outcome.wait is not None:
-            lane.quiet_until = max(lane.quiet_until, now + _bounded(outcome.wait))
-            lane.clean = 0
-            if turn.number > lane.cut:  # once for all that were in progress together
-                lane.cut = self._given
-                lane.limit = max(1, min(lane.limit, self._parts) // 2)
-        elif outcome.failed is None and turn.number > lane.cut and lane.limit < inf:
-            lane.clean += 1
-            if lane.clean >= lane.limit:
-                lane.clean = 0
-                lane.limit = lane.limit + 1 if lane.limit + 1 < self._limits.units else inf
 
     def _retire_host(self, host: str, lane: _HostQueue, now: float) -> None:
         if lane.limit == inf and lane.quiet_until <= now:

@@ -251,9 +251,11 @@ class SliceQueue:
                 budget.spent = budget.spent or "bytes"
             name = f"{options.run}-{number:06}"
             self._workers.exchange.send(f"{_WORK_PREFIX}{name}", work_slice.file)
+            rows = islice(self._workers.tables.read_work(work_slice.file), _SAMPLE)
+            hosts = Counter(host_of(row.listed.loc) for row in rows)
             unit = SliceUnit(
                 name=f"{_DONE_PREFIX}{name}",
-                host=self._host(work_slice),
+                host=hosts.most_common(1)[0][0] if hosts else "",
                 work=f"{_WORK_PREFIX}{name}",
                 rows=work_slice.rows,
                 size=work_slice.size,
@@ -264,12 +266,6 @@ class SliceQueue:
             total.size += work_slice.size
             waiting[unit.name] = unit
             yield unit
-
-    def _host(self, work_slice: WorkSlice) -> str:
-        """Return the host of most rows of a slice, by its first rows."""
-        rows = islice(self._workers.tables.read_work(work_slice.file), _SAMPLE)
-        hosts = Counter(host_of(row.listed.loc) for row in rows)
-        return hosts.most_common(1)[0][0] if hosts else ""
 
     def _accept_outcome(
         self, unit: SliceUnit, outcome: UnitOutcome, before: SliceResults

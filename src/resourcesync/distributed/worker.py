@@ -157,25 +157,21 @@ def fetch_slice(unit: SliceUnit, tools: WorkerTools) -> UnitOutcome:
         known = tools.exchange.receive(f"{unit.name}{REPORT_SUFFIX}")
         if known is not None and tools.exchange.receive(unit.name) is not None:
             return UnitOutcome(unit.name, unit.rows, details=_read_file(known))
-        return _fetch_slice(unit, tools)
+        work = tools.exchange.receive(unit.work)
+        if work is None:
+            raise run_over_error(unit.work)
+        rows = list(tools.tables.read_work(work))
+        slice_ = _SliceMirror(unit, tools, rows)
+        result = slice_.carry_out()
+        done, words = tools.file(unit.name), tools.file(f"{unit.name}{REPORT_SUFFIX}")
+        count = tools.tables.write_done(done, slice_.done())
+        encoded = msgspec.json.encode(result)
+        write_file(words, encoded)
+        tools.exchange.send(f"{unit.name}{REPORT_SUFFIX}", words)
+        tools.exchange.send(unit.name, done)
+        return UnitOutcome(unit.name, count, wait=tools.wait(), details=encoded)
     except ResourceSyncError as error:
         return failed_outcome(unit.name, error, tools)
-
-
-def _fetch_slice(unit: SliceUnit, tools: WorkerTools) -> UnitOutcome:
-    work = tools.exchange.receive(unit.work)
-    if work is None:
-        raise run_over_error(unit.work)
-    rows = list(tools.tables.read_work(work))
-    slice_ = _SliceMirror(unit, tools, rows)
-    result = slice_.carry_out()
-    done, words = tools.file(unit.name), tools.file(f"{unit.name}{REPORT_SUFFIX}")
-    count = tools.tables.write_done(done, slice_.done())
-    encoded = msgspec.json.encode(result)
-    write_file(words, encoded)
-    tools.exchange.send(f"{unit.name}{REPORT_SUFFIX}", words)
-    tools.exchange.send(unit.name, done)
-    return UnitOutcome(unit.name, count, wait=tools.wait(), details=encoded)
 
 
 class _SliceMirror:

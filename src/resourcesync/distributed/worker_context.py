@@ -21,16 +21,13 @@ class TableState(MirrorStateStore, Protocol):
     @property
     def parts(self) -> Sequence[TablePart]:
         """The parts of the table, in order."""
-        ...
 
     @property
     def files(self) -> list[str]:
         """The files of the table's parts, in order."""
-        ...
 
     def recall(self, uris: Sequence[str]) -> None:
         """Look up the table's records of some URIs at once, for the next queries."""
-        ...
 
 
 class WorkerTraffic:

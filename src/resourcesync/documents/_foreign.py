@@ -91,8 +91,8 @@ class _FragmentOutline:
 
 
 _XML: Final = "http://www.w3.org/XML/1998/namespace"
-_TEXT: Final = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;"})
-_VALUE: Final = str.maketrans(
+TEXT_ESCAPES: Final = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;"})
+VALUE_ESCAPES: Final = str.maketrans(
     {
         "&": "&amp;",
         "<": "&lt;",
@@ -108,7 +108,7 @@ _VALUE: Final = str.maketrans(
 def text_element(namespace: str, local: str, text: str) -> str:
     """Return an element with text alone."""
     start = f'<{local} xmlns="{namespace}"'
-    return f"{start}>{text.translate(_TEXT)}</{local}>" if text else f"{start}/>"
+    return f"{start}>{text.translate(TEXT_ESCAPES)}</{local}>" if text else f"{start}/>"
 
 
 class ForeignFragment:
@@ -134,7 +134,7 @@ class ForeignFragment:
         _, around, prefixes = self._inside[-1] if self._inside else ("", None, {})
         parts = [">" if self._is_open else "", "<", local]
         if namespace != around:
-            parts.append(f' xmlns="{namespace.translate(_VALUE)}"')
+            parts.append(f' xmlns="{namespace.translate(VALUE_ESCAPES)}"')
         pairs = iter(attributes)
         for key, value in zip(pairs, pairs, strict=True):
             place, _, word = key.rpartition(SEPARATOR)
@@ -143,9 +143,9 @@ class ForeignFragment:
             elif place:
                 if place not in prefixes:
                     prefixes = {**prefixes, place: f"n{len(prefixes) + 1}"}
-                    parts.append(f' xmlns:{prefixes[place]}="{place.translate(_VALUE)}"')
+                    parts.append(f' xmlns:{prefixes[place]}="{place.translate(VALUE_ESCAPES)}"')
                 word = f"{prefixes[place]}:{word}"
-            parts.append(f' {word}="{value.translate(_VALUE)}"')
+            parts.append(f' {word}="{value.translate(VALUE_ESCAPES)}"')
         self._inside.append((local, namespace, prefixes))
         self._is_open = True
         self._add("".join(parts))
@@ -158,7 +158,7 @@ class ForeignFragment:
 
     def text(self, text: str) -> None:
         """Add some text."""
-        self._add((">" if self._is_open else "") + text.translate(_TEXT))
+        self._add((">" if self._is_open else "") + text.translate(TEXT_ESCAPES))
         self._is_open = False
 
     def __str__(self) -> str:

@@ -54,22 +54,18 @@ def header_of(root: RawRoot, context: ReadingContext) -> Header:
         UnexpectedDocumentError: It names a capability that this version does not know.
     """
     if root.metadata is None:
-        header = _without_metadata(root, context)
+        kind = None
+        if root.kind:
+            kind = _capability(root.kind, context)[0]
+        if P1 in context.version_marks:
+            context.tolerate("draft")
+        modified = _moment("modified", root.modified, context) if root.modified else None
+        at = modified if kind is not None and kind.is_snapshot else None
+        header = Header(capability=kind, is_index=root.is_index, at=at, modified=modified)
     else:
         header = _with_metadata(root, root.metadata, context)
     found = read_links(root.links, context)
     return replace(header, links=_modern_relations(found, context), foreign=tuple(root.foreign))
-
-
-def _without_metadata(root: RawRoot, context: ReadingContext) -> Header:
-    kind = None
-    if root.kind:
-        kind = _capability(root.kind, context)[0]
-    if P1 in context.version_marks:
-        context.tolerate("draft")
-    modified = _moment("modified", root.modified, context) if root.modified else None
-    at = modified if kind is not None and kind.is_snapshot else None
-    return Header(capability=kind, is_index=root.is_index, at=at, modified=modified)
 
 
 def _with_metadata(root: RawRoot, metadata: list[str], context: ReadingContext) -> Header:

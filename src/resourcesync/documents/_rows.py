@@ -38,7 +38,13 @@ def resource_rows(resources: Sequence[Resource], *, in_package: bool = False) ->
         ValueError: One of them cannot be written.
     """
     if isinstance(resources, ResourceRun) and not in_package:
-        return _run_rows(resources)
+        table = _RowColumns()
+        table.add_element("loc", _uris(resources.uris))
+        table.add_element("lastmod", _moments(resources.lastmods))
+        table.add_attribute("hash", _escaped(resources.hashes))
+        table.add_attribute("length", _lengths(resources.lengths))
+        table.add_attribute("type", _escaped(resources.media_types))
+        return table.rows()
     return _rows(_RowColumns(), resources, REPRESENTATION | _PLACES[in_package])
 
 
@@ -78,17 +84,6 @@ def _rows(table: "_RowColumns", resources: Sequence[Resource], known: frozenset[
     if any(extras):
         table.attributes.append(("", [extra_attributes(extra, known) for extra in extras], ""))
     return table.rows(*_surroundings(resources))
-
-
-def _run_rows(run: ResourceRun) -> list[str]:
-    """Return the entries of resources that are columns already."""
-    table = _RowColumns()
-    table.add_element("loc", _uris(run.uris))
-    table.add_element("lastmod", _moments(run.lastmods))
-    table.add_attribute("hash", _escaped(run.hashes))
-    table.add_attribute("length", _lengths(run.lengths))
-    table.add_attribute("type", _escaped(run.media_types))
-    return table.rows()
 
 
 class _RowColumns:

@@ -48,7 +48,6 @@ class AnyDocument(Protocol):
     @property
     def dialect(self) -> Dialect:
         """The dialect of the document; certain once all entries were read."""
-        ...
 
     def entries(self) -> Iterator[Entry]:
         """Yield the entries in the order of the document.
@@ -56,7 +55,6 @@ class AnyDocument(Protocol):
         Raises:
             DocumentError: As from `read_any`.
         """
-        ...
 
 
 def read_any(

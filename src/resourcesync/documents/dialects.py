@@ -156,9 +156,16 @@ def narrow_header(header: Header, dialect: Dialect) -> Header:
         return header if header.modified is None else replace(header, modified=None)
     form = form_of(dialect)
     if form.is_plain:
-        return _plain_header(header)
+        if header.capability not in _SITEMAPS:
+            raise ValueError(f"a plain sitemap cannot say what a {header.phrase} says")
+        return Header(capability=None, is_index=header.is_index, foreign=header.foreign)
     if form.is_feed:
-        return _feed_header(header, form)
+        if header.capability not in KINDS or header.is_index:
+            raise ValueError(f"the form {form.dialect} cannot say what a {header.phrase} says")
+        times = _times(header, form)
+        if header.capability.is_snapshot:
+            times["modified"] = times["at"]
+        return replace(header, links=_bare(header.links), extra=(), foreign=(), **times)
     kept = _as_kind(header, form)
     told = {"links": _known_links(kept.links, form), **_times(kept, form)}
     changed = {name: value for name, value in told.items() if getattr(kept, name) != value}
@@ -178,7 +185,16 @@ def narrow_entry(entry: Entry, header: Header, dialect: Dialect) -> Entry:
     """
     form = form_of(dialect)
     if form.is_plain:
-        return _plain_entry(entry)
+        if isinstance(entry, Resource):
+            return Resource(
+                uri=entry.uri,
+                lastmod=entry.lastmod,
+                changefreq=entry.changefreq,
+                foreign=entry.foreign,
+            )
+        if isinstance(entry, Part):
+            return Part(uri=entry.uri, lastmod=entry.lastmod, foreign=entry.foreign)
+        raise ValueError(f"a plain sitemap has no {type(entry).__name__} in it")
     if form.is_feed:
         return _feed_entry(entry, form)
     if isinstance(entry, CapabilityEntry) and header.capability is Capability.DESCRIPTION:
@@ -232,21 +248,6 @@ _SPECIFIED_NAMES: Final = {
 # --- headers -----------------------------------------------------------------------------------
 
 
-def _plain_header(header: Header) -> Header:
-    if header.capability not in _SITEMAPS:
-        raise ValueError(f"a plain sitemap cannot say what a {header.phrase} says")
-    return Header(capability=None, is_index=header.is_index, foreign=header.foreign)
-
-
-def _feed_header(header: Header, form: DialectForm) -> Header:
-    if header.capability not in KINDS or header.is_index:
-        raise ValueError(f"the form {form.dialect} cannot say what a {header.phrase} says")
-    times = _times(header, form)
-    if header.capability.is_snapshot:
-        times["modified"] = times["at"]
-    return replace(header, links=_bare(header.links), extra=(), foreign=(), **times)
-
-
 def _bare(links: tuple[Link, ...]) -> tuple[Link, ...]:
     return tuple(replace(link, extra=()) if link.extra else link for link in links)
 
@@ -290,19 +291,6 @@ def _times(header: Header, form: DialectForm) -> dict[str, Any]:
 
 
 # --- entries -----------------------------------------------------------------------------------
-
-
-def _plain_entry(entry: Entry) -> Entry:
-    if isinstance(entry, Resource):
-        return Resource(
-            uri=entry.uri,
-            lastmod=entry.lastmod,
-            changefreq=entry.changefreq,
-            foreign=entry.foreign,
-        )
-    if isinstance(entry, Part):
-        return Part(uri=entry.uri, lastmod=entry.lastmod, foreign=entry.foreign)
-    raise ValueError(f"a plain sitemap has no {type(entry).__name__} in it")
 
 
 def _feed_entry(entry: Entry, form: DialectForm) -> Entry:

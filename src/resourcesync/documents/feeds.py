@@ -161,7 +161,13 @@ class FeedScanner:
             raise self._over(self._limits.text, "characters in one name")
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
-        self._check(name, attributes)
+        limits = self._limits
+        if len(self._open) >= limits.depth:
+            raise self._over(limits.depth, "levels of elements")
+        if len(attributes) > limits.attributes:
+            raise self._over(limits.attributes, "attributes in one element")
+        if len(name) > limits.text:
+            raise self._over(limits.text, "characters in one name")
         namespace, _, local = name.rpartition(SEPARATOR)
         node: FeedNode | None = FeedNode(
             local,
@@ -226,15 +232,6 @@ class FeedScanner:
             self._pieces.append(text)
 
     # --- faults --------------------------------------------------------------------------------
-
-    def _check(self, name: str, attributes: Mapping[str, str]) -> None:
-        limits = self._limits
-        if len(self._open) >= limits.depth:
-            raise self._over(limits.depth, "levels of elements")
-        if len(attributes) > limits.attributes:
-            raise self._over(limits.attributes, "attributes in one element")
-        if len(name) > limits.text:
-            raise self._over(limits.text, "characters in one name")
 
     def _column(self) -> int:
         return self._parser.CurrentColumnNumber + 1

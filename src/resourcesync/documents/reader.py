@@ -360,19 +360,15 @@ class Document:
     def _of_entry(self, entry: RawEntry) -> Iterator[Entry]:
         self._context.set_place(entry.line, entry.column)
         try:
-            made = self._make(entry)
+            check_is_entry(entry)
+            kind = self._kind(entry, row_of(entry)) if self._has_changes else None
+            made = self._family.make(entry, kind, self._context)
+            if isinstance(made, Change):
+                self._order.watch((made.time,))
         except RefusalError as refusal:
             self._refuse(entry, refusal)
         else:
             yield made
-
-    def _make(self, entry: RawEntry) -> Entry:
-        check_is_entry(entry)
-        kind = self._kind(entry, row_of(entry)) if self._has_changes else None
-        made = self._family.make(entry, kind, self._context)
-        if isinstance(made, Change):
-            self._order.watch((made.time,))
-        return made
 
     def _row_of_entry(self, entry: RawEntry) -> Iterator[TextRow]:
         self._context.set_place(entry.line, entry.column)

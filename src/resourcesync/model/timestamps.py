@@ -114,9 +114,7 @@ def lastmod_microseconds(moment: datetime | None) -> int | None:
 
     A month does not show a change within it, so it is no better than no ``lastmod``.
     """
-    if moment is None or moment.fold:
-        return None
-    return (moment - EPOCH) // _MICROSECOND
+    return None if moment is None or moment.fold else (moment - EPOCH) // _MICROSECOND
 
 
 def from_microseconds(value: int) -> datetime:

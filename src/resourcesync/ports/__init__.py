@@ -76,15 +76,12 @@ class Clock(Protocol):
 
     def now(self) -> datetime:
         """Return the present moment, aware, in UTC."""
-        ...
 
     def monotonic(self) -> float:
         """Return seconds that never go back, for durations."""
-        ...
 
     def sleep(self, seconds: float) -> None:
         """Wait ``seconds``."""
-        ...
 
 
 Reporter = Callable[[str, Mapping[str, object]], None]

@@ -74,7 +74,6 @@ class ResourceAccount(Protocol):
     @property
     def can_list_resources(self) -> bool:
         """True if ``resources`` can list them all: a mere feed of changes has only ``changes``."""
-        ...
 
     def position(self) -> str:
         """Return the present end of the log of changes; empty without a log.
@@ -85,7 +84,6 @@ class ResourceAccount(Protocol):
         Raises:
             SourceError: The other system does not answer, or refuses.
         """
-        ...
 
     def resources(self) -> Iterator[Resource]:
         """Yield every resource as it is now, each once, in any order.
@@ -93,7 +91,6 @@ class ResourceAccount(Protocol):
         Raises:
             SourceError: Not all of them can be had.
         """
-        ...
 
     def changes(self, after: str, wait: float) -> Iterator[ChangeBatch]:
         """Yield the changes after a position, until there are no more.
@@ -110,7 +107,6 @@ class ResourceAccount(Protocol):
             DiscontinuityError: The changes after that position are no longer known.
             SourceError: The other system does not answer, or refuses.
         """
-        ...
 
 
 @runtime_checkable
@@ -123,7 +119,6 @@ class WritableAccount(Protocol):
         Raises:
             SourceError: The other system does not answer, or refuses. To post all again is right.
         """
-        ...
 
 
 @runtime_checkable
@@ -136,7 +131,6 @@ class PublishedAccount(Protocol):
         Raises:
             StorageError: Obsolete data cannot be removed.
         """
-        ...
 
 
 AccountFactory = Callable[[AccountOptions], AbstractContextManager[ResourceAccount]]

@@ -50,7 +50,6 @@ class Originals(Protocol):
         Raises:
             StorageError: The originals cannot be listed; a scan that failed is not a shorter scan.
         """
-        ...
 
     def measure(self, original: Original) -> tuple[Resource, str]:
         """Read the bytes once; return the resource with its digests, and its fingerprint.
@@ -58,11 +57,9 @@ class Originals(Protocol):
         Raises:
             OriginalChangedError: It changed or vanished since; leave it for the next run.
         """
-        ...
 
     def omissions(self) -> Sequence[Omission]:
         """Return the files that the last scan omitted."""
-        ...
 
 
 class CatalogueEntry(Protocol):
@@ -74,17 +71,14 @@ class CatalogueEntry(Protocol):
     @property
     def uri(self) -> str:
         """The resource's URI."""
-        ...
 
     @property
     def fingerprint(self) -> str:
         """The original's fingerprint then; empty when there was none."""
-        ...
 
     @property
     def resource(self) -> Resource:
         """The resource as it was recorded."""
-        ...
 
 
 class CatalogueRecording(Protocol):
@@ -92,23 +86,18 @@ class CatalogueRecording(Protocol):
 
     def created(self, resource: Resource, fingerprint: str) -> None:
         """Record a new resource, and the change unless this is the first recording."""
-        ...
 
     def updated(self, resource: Resource, fingerprint: str) -> None:
         """Record new bytes of a known resource, and the change."""
-        ...
 
     def deleted(self, resource: Resource) -> None:
         """Record that a resource is gone, and the change."""
-        ...
 
     def touched(self, resource: Resource, fingerprint: str) -> None:
         """Record a new fingerprint or ``lastmod`` of equal bytes; that is no change."""
-        ...
 
     def advance_time(self) -> None:
         """Record that the moment of this recording is over: all later changes are later."""
-        ...
 
 
 class CatalogueSnapshot(Protocol):
@@ -117,15 +106,12 @@ class CatalogueSnapshot(Protocol):
     @property
     def at(self) -> datetime:
         """The moment that this view includes every change up to; all later changes are later."""
-        ...
 
     def resources(self, start: str = "", end: str | None = None) -> Iterator[Resource]:
         """Yield the resources in rising URI order, those from ``start`` up to before ``end``."""
-        ...
 
     def batches(self, start: str = "", end: str | None = None) -> Iterator[Sequence[Resource]]:
         """Yield the same, some hundred at a time: as ``ResourceRun`` where that is quicker."""
-        ...
 
     def edits(self) -> Iterator[tuple[str, Resource | None]]:
         """Yield each URI whose resource was written or removed since edits were last forgotten.
@@ -133,23 +119,18 @@ class CatalogueSnapshot(Protocol):
         In rising URI order, with the resource as it is now, ``None`` when it is gone. It may be as
         it was before. The first recording is no edit.
         """
-        ...
 
     def last_edit(self) -> int:
         """Return the number up to which the edits of this view may be forgotten."""
-        ...
 
     def changes(self, after: int = 0) -> Iterator[tuple[int, Change]]:
         """Yield ``(sequence number, change)`` in order of time, those after number ``after``."""
-        ...
 
     def count(self, most: int | None = None) -> int:
         """Return the number of resources, or ``most`` when there are more."""
-        ...
 
     def last_change(self) -> int:
         """Return the newest change's sequence number, 0 when there is none."""
-        ...
 
 
 class CatalogueStore(Protocol):
@@ -157,45 +138,36 @@ class CatalogueStore(Protocol):
 
     def entries(self) -> Iterator[CatalogueEntry]:
         """Yield the recorded entries, in rising URI order."""
-        ...
 
     def record(self, now: datetime) -> AbstractContextManager[CatalogueRecording]:
         """Open the one writing transaction; it commits when the block ends without an error.
 
         Every change gets a time of its own, strictly later than all before it, at least ``now``.
         """
-        ...
 
     def snapshot(self) -> AbstractContextManager[CatalogueSnapshot]:
         """Open a consistent view."""
-        ...
 
     def forget_edits(self, last: int) -> None:
         """Forget the edits up to a number: the published Resource List has them."""
-        ...
 
     def forget_changes(self, last: int) -> bool:
         """Forget some thousand of the oldest changes, up to a number; return whether more are left.
 
         Numbers are not used again.
         """
-        ...
 
     def latest(self) -> datetime | None:
         """Return the latest moment that was given away, ``None`` before the first."""
-        ...
 
     def rewind(self, moment: datetime) -> None:
         """Remove the changes dated later than a moment; later ones are dated from there again."""
-        ...
 
     def note(self, key: str) -> str | None:
         """Return a value of the publisher's own bookkeeping, or ``None``."""
-        ...
 
     def write_notes(self, notes: Mapping[str, str]) -> None:
         """Store values of the publisher's own bookkeeping, all or none."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -238,20 +210,15 @@ class DocumentStore(Protocol):
         Raises:
             StorageError: It could not be written; the old document is unchanged.
         """
-        ...
 
     def open(self, name: str) -> BinaryIO | None:
         """Open a document for reading, or return ``None`` when there is none."""
-        ...
 
     def signature(self, name: str) -> str | None:
         """Return a signature that changes with the document, cheaply; ``None`` if there is none."""
-        ...
 
     def names(self) -> Iterator[str]:
         """Yield the names of the documents that exist."""
-        ...
 
     def delete(self, name: str) -> None:
         """Remove a document; it is no error when there is none."""
-        ...

@@ -72,26 +72,21 @@ class MirrorChangeLog(Protocol):
 
     def changes(self, after: int) -> Iterator[LoggedChange]:
         """Yield the changes with a number greater than ``after``, in order."""
-        ...
 
     def changes_of(self, uri: str) -> Iterator[LoggedChange]:
         """Yield the changes of one resource, the newest first."""
-        ...
 
     def change_bounds(self) -> tuple[int, int]:
         """Return the numbers of the last change that was forgotten and of the newest one."""
-        ...
 
     def sequence_before(self, moment: int) -> int:
         """Return the number of the last change before ``moment``."""
-        ...
 
     def content_before(self, uri: str) -> tuple[int, str] | None:
         """Return length and digests of a copy whose file is changing now, before it changes.
 
         ``None``: there was none.
         """
-        ...
 
 
 class ProofLog(Protocol):
@@ -99,8 +94,6 @@ class ProofLog(Protocol):
 
     def oldest_proofs(self) -> Iterator[tuple[str, int]]:
         """Yield URIs with the time of the last proof, else of the installation; oldest first."""
-        ...
 
     def add_proofs(self, uris: Sequence[str], moment: int) -> None:
         """Remember that copies were proven."""
-        ...

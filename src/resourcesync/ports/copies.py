@@ -30,35 +30,27 @@ class StagedCopy(Protocol):
     @property
     def part(self) -> PartialBody | None:
         """The part that an earlier run left, from the first byte on; ``None`` once restarted."""
-        ...
 
     def record_validator(self, validator: str) -> None:
         """Record the validator that later proves that the rest belongs to these bytes."""
-        ...
 
     def write(self, chunk: bytes) -> None:
         """Write the next bytes."""
-        ...
 
     def restart(self) -> None:
         """Forget all bytes so far."""
-        ...
 
     def seal(self) -> tuple[int, tuple[Digest, ...]]:
         """End the writing; return the length in bytes and the requested digests."""
-        ...
 
     def open_sealed(self) -> BinaryIO:
         """Open the sealed bytes to read and seek; the caller closes the stream."""
-        ...
 
     def suspend(self) -> None:
         """Discard the copy; a usable part stays for a later run."""
-        ...
 
     def discard(self) -> None:
         """Throw the bytes away; it is no error to do so twice."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,11 +109,9 @@ class CopyInspector(Protocol):
 
     def signature(self, path: str) -> str | None:
         """Return the stat signature of the copy at ``path``, or ``None`` when there is none."""
-        ...
 
     def digest(self, path: str, algorithms: Sequence[str]) -> tuple[int, tuple[Digest, ...]] | None:
         """Read a copy; return its length and digests, or ``None`` when there is none."""
-        ...
 
 
 class Copies(CopyInspector, Protocol):
@@ -135,32 +125,27 @@ class Copies(CopyInspector, Protocol):
             of: Identity of the bytes. With it, the part that an earlier run left is continued, and
                 an unfinished part is stored for a later run.
         """
-        ...
 
     def stage_copy(self, path: str, algorithms: Sequence[str]) -> StagedCopy | None:
         """Start a copy with the bytes of another one; ``None`` when they cannot be read.
 
         The digests show whether the bytes are unchanged.
         """
-        ...
 
     def install(self, batch: Sequence[CopyInstallation]) -> list[str | StorageError]:
         """Put a batch in place durably; return for each its stat signature or its error.
 
         When it returns, the new bytes and their names survive a power cut.
         """
-        ...
 
     def newly_quarantined(self) -> list[tuple[str, str]]:
         """Return the files moved to the quarantine since the last call: paths and names."""
-        ...
 
     def remove(self, batch: Sequence[CopyRemoval], reason: str) -> list[str | StorageError]:
         """Move a batch to the trash durably; return the place of each (empty: no file).
 
         A file with another signature is left alone and reported as an error.
         """
-        ...
 
     def move(self, batch: Sequence[CopyMove]) -> list[str | StorageError]:
         """Move copies to other paths durably, one after the other; nothing is overwritten.
@@ -172,27 +157,21 @@ class Copies(CopyInspector, Protocol):
             For each the signature to remember, or its error; then it is where it was. It is the
             one that was known where what is there is edited, gone, or not surely ours.
         """
-        ...
 
     def inspect(self) -> AbstractContextManager[CopyInspector]:
         """Inspect many copies at once, which is quicker; results may be buffered."""
-        ...
 
     def stage_trashed(self, place: str, algorithms: Sequence[str]) -> StagedCopy | None:
         """Start a copy with the bytes of one in the trash; ``None`` when they cannot be read.
 
         They stay in the trash.
         """
-        ...
 
     def trashed(self) -> Iterator[str]:
         """Yield the names in the trash."""
-        ...
 
     def quarantined(self, path: str) -> Sequence[str]:
         """Return the names in the quarantine of files from ``path``, newest last."""
-        ...
 
     def paths(self) -> Iterator[str]:
         """Yield the path of every file in the mirror, in no order, its own folder left out."""
-        ...

@@ -16,12 +16,10 @@ class WorkUnit(Protocol):
     @property
     def name(self) -> str:
         """Name of its object; unique among the units of a run."""
-        ...
 
     @property
     def host(self) -> str:
         """The host of its requests, with port; empty for none."""
-        ...
 
 
 class HostShare(NamedTuple):
@@ -64,15 +62,12 @@ class UnitFuture(Protocol):
 
     def result(self) -> UnitOutcome:
         """Wait for the outcome and return it, or raise the error of the work or the engine."""
-        ...
 
     def cancel(self) -> object:
         """Let go of it, as far as the engine can."""
-        ...
 
     def add_done_callback(self, fn: Callable[[Any], object], /) -> object:
         """Call a function, from any thread, as soon as the outcome is ready."""
-        ...
 
 
 class ExecutionEngine(Protocol):
@@ -81,7 +76,6 @@ class ExecutionEngine(Protocol):
     @property
     def slots(self) -> int:
         """Number of units are done at a time, as far as known now; at least 1."""
-        ...
 
     def submit(self, work: UnitFunction, unit: WorkUnit, share: HostShare) -> UnitFuture:
         """Begin a unit somewhere; what it raised, or the engine's own error, comes by ``result``.
@@ -89,18 +83,15 @@ class ExecutionEngine(Protocol):
         Raises:
             EngineError: The engine accepts no more work.
         """
-        ...
 
     def restart_workers(self) -> bool:
         """Restart after workers died and the engine accepts no more work.
 
         Running units are lost, and the caller submits them again. Returns whether it could.
         """
-        ...
 
     def close(self) -> None:
         """Close the engine; running units are cancelled if possible."""
-        ...
 
 
 class FileExchange(Protocol):
@@ -112,7 +103,6 @@ class FileExchange(Protocol):
         Raises:
             StorageError: Nothing of it was stored.
         """
-        ...
 
     def receive(self, name: str) -> str | None:
         """Return a local file with the content of a name; ``None`` if there is none.
@@ -120,12 +110,9 @@ class FileExchange(Protocol):
         Raises:
             StorageError: It cannot be had.
         """
-        ...
 
     def names(self, prefix: str) -> Iterator[str]:
         """Yield the names that begin so, in no order."""
-        ...
 
     def remove(self, name: str) -> None:
         """Remove a name; a missing one is no error."""
-        ...

@@ -18,37 +18,30 @@ class MirrorSnapshot(Protocol):
     @property
     def source(self) -> str:
         """The Source's address, as the operator gave it."""
-        ...
 
     @property
     def capability_list(self) -> str:
         """The Capability List of the set; the Source's address where there is none."""
-        ...
 
     @property
     def as_of(self) -> datetime | None:
         """The Source's time up to which the mirror is complete, UTC; ``None`` if unknown."""
-        ...
 
     @property
     def now(self) -> datetime:
         """Start of the export, UTC."""
-        ...
 
     def copies(self) -> Iterator[Copy]:
         """Yield the copies in rising URI order; may be called several times."""
-        ...
 
     def content(self, copy: Copy) -> Iterator[bytes]:
         """Yield the bytes of a copy, at most 1 MiB at a time; call in the order of ``copies``.
 
         If they are not those of the mirror's state, the export ends and leaves nothing.
         """
-        ...
 
     def scratch(self) -> BinaryIO:
         """Open a nameless temporary file; the caller closes it."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,4 +85,3 @@ class Exporter(Protocol):
         Raises:
             ConfigurationError: The options cannot work.
         """
-        ...

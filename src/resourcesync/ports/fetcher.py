@@ -34,11 +34,9 @@ class Sink(Protocol):
         Raises:
             StorageError: They cannot be stored; this fetch ends, all others continue.
         """
-        ...
 
     def restart(self) -> None:
         """Forget all bytes so far: the transfer starts again from the first byte."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,7 +202,6 @@ class Fetcher(Protocol):
         depend on earlier outcomes. Closing the iterator cancels the requests in flight.
         Never raises for a single request.
         """
-        ...
 
 
 @runtime_checkable
@@ -228,4 +225,3 @@ class Streamer(Protocol):
         Raises:
             SourceError: There is no such answer, or it broke off.
         """
-        ...

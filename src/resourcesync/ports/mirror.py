@@ -119,19 +119,15 @@ class EntryLog(Protocol):
 
     def has_entries(self) -> bool:
         """True if any entry has, or had, links that are remembered."""
-        ...
 
     def entry_links(self, uri: str) -> str:
         """Return the links of an entry as in ``EntryRow.links``; empty when it has none."""
-        ...
 
     def entry_changed(self, uri: str) -> int:
         """Return the number of the logged change of its links; 0 for none."""
-        ...
 
     def entries_linking(self, targets: Sequence[str]) -> list[str]:
         """Return the entries that link to any of some URIs, normalised, in order."""
-        ...
 
 
 class LinkLog(Protocol):
@@ -139,23 +135,18 @@ class LinkLog(Protocol):
 
     def is_linked(self, uri: str) -> bool:
         """True if it is mirrored, or wanted, only because entries link to it, or did so."""
-        ...
 
     def referrers(self, uri: str, limit: int) -> list[str]:
         """Return the first entries that link to it, in order."""
-        ...
 
     def orphans(self) -> Iterator[str]:
         """Yield, in order, URIs that are no longer linked to; safe while rows are written."""
-        ...
 
     def linked_count(self) -> int:
         """Count the copies that exist only because entries link to them."""
-        ...
 
     def last_patch(self, uri: str) -> PatchRow | None:
         """Return the outcome of the last patch of a copy; ``None`` for none."""
-        ...
 
 
 LARGE: Final = 16 * 1024
@@ -362,15 +353,12 @@ class MirrorStateStore(MirrorChangeLog, ProofLog, LinkLog, EntryLog, Protocol):
 
     def note(self, key: str) -> str | None:
         """Return a remembered value, or ``None``."""
-        ...
 
     def copies(self) -> Iterator[Copy]:
         """Yield the copies in rising URI order; rows may be written behind the reader."""
-        ...
 
     def copy(self, uri: str) -> Copy | None:
         """Return the copy of a URI, or ``None``."""
-        ...
 
     def copy_by_digest(self, digest: str, length: int) -> Copy | None:
         """Return a copy whose first digest is this one, of at least ``LARGE`` bytes, or ``None``.
@@ -379,11 +367,9 @@ class MirrorStateStore(MirrorChangeLog, ProofLog, LinkLog, EntryLog, Protocol):
             digest: As in a ``hash`` attribute, such as ``sha-256:…``.
             length: Bytes.
         """
-        ...
 
     def count(self) -> int:
         """Return the number of copies."""
-        ...
 
     def path_conflicts(
         self, base: str, paths: Sequence[str], key: PathKey | None
@@ -399,19 +385,15 @@ class MirrorStateStore(MirrorChangeLog, ProofLog, LinkLog, EntryLog, Protocol):
         Returns:
             As from ``conflicting_paths``; one may be yielded several times.
         """
-        ...
 
     def pending(self, task: PendingTask) -> Iterator[Pending]:
         """Yield the pending rows of a task in rising URI order; safe while rows are written."""
-        ...
 
     def pending_of(self, uri: str) -> Pending | None:
         """Return the pending row of a URI, or ``None``."""
-        ...
 
     def pending_count(self, task: PendingTask, *, met_before: int, listed_before: int) -> int:
         """Count a task's rows with ``first <= met_before`` and ``first_at < listed_before``."""
-        ...
 
     def pending_with_copy(self, task: PendingTask, codes: Sequence[str] = ()) -> int:
         """Count a task's rows whose URI has a copy.
@@ -420,23 +402,18 @@ class MirrorStateStore(MirrorChangeLog, ProofLog, LinkLog, EntryLog, Protocol):
             task: The task.
             codes: Only rows pending for one of these reasons; empty for all.
         """
-        ...
 
     def pending_after(self, task: PendingTask, moment: int) -> tuple[int, int]:
         """Return how many of a task's rows are due only after a moment, and when the first is."""
-        ...
 
     def pending_with_code(self, code: str) -> int:
         """Count the rows that are not done for this reason, by its stable word."""
-        ...
 
     def document(self, uri: str, from_: int | None = None) -> ProcessedDocument | None:
         """Return the row of a document: of one ``from``, or the one read last."""
-        ...
 
     def closed_documents(self, limit: int) -> Sequence[ProcessedDocument]:
         """Return the closed Change Lists that were processed, those read last first."""
-        ...
 
     def commit(self, step: StateTransaction) -> None:
         """Store a step durably.
@@ -444,32 +421,24 @@ class MirrorStateStore(MirrorChangeLog, ProofLog, LinkLog, EntryLog, Protocol):
         Raises:
             StorageError: It was not stored; nothing of it.
         """
-        ...
 
     def replace_refused(self, refused: Sequence[RefusedRow], now: int) -> None:
         """Replace the stored refused entries."""
-        ...
 
     def refused(self) -> Sequence[RefusedRow]:
         """Return the refused entries that are remembered (a bounded number)."""
-        ...
 
     def trash(self, *, removed_before: int) -> Iterator[TrashRow]:
         """Yield the rows trashed before a moment, by place; safe while rows are written."""
-        ...
 
     def trash_at(self, place: str) -> TrashRow | None:
         """Return the row of one place of the trash, or ``None``."""
-        ...
 
     def trash_of(self, uri: str) -> TrashRow | None:
         """Return where the last copy of a URI went that waits in the trash, or ``None``."""
-        ...
 
     def add_run(self, row: RunRow) -> None:
         """Store a run; only the newest 10,000 are retained."""
-        ...
 
     def last_run(self) -> RunRow | None:
         """Return the newest run, or ``None``."""
-        ...

@@ -19,7 +19,6 @@ class OriginalReader(Protocol):
         Raises:
             StorageError: It exists, but cannot be read.
         """
-        ...
 
     def measure(self, original: Original) -> tuple[Resource, str]:
         """Read the bytes once; return the resource with its digests, and its fingerprint.
@@ -28,7 +27,6 @@ class OriginalReader(Protocol):
             OriginalChangedError: It changed or vanished during the read.
             StorageError: It cannot be read.
         """
-        ...
 
 
 class ResourceContents(Protocol):
@@ -36,7 +34,6 @@ class ResourceContents(Protocol):
 
     def contains(self, resource: Resource) -> bool:
         """True if the bytes of a former version are stored."""
-        ...
 
     def open(self, resource: Resource) -> BinaryIO | None:
         """Open the bytes that a resource had; ``None`` when they are gone.
@@ -46,7 +43,6 @@ class ResourceContents(Protocol):
         Raises:
             StorageError: They exist, and cannot be read.
         """
-        ...
 
     def open_patch(self, patch: Link) -> BinaryIO | None:
         """Open a patch that leads to a version from the one before; ``None`` if it is not stored.
@@ -54,7 +50,6 @@ class ResourceContents(Protocol):
         Raises:
             StorageError: It exists, and cannot be read.
         """
-        ...
 
     def measure(self, uri: str) -> Resource | None:
         """Read the present resource of a URI; ``None`` if it is gone.
@@ -63,7 +58,6 @@ class ResourceContents(Protocol):
             OriginalChangedError: It changed all the time while it was read.
             StorageError: It cannot be read.
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +92,6 @@ class PrefetchingOriginals(Originals, Protocol):
 
     def prefetch(self, originals: Sequence[Original]) -> None:
         """Begin to read these, at most 64: each is measured next, in this order."""
-        ...
 
 
 OriginalsFactory = Callable[[OriginalsOptions], AbstractContextManager[OpenOriginals]]
@@ -117,4 +110,3 @@ class Watcher(Protocol):
         Raises:
             StorageError: Nothing can be watched any more.
         """
-        ...

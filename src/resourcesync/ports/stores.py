@@ -67,30 +67,24 @@ class Store(Protocol):
         Returns:
             The new version; ``None`` if another one was stored, which is unchanged.
         """
-        ...
 
     def stat(self, key: str) -> StoredObject | None:
         """Return the object at a key, as the last ``put`` left it; ``None`` if there is none."""
-        ...
 
     def open(self, key: str) -> BinaryIO | None:
         """Open the bytes at a key, those of one version to their end; ``None`` when none are."""
-        ...
 
     def move(self, key: str, to: str, version: str) -> bool:
         """Move a version to a key where nothing is; ``False`` when it is not at ``key`` any more.
 
         Killed in between, it may leave the bytes at both keys, never at none.
         """
-        ...
 
     def remove(self, key: str) -> None:
         """Remove a key for good; a missing one is no error."""
-        ...
 
     def keys(self, prefix: str) -> Iterator[str]:
         """Yield all keys with a prefix, in no order; those put before are among them."""
-        ...
 
     def lock(self, who: str) -> AbstractContextManager[object]:
         """Exclude every other holder while the block runs, also on other machines.
@@ -103,7 +97,6 @@ class Store(Protocol):
         Raises:
             LockedError: Another holder has the lock.
         """
-        ...
 
 
 @runtime_checkable
@@ -113,7 +106,6 @@ class ParallelStore(Store, Protocol):
     @property
     def max_in_flight(self) -> int:
         """Number of calls at a time, from as many threads; at most 64 are made."""
-        ...
 
 
 @runtime_checkable
@@ -130,7 +122,6 @@ class ReclaimableStore(Store, Protocol):
         Raises:
             LockedError: Another holder has it.
         """
-        ...
 
 
 StoreFactory = Callable[[str], Store]

@@ -22,7 +22,6 @@ class Messenger(Protocol):
         ``None`` says that there is nothing for the moment; it asks again soon while others are in
         flight. What ``requests`` raises passes, and gives up what is in flight.
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,47 +116,36 @@ class HubStore(Protocol):
 
     def latest(self) -> int:
         """Return the latest moment that was stored, 0 at first."""
-        ...
 
     def add_intent(self, intent: SubscriptionIntent) -> None:
         """Store a request; those of one receiver for one topic are confirmed in their order."""
-        ...
 
     def count_intents(self) -> int:
         """Return the number of requests to confirm."""
-        ...
 
     def count_subscriptions(self, topic: str | None = None) -> int:
         """Return the number of subscriptions, to one topic or in all."""
-        ...
 
     def find(self, topic: str, callback: str) -> Subscription | None:
         """Return one subscription."""
-        ...
 
     def has_intent(self, topic: str, callback: str) -> bool:
         """True if a request of that receiver is to be confirmed."""
-        ...
 
     def due_intents(self, now: int, most: int, busy: Collection[int]) -> list[SubscriptionIntent]:
         """Return the first due request of each receiver that is not busy."""
-        ...
 
     def confirm(self, intent: SubscriptionIntent, expires: int) -> None:
         """Subscribe, or end a subscription, as was wished."""
-        ...
 
     def postpone(self, intent: SubscriptionIntent, due: int) -> None:
         """Verify the receiver's intent again later."""
-        ...
 
     def forget(self, intent: SubscriptionIntent) -> None:
         """Remove a request."""
-        ...
 
     def accept(self, topic: str, payload: Payload, digest: bytes, now: int) -> bool:
         """Store a payload durably; ``False`` if it was published recently."""
-        ...
 
     def due_deliveries(
         self, now: int, most: int, *, busy: Collection[int], full: Collection[str], late: bool
@@ -171,23 +159,18 @@ class HubStore(Protocol):
             full: The origins with the most deliveries at a time.
             late: True to return those whose last delivery failed, False for the rest.
         """
-        ...
 
     def payloads(self, topic: str, after: int) -> Sequence[Payload]:
         """Return the stored payloads of a topic after a number, oldest first."""
-        ...
 
     def record_outcomes(self, outcomes: Iterable[DeliveryOutcome]) -> None:
         """Remember how deliveries ended, all or none."""
-        ...
 
     def prune(self, now: int, oldest_intent: int) -> None:
         """End expired leases, remove old requests and delivered payloads; store the moment."""
-        ...
 
     def next_due(self, now: int) -> int | None:
         """Return the next moment, later than ``now``, at which something may be done."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -257,11 +240,9 @@ class SubscriberStore(Protocol):
 
     def subscriptions(self) -> list[ChannelSubscription]:
         """Return all subscriptions."""
-        ...
 
     def find_token(self, token: str) -> ChannelSubscription | None:
         """Return the subscription with a token: in use, requested or former."""
-        ...
 
     def save(
         self, follower: ChannelSubscription, before: ChannelSubscription | None = None
@@ -275,8 +256,6 @@ class SubscriberStore(Protocol):
         Returns:
             True if it was stored.
         """
-        ...
 
     def remove(self, follower: ChannelSubscription) -> None:
         """Forget a subscription."""
-        ...

@@ -131,11 +131,9 @@ class Tables(Protocol):
 
     def write_listed(self, file: str, rows: Iterable[ListedRow]) -> int:
         """Write a file of listed rows, as they come; return how many."""
-        ...
 
     def read_listed(self, file: str) -> Iterator[ListedRow]:
         """Yield the rows of such a file, as they were written."""
-        ...
 
     def find_listed(self, files: Sequence[str], chosen: Sequence[str]) -> Iterator[ListedRow]:
         """Yield the rows of files whose URIs other files have, too, in rising URI order.
@@ -144,23 +142,18 @@ class Tables(Protocol):
             files: Files of listed rows; of one URI, the rows come in their order.
             chosen: Files of listed rows that name the URIs.
         """
-        ...
 
     def write_work(self, file: str, rows: Iterable[WorkRow]) -> int:
         """Write a slice, as a comparison writes them; return how many rows it has."""
-        ...
 
     def read_work(self, file: str) -> Iterator[WorkRow]:
         """Yield the rows of a slice."""
-        ...
 
     def write_done(self, file: str, rows: Iterable[DoneRow]) -> int:
         """Write the outcomes of the rows of a slice; return their number."""
-        ...
 
     def read_done(self, file: str) -> Iterator[DoneRow]:
         """Yield the rows of such a file."""
-        ...
 
     def read_copies(
         self, files: Sequence[str], after: str = "", columns: Sequence[str] = ()
@@ -172,11 +165,9 @@ class Tables(Protocol):
             after: Only URIs greater than this.
             columns: Unused columns need not be read: those named; empty for all.
         """
-        ...
 
     def find(self, files: Sequence[str], uris: Sequence[str]) -> list[Copy]:
         """Return the copies of some URIs (a few thousand at most), in URI order."""
-        ...
 
     def join(
         self,
@@ -208,7 +199,6 @@ class Tables(Protocol):
             into: A folder for the files of the answer; it is empty.
             rows: The most rows of a slice.
         """
-        ...
 
     def merge(
         self,
@@ -236,4 +226,3 @@ class Tables(Protocol):
         Returns:
             The next table, in order.
         """
-        ...

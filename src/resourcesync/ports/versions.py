@@ -55,23 +55,18 @@ class VersionIndex(Protocol):
 
     def newest(self, uri: str) -> ResourceVersion | None:
         """Return the newest stored version of a resource."""
-        ...
 
     def find(self, uri: str, moment: int) -> ResourceVersion | None:
         """Return one version of a resource."""
-        ...
 
     def add(self, version: ResourceVersion) -> None:
         """Add a version, newer than all others of its resource."""
-        ...
 
     def recorded_hash(self, uri: str) -> str:
         """Return the ``hash`` that the catalogue has for a resource; empty for none."""
-        ...
 
     def stored_bytes(self) -> int:
         """Return the bytes of all stored contents, each once."""
-        ...
 
     def drop_oldest(self) -> tuple[ContentKey, ...] | None:
         """Drop the version that was followed by another the longest time ago.
@@ -79,7 +74,6 @@ class VersionIndex(Protocol):
         Returns:
             The contents no longer needed; ``None`` when there is no such version.
         """
-        ...
 
     def drop_superseded(self, before: int, least: int) -> tuple[ContentKey, ...]:
         """Drop versions that were followed by another, or by a deletion, before a moment.
@@ -91,15 +85,12 @@ class VersionIndex(Protocol):
         Returns:
             The contents that nothing needs any more.
         """
-        ...
 
     def drop_stored_before(self, moment: int) -> tuple[ContentKey, ...]:
         """Drop the versions stored before a moment; return the contents no longer needed."""
-        ...
 
     def is_needed(self, sha256: str) -> bool:
         """True if a content belongs to a version, or is a patch."""
-        ...
 
 
 class VersionStore(Protocol):
@@ -111,23 +102,18 @@ class VersionStore(Protocol):
         Raises:
             StorageError: They cannot be read or written. Nothing was stored.
         """
-        ...
 
     def contains(self, sha256: str, length: int) -> bool:
         """True if a content is stored, by its name and length."""
-        ...
 
     def open(self, sha256: str) -> BinaryIO | None:
         """Open a content; ``None`` if it is missing."""
-        ...
 
     def flush(self) -> None:
         """Flush the stored contents to disk: call this before they are published."""
-        ...
 
     def remove(self, contents: Iterable[ContentKey]) -> None:
         """Remove contents; missing ones are no error."""
-        ...
 
     def sweep(self, is_needed: Callable[[str], bool], before: int) -> int:
         """Remove what nothing needs and has been there since before a moment, in microseconds.
@@ -135,7 +121,6 @@ class VersionStore(Protocol):
         Returns:
             Number of were removed.
         """
-        ...
 
 
 class VersionReader(Protocol):
@@ -143,21 +128,17 @@ class VersionReader(Protocol):
 
     def find(self, uri: str, moment: int) -> ResourceVersion | None:
         """Return one version of a resource."""
-        ...
 
     def at(self, uri: str, moment: int | None) -> ResourceVersion | None:
         """Return the version that a resource had at a moment, in microseconds.
 
         The first for a moment before it; the last for ``None``. ``None`` when none is stored.
         """
-        ...
 
     def first_and_last(
         self, version: ResourceVersion
     ) -> tuple[ResourceVersion | None, ResourceVersion | None]:
         """Return the first and the last version of the same resource."""
-        ...
 
     def versions(self, uri: str, after: int, most: int) -> list[ResourceVersion]:
         """Return up to so many versions stored after a moment, oldest first."""
-        ...

@@ -311,7 +311,7 @@ class Application:
         found = next(filter(None, map(file_at, candidates)), None)
         if found is None:
             return None
-        return replace(self._locate_resource(_names_of(found)), is_known=True)
+        return replace(self._locate_resource(tuple(os.fsencode(found).split(b"/"))), is_known=True)
 
     def _locate(self, path: bytes) -> ServedLocation | None:
         names = read_path(path)
@@ -373,7 +373,3 @@ class Application:
 
 def _path_of(names: Names) -> str:
     return os.fsdecode(b"/".join(names))
-
-
-def _names_of(path: str) -> Names:
-    return tuple(os.fsencode(path).split(b"/"))

@@ -121,20 +121,15 @@ def choose(field: str) -> Coding | None:
 
     Of several with the same weight, the best of ours. Reading ends at the first malformed coding.
     """
-    weights = _weigh(field)
-    best = max(codings(), key=lambda coding: _weight(weights, coding.name))
-    weight = _weight(weights, best.name)
-    return best if weight > 0 and weight >= weights.get("identity", 0.0) else None
-
-
-def _weigh(field: str) -> dict[str, float]:
     weights: dict[str, float] = {}
     for part in field.split(",", _MOST_CODINGS)[:_MOST_CODINGS]:
         found = _CODING.fullmatch(part)
         if found is None:
             break
         weights[found[1].lower()] = min(float(found[2] or 1), 1.0)
-    return weights
+    best = max(codings(), key=lambda coding: _weight(weights, coding.name))
+    weight = _weight(weights, best.name)
+    return best if weight > 0 and weight >= weights.get("identity", 0.0) else None
 
 
 def _weight(weights: dict[str, float], name: str) -> float:

@@ -61,15 +61,12 @@ class SourceChangeLog(Protocol):
 
     def last(self) -> tuple[int, int]:
         """Return number and time of the newest change, in microseconds; 0 when there is none."""
-        ...
 
     def has(self, number: int, moment: int) -> bool:
         """True if the change of this number is the one of this time."""
-        ...
 
     def after(self, number: int, most: int) -> Sequence[tuple[int, Change]] | None:
         """Return changes with their numbers; ``None`` when not all after ``number`` are known."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -96,7 +96,13 @@ def _select_range(text: str, size: int) -> ByteRange | Literal["whole", "unsatis
         return "whole"
     first, last = spec.groups()
     if not first:
-        return _select_suffix(_number(last), size)
+        length = _number(last)
+        if length == 0:
+            return "unsatisfiable"
+        if size == 0:
+            # Satisfiable by the letter, but no Content-Range can say so.
+            return "whole"
+        return ByteRange(start=max(0, size - length), stop=size)
     start = _number(first)
     end = _number(last) if last else _LARGEST_NUMBER
     if end < start:
@@ -104,15 +110,6 @@ def _select_range(text: str, size: int) -> ByteRange | Literal["whole", "unsatis
     if start >= size:
         return "unsatisfiable"
     return ByteRange(start=start, stop=min(end + 1, size))
-
-
-def _select_suffix(length: int, size: int) -> ByteRange | Literal["whole", "unsatisfiable"]:
-    if length == 0:
-        return "unsatisfiable"
-    if size == 0:
-        # Satisfiable by the letter, but no Content-Range can say so.
-        return "whole"
-    return ByteRange(start=max(0, size - length), stop=size)
 
 
 def _number(digits: str) -> int:

@@ -28,7 +28,7 @@ from resourcesync.model.timestamps import floor_to_second
 from resourcesync.model.vocabulary import Capability, ChangeKind, Dialect, Relation
 from resourcesync.simulator.clock import SimulatedClock
 from resourcesync.simulator.network import STORM
-from resourcesync.simulator.scenario import Faults, Scenario, Spans, is_within
+from resourcesync.simulator.scenario import Scenario, Spans, is_within
 from resourcesync.simulator.source import SimulatedAnswer, SimulatedSource
 from resourcesync.source.plan import PublicationStep
 
@@ -189,7 +189,9 @@ class ScenarioSource:
         scenario, clock = self._scenario, self._clock
         life = f"{formatting.span(clock.elapsed)} of {formatting.span(scenario.duration)}"
         over = " The scenario has ended: no more changes or faults." if self._has_ended else ""
-        played, left = _played(scenario.faults), _not_played(scenario)
+        faults = scenario.faults
+        named = [field.name for field in fields(faults) if getattr(faults, field.name)]
+        played, left = [name for name in named if name not in NOT_PLAYED], _not_played(scenario)
         base = escape(self._base)
         return (
             "<!doctype html><title>A simulated Source</title><h1>A simulated Source</h1>"
@@ -205,11 +207,6 @@ class ScenarioSource:
 
 def _missing(wait: float = 0.0) -> LiveAnswer:
     return LiveAnswer(status=404, body=b"Not found.\n", wait=wait)
-
-
-def _played(faults: Faults) -> list[str]:
-    named = [field.name for field in fields(faults) if getattr(faults, field.name)]
-    return [name for name in named if name not in NOT_PLAYED]
 
 
 def _not_played(scenario: Scenario) -> list[str]:

@@ -187,7 +187,8 @@ class ConsistencyMeter:
             self._sum += share * (at - self._since)
         since = self._since
         while len(self._series) < self._points and since < at:
-            end = self._next_point()
+            done = len(self._series) + 1
+            end = self._duration if done == self._points else done * self._duration / self._points
             until = min(at, end)
             if share is not None:
                 self._part += share * (until - since)
@@ -197,11 +198,6 @@ class ConsistencyMeter:
                 self._series.append(self._part / self._covered if self._covered else None)
                 self._part = self._covered = 0.0
         self._since = at
-
-    def _next_point(self) -> float:
-        """Return the end of the current part of the series."""
-        done = len(self._series) + 1
-        return self._duration if done == self._points else done * self._duration / self._points
 
 
 def percentile(values: list[float], share: float) -> float | None:

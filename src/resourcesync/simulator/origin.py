@@ -89,7 +89,12 @@ class SimulatedOrigin:
         name = self._random.choice(self._names)
         before = self.versions[name]
         if kind is ChangeKind.DELETED:
-            self._delete(name)
+            place = self._places.pop(name)
+            last = self._names.pop()
+            if last != name:
+                self._names[place] = last
+                self._places[last] = place
+            del self.versions[name]
         else:
             self._renew(name)
         return OriginChange(kind=kind, name=name, before=before)
@@ -157,14 +162,6 @@ class SimulatedOrigin:
             lastmod=floor_to_second(self._now()),
             media_type=self._random.choice(self._settings.media_types),
         )
-
-    def _delete(self, name: str) -> None:
-        place = self._places.pop(name)
-        last = self._names.pop()
-        if last != name:
-            self._names[place] = last
-            self._places[last] = place
-        del self.versions[name]
 
 
 def length_of(sizes: Sizes, luck: random.Random) -> int:

@@ -147,12 +147,15 @@ class _Simulation:
         self._prepare()
         due, share = 0.0, self._settings.phase
         while True:
-            self._wait(min(due, duration))
+            until = min(due, duration)
+            while until - self._clock.elapsed > _MICROSECOND and not self._is_notified:
+                self._clock.pass_to_next(until)
             if duration - self._clock.elapsed <= _MICROSECOND:
                 break
             is_early = due - self._clock.elapsed > _MICROSECOND
             self._is_notified = False
-            if not self._is_offline():
+            elapsed = self._clock.elapsed
+            if not is_within(elapsed, self._settings.offline):
                 self._pull()
             elif is_early:
                 continue  # a notification for a Destination that is offline
@@ -212,11 +215,6 @@ class _Simulation:
             self._schedule_restore(moment, seconds)
         at(scenario.duration, self._end)
 
-    def _wait(self, until: float) -> None:
-        """Let time pass, up to the next notification at most."""
-        while until - self._clock.elapsed > _MICROSECOND and not self._is_notified:
-            self._clock.pass_to_next(until)
-
     def _pull(self) -> "RunReport | ResourceSyncError | None":
         before = self._network.requests
         ended = self.destination.pull()
@@ -264,10 +262,6 @@ class _Simulation:
             if not self._compared.wrong:
                 return "converged"
         return "waiting"
-
-    def _is_offline(self) -> bool:
-        elapsed = self._clock.elapsed
-        return is_within(elapsed, self._settings.offline)
 
     # --- events ------------------------------------------------------------------------------
 

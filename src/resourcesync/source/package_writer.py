@@ -102,7 +102,11 @@ class Packager:
                 entries = list(self._current_entries(entries))
                 text = writer.body(entries, header)
                 if not any(map(content_of, entries)):  # the same as a disk that is not mounted
-                    raise _all_gone_error(names.package) from None
+                    raise OriginalChangedError(
+                        f"all resources of {names.package} are gone",
+                        evidence=(("kept", "what was published before"),),
+                        hint="check that the disk is mounted, then run it again",
+                    ) from None
             else:
                 return (
                     packed
@@ -200,14 +204,6 @@ class Packager:
                 yield _changed(entry, found)
             elif found is not None:
                 yield found
-
-
-def _all_gone_error(name: str) -> OriginalChangedError:
-    return OriginalChangedError(
-        f"all resources of {name} are gone",
-        evidence=(("kept", "what was published before"),),
-        hint="check that the disk is mounted, then run it again",
-    )
 
 
 def _pieces(stream: BinaryIO, uri: str) -> Iterator[bytes]:

@@ -27,9 +27,7 @@ _HEADERS: Final = {
 
 def find_fault(entries: Sequence[Resource] | Sequence[Change]) -> str:
     """Return why some entries of one kind cannot be expressed; empty when they can."""
-    if all(map(_is_plain, entries)):
-        return ""
-    return find_round_trip_fault(entries)
+    return "" if all(map(_is_plain, entries)) else find_round_trip_fault(entries)
 
 
 def find_round_trip_fault(entries: Sequence[Resource] | Sequence[Change]) -> str:

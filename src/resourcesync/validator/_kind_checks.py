@@ -79,7 +79,13 @@ class ChangeSequenceCheck:
         self._check_order(subject, entry)
         if self._list and entry.uri:
             self._check_repeated(subject, entry)
-            self._check_lifecycle(subject, entry)
+            mark = hash(entry.uri)
+            before = self._last.get(mark)
+            if before is not None and (before, entry.change) in _IMPOSSIBLE:
+                message = f"{entry.uri[:200]} is {entry.change} after it was {before}"
+                subject.report("CH12", message, entry.place, "change" if entry.md else "")
+            if before is not None or len(self._last) < MAX_ENTRIES:
+                self._last[mark] = entry.change
 
     def _check_order(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
         if subject.profile is RuleProfile.RS_1_0:
@@ -99,15 +105,6 @@ class ChangeSequenceCheck:
             subject.report("CH08a" if old else "CH08b", message, entry.node)
         elif len(self._moments) < MAX_ENTRIES:
             self._moments.add(mark)
-
-    def _check_lifecycle(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
-        mark = hash(entry.uri)
-        before = self._last.get(mark)
-        if before is not None and (before, entry.change) in _IMPOSSIBLE:
-            message = f"{entry.uri[:200]} is {entry.change} after it was {before}"
-            subject.report("CH12", message, entry.place, "change" if entry.md else "")
-        if before is not None or len(self._last) < MAX_ENTRIES:
-            self._last[mark] = entry.change
 
 
 _ZIP: Final = frozenset({"application/zip", "application/x-zip-compressed"})

@@ -32,7 +32,13 @@ def judge_announcements(document: DocumentSummary, known: Known) -> Iterator[Rul
         for target in document.targets:
             found = known.get(target.uri)
             if found is not None:
-                yield from _judge_listed(document, target, found)
+                announced = capability_of(target.label)
+                if announced is not None and announced is not found.capability:
+                    message = f"{target.uri} is a {found.phrase}, not a {announced.phrase}"
+                    yield at_target("G08", message, document, target)
+                elif found.link("up") not in (None, document.uri):
+                    message = f"up of {target.uri} leads to {found.link('up')}"
+                    yield at_target("CA08", message, document, target)
 
 
 def _judge_sets(document: DocumentSummary, known: Known) -> Iterator[RuleFinding]:
@@ -49,18 +55,6 @@ def _judge_sets(document: DocumentSummary, known: Known) -> Iterator[RuleFinding
         elif found.link("up") not in (document.uri, document.link("index")):
             message = f"up of {target.uri} leads to {found.link('up') or 'nothing'}"
             yield at_target("SD11", message, document, target)
-
-
-def _judge_listed(
-    document: DocumentSummary, target: ListedTarget, found: DocumentSummary
-) -> Iterator[RuleFinding]:
-    announced = capability_of(target.label)
-    if announced is not None and announced is not found.capability:
-        message = f"{target.uri} is a {found.phrase}, not a {announced.phrase}"
-        yield at_target("G08", message, document, target)
-    elif found.link("up") not in (None, document.uri):
-        message = f"up of {target.uri} leads to {found.link('up')}"
-        yield at_target("CA08", message, document, target)
 
 
 def judge_parts(document: DocumentSummary, known: Known) -> Iterator[RuleFinding]:

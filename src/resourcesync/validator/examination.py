@@ -108,7 +108,13 @@ class Examination(Iterator[RuleFinding]):
         octets = cast("BinaryIO", stream)  # only read() is called
         try:
             for block in _blocks.document_blocks(octets, limits=self._limits, uri=self.summary.uri):
-                self._feed(block)
+                before = self.summary.size
+                self._parser.feed(block)
+                self.summary.size += len(block)
+                self._read_children()
+                if before <= MAX_BYTES < self.summary.size:
+                    message = f"the document has more than {MAX_BYTES:,} bytes"
+                    self._subject.report_at("G20", message, self._subject.root)
                 yield from subject.drain()
                 if not self._going:
                     return
@@ -122,15 +128,6 @@ class Examination(Iterator[RuleFinding]):
             self._stop(error)
         self.summary.flush()
         yield from subject.drain()
-
-    def _feed(self, block: bytes) -> None:
-        before = self.summary.size
-        self._parser.feed(block)
-        self.summary.size += len(block)
-        self._read_children()
-        if before <= MAX_BYTES < self.summary.size:
-            message = f"the document has more than {MAX_BYTES:,} bytes"
-            self._subject.report_at("G20", message, self._subject.root)
 
     def _stop(self, error: DocumentError) -> None:
         spot = Spot(line=error.line, column=error.column) if error.line else self._subject.root
@@ -198,7 +195,12 @@ class Examination(Iterator[RuleFinding]):
             self.summary.resources.append(hash(entry.uri))
             self._add_part(entry)
         if kind in _CHANGED:
-            self._add_change(entry)
+            moment = entry.times.get("datetime") or entry.lastmod
+            time = -1 if moment is None else to_microseconds(moment.first)
+            self._timed |= entry.has("datetime")
+            self._undated += entry.lastmod is None
+            self.summary.changes.append(hash((entry.uri, entry.change, time)))
+            self.summary.change_times.append(time)
         is_package = kind in _DUMPS
         if self._on_resource is not None and entry.uri and (is_package or kind not in DOCUMENTS):
             self._on_resource(_listed(entry, self.summary.uri))
@@ -211,14 +213,6 @@ class Examination(Iterator[RuleFinding]):
                 targets.append(_target(entry))
             else:
                 targets.clear()
-
-    def _add_change(self, entry: ParsedEntry) -> None:
-        moment = entry.times.get("datetime") or entry.lastmod
-        time = -1 if moment is None else to_microseconds(moment.first)
-        self._timed |= entry.has("datetime")
-        self._undated += entry.lastmod is None
-        self.summary.changes.append(hash((entry.uri, entry.change, time)))
-        self.summary.change_times.append(time)
 
     def _finish(self, stream: "_ChunkStream") -> None:
         subject, summary = self._subject, self.summary

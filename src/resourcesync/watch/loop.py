@@ -182,10 +182,17 @@ class WatchLoop:
     def run_once(self, longest: float = _LONGEST_WAIT) -> None:
         """Start what is due, then wait for an event, at most ``longest`` seconds."""
         now = self._now()
-        self._check_clock(now)
+        ahead = now.wall - now.steady
+        if self._ahead is not None and abs(ahead - self._ahead) > _STEP:
+            _logger.warning("the clock was set by %+.0f seconds", ahead - self._ahead)
+            self._rota.recompute(now)
+        self._ahead = ahead
         self._collect()
         for errand in self._rota.begin(now, *self._free_places()):
-            self._begin(errand)
+            name = f"resourcesync-{errand.kind.value.replace(' ', '-')}-{errand.mirror}"
+            thread = threading.Thread(target=self._do, args=(errand,), name=name, daemon=True)
+            self._threads[errand] = thread, self._clock.monotonic()
+            thread.start()
         work, hand_overs = self._free_places()
         for mirror in self._rota.preempt(now, work):
             _logger.info("the pull of %s stops for other mirrors, and resumes later", mirror)
@@ -222,20 +229,6 @@ class WatchLoop:
     def _now(self) -> Now:
         self.beat = self._clock.monotonic()
         return Now(self._clock.now().timestamp(), self.beat)
-
-    def _check_clock(self, now: Now) -> None:
-        """Compute all times again when the wall clock was set."""
-        ahead = now.wall - now.steady
-        if self._ahead is not None and abs(ahead - self._ahead) > _STEP:
-            _logger.warning("the clock was set by %+.0f seconds", ahead - self._ahead)
-            self._rota.recompute(now)
-        self._ahead = ahead
-
-    def _begin(self, errand: MirrorJob) -> None:
-        name = f"resourcesync-{errand.kind.value.replace(' ', '-')}-{errand.mirror}"
-        thread = threading.Thread(target=self._do, args=(errand,), name=name, daemon=True)
-        self._threads[errand] = thread, self._clock.monotonic()
-        thread.start()
 
     def _do(self, errand: MirrorJob) -> None:
         def is_stopped() -> bool:

@@ -39,7 +39,6 @@ class Jitter(Protocol):
 
     def uniform(self, a: float, b: float) -> float:
         """Return any number from ``a`` to ``b``."""
-        ...
 
 
 class Timetable(Protocol):
@@ -53,7 +52,6 @@ class Timetable(Protocol):
             now: The present moment, not before ``last``.
             dice: Source of random delays.
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -462,7 +460,11 @@ class Scheduler:
                 self._blocked += not is_telling
                 continue
             left[is_telling] -= 1
-            self._start(row, kind, now)
+            row.running.add(kind)
+            row.began[kind] = now
+            row.hinted = row.hinted and kind is not JobKind.PULL
+            if kind is JobKind.HAND_OVER:
+                row.due[kind] = inf
             chosen.append(MirrorJob(mirror=name, kind=kind))
         self._is_long_full = self._count_preempted() >= max(places - 1, 1)
         return chosen
@@ -475,13 +477,6 @@ class Scheduler:
             for kind, due in row.due.items()
             if row.is_free(kind) and _begin_moment(row, kind, due) <= now.steady
         )
-
-    def _start(self, row: _ScheduleRow, kind: JobKind, now: Now) -> None:
-        row.running.add(kind)
-        row.began[kind] = now
-        row.hinted = row.hinted and kind is not JobKind.PULL
-        if kind is JobKind.HAND_OVER:
-            row.due[kind] = inf
 
     def _count_preempted(self) -> int:
         """Return the number of running pulls that were interrupted for others before."""

@@ -196,17 +196,14 @@ class Deliveries:
         if now >= self._tidy_at:
             self._store.prune(now, now - _INTENT_LIFETIME)
             self._tidy_at = now + _TIDY_EVERY
-        self._verify(now)
-        for late in (False, True):
-            self._deliver(now, late=late)
-        due = self._store.next_due(now)
-        self._poll_at = self._tidy_at if due is None else due
-
-    def _verify(self, now: int) -> None:
         asked = [job.intent.number for job in self._jobs_of(_PendingVerification)]
         room = _VERIFICATIONS - len(asked)
         for intent in self._store.due_intents(now, max(room, 0), asked):
             self._waiting.append(self._verification_request(intent))
+        for late in (False, True):
+            self._deliver(now, late=late)
+        due = self._store.next_due(now)
+        self._poll_at = self._tidy_at if due is None else due
 
     def _verification_request(
         self, intent: SubscriptionIntent

@@ -526,7 +526,13 @@ def import_into_account(
             catalogue.fill(resources, clock.now(), is_all=is_all)
         with closing(FileCatalogue(path, clock)) as known, known.snapshot() as snapshot:
             differing = map(_change, snapshot.edits())
-            return _total(map(account.post, _change_batches(differing)))
+            every = list(map(account.post, _change_batches(differing)))
+            return Posted(
+                **{
+                    field.name: sum(getattr(posted, field.name) for posted in every)
+                    for field in fields(Posted)
+                }
+            )
 
 
 class _ReadWriteAccount(ResourceAccount, WritableAccount, Protocol):
@@ -567,13 +573,3 @@ def _change_batches(changes: Iterable[Change]) -> Iterator[list[Change]]:
     remaining = iter(changes)
     while batch := list(islice(remaining, catalogues.BATCH)):
         yield batch
-
-
-def _total(done: Iterable[Posted]) -> Posted:
-    every = list(done)
-    return Posted(
-        **{
-            field.name: sum(getattr(posted, field.name) for posted in every)
-            for field in fields(Posted)
-        }
-    )

@@ -243,7 +243,13 @@ def _read_target(
     target: str, sorter: ExternalSorter[ListingRow], network: Network, clock: Clock
 ) -> ListingSummary:
     if not is_web_address(target) and is_mirror(Path(target)):
-        return _read_mirror(Path(target), sorter)
+        folder = Path(target)
+        telling = ListingSummary(documents=[str(folder)])
+        with mirror_state.open_snapshot(folder / OWN_FOLDER / mirror_folder.STATE_FILE) as state:
+            for copy in state.copies():
+                telling.entries += 1
+                sorter.add(_entry_of_copy(copy))
+        return telling
 
     def add(row: ListingRow) -> None:
         plain = _normalised(row.uri)
@@ -259,15 +265,6 @@ def _normalised(uri: str) -> str:
         return normalise(uri)
     except OutOfScopeError:
         return uri
-
-
-def _read_mirror(folder: Path, sorter: ExternalSorter[ListingRow]) -> ListingSummary:
-    telling = ListingSummary(documents=[str(folder)])
-    with mirror_state.open_snapshot(folder / OWN_FOLDER / mirror_folder.STATE_FILE) as state:
-        for copy in state.copies():
-            telling.entries += 1
-            sorter.add(_entry_of_copy(copy))
-    return telling
 
 
 def _entry_of_copy(copy: Copy) -> ListingRow:

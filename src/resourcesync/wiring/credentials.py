@@ -136,7 +136,8 @@ class _AuthTable:
         [(kind, place)] = value.items()
         secret = self._read(key, str(kind), place)
         if not secret:
-            raise self.error(key, _describe_missing(str(kind), place))
+            where = _PLACES.get(str(kind), "a command whose output is empty").format(place)
+            raise self.error(key, f"comes from {where}")
         return secret
 
     def _read(self, key: str, kind: str, place: object) -> str:
@@ -189,12 +190,6 @@ _PLACES: Final = {
     "credential": "the credential {} of the service manager, which is empty or missing",
 }
 _MISSING: Final = {"env": _PLACES["env"], "file": "the file {}, which does not exist"}
-
-
-def _describe_missing(kind: str, place: object) -> str:
-    """Return the reason why there is no secret, with its place."""
-    where = _PLACES.get(kind, "a command whose output is empty").format(place)
-    return f"comes from {where}"
 
 
 def missing_secrets(

@@ -90,7 +90,13 @@ def export_mirror(
     if not is_mirror(folder):
         raise not_a_mirror_error(folder)
     exporter = cast("Exporter", plugins.load(plugins.EXPORTERS, form))
-    _check_place(folder, out)
+    if out.resolve().is_relative_to(folder.resolve()):
+        raise ConfigurationError(
+            f"{out} is inside the mirror",
+            hint="name a place outside: a mirror only has the content of its Source",
+        )
+    if not out.parent.is_dir():
+        raise ConfigurationError(f"there is no folder {out.parent}", hint="create it first")
     target = NewExport(out)
     with _open_copies(folder, report, clock) as holdings:
         if options.since is not None and not holdings.limit_to(to_microseconds(options.since)):
@@ -106,16 +112,6 @@ def export_mirror(
         finally:
             target.discard()
         return holdings.exported(target.size)
-
-
-def _check_place(folder: Path, out: Path) -> None:
-    if out.resolve().is_relative_to(folder.resolve()):
-        raise ConfigurationError(
-            f"{out} is inside the mirror",
-            hint="name a place outside: a mirror only has the content of its Source",
-        )
-    if not out.parent.is_dir():
-        raise ConfigurationError(f"there is no folder {out.parent}", hint="create it first")
 
 
 @contextmanager
@@ -200,7 +196,10 @@ class _ExportedCopies:
             self._add_finding(copy, is_there=pieces is not None)
             raise _DamagedError
         self._taken += 1
-        self._report_progress(length)
+        self._bytes += length
+        if not self._taken % _REPORT_EVERY or self._taken == self._total:
+            fields = {"done": self._taken, "total": self._total, "bytes_done": self._bytes}
+            self._report("progress", fields)
 
     def scratch(self) -> BinaryIO:
         """Open a nameless temporary file."""
@@ -273,12 +272,6 @@ class _ExportedCopies:
             self._folder / OWN_FOLDER / STATE_FILE, read_only=True
         ) as state:
             return state.copy(copy.uri) != copy
-
-    def _report_progress(self, length: int) -> None:
-        self._bytes += length
-        if not self._taken % _REPORT_EVERY or self._taken == self._total:
-            fields = {"done": self._taken, "total": self._total, "bytes_done": self._bytes}
-            self._report("progress", fields)
 
 
 def _differs(proof: "tuple[Digest, hashlib._Hash]") -> bool:

@@ -144,18 +144,14 @@ def _lock_owner(lock: Path) -> str:
     try:
         fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except OSError:
-        return _describe_owner(os.pread(file, _MOST, 0).decode("utf-8", "replace"))
+        try:
+            holder = json.loads(os.pread(file, _MOST, 0).decode("utf-8", "replace"))
+            return f"pid {int(holder['pid'])} on {holder['host']}, since {holder['since']}"
+        except (ValueError, KeyError, TypeError):
+            return "unknown (its lock file is empty)"
     finally:
         os.close(file)
     return ""
-
-
-def _describe_owner(text: str) -> str:
-    try:
-        holder = json.loads(text)
-        return f"pid {int(holder['pid'])} on {holder['host']}, since {holder['since']}"
-    except (ValueError, KeyError, TypeError):
-        return "unknown (its lock file is empty)"
 
 
 def _text(path: Path) -> str:

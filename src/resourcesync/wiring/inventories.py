@@ -137,23 +137,19 @@ def _check(source: TableSource, chosen: Mapping[str, object], asked: PublishRequ
     for name in ("url", "described_by"):
         if chosen.get(name):
             publishing.check_address(str(chosen[name]))
-    _check_values(source.values)
-    if (source.root / publishing.CATALOGUE).exists():
-        raise ConfigurationError(
-            f"{source.root} is published from a catalogue already",
-            evidence=(("catalogue", str(source.root / publishing.CATALOGUE)),),
-            hint="publish the table into another folder: --out DIR",
-        )
-
-
-def _check_values(values: Mapping[str, str]) -> None:
-    for key in values:
+    for key in source.values:
         if key not in COLUMN_NAMES and key != _MEMORY_OPTION:
             raise ConfigurationError(
                 f"tables have no {key!r:.100}",
                 evidence=(("known", ", ".join((*COLUMN_NAMES, _MEMORY_OPTION))),),
                 hint="such as --with uri=COLUMN",
             )
+    if (source.root / publishing.CATALOGUE).exists():
+        raise ConfigurationError(
+            f"{source.root} is published from a catalogue already",
+            evidence=(("catalogue", str(source.root / publishing.CATALOGUE)),),
+            hint="publish the table into another folder: --out DIR",
+        )
 
 
 def _merge_settings(source: TableSource, known: Settings, chosen: Mapping[str, object]) -> Settings:
@@ -230,7 +226,11 @@ def _files(address: str) -> list[Path]:
     name = address.removeprefix(TABLES)
     path = Path(name)
     if (path / _COPIES).is_file():
-        found = _parts(path)
+        try:
+            manifest = msgspec.json.decode((path / _COPIES).read_bytes(), type=_CopyManifest)
+        except (OSError, msgspec.MsgspecError) as error:
+            raise StorageError(f"cannot read {path / _COPIES}: {error}") from error
+        found = [path / Path(str(part["name"])).name for part in manifest.parts]
     elif path.is_dir():
         found = [item for item in path.rglob("*.parquet") if not _is_hidden(item.relative_to(path))]
     elif path.is_file():
@@ -244,14 +244,6 @@ def _files(address: str) -> list[Path]:
             hint="name a Parquet file, a folder of them, or a pattern such as 'DIR/*.parquet'",
         )
     return found
-
-
-def _parts(folder: Path) -> list[Path]:
-    try:
-        manifest = msgspec.json.decode((folder / _COPIES).read_bytes(), type=_CopyManifest)
-    except (OSError, msgspec.MsgspecError) as error:
-        raise StorageError(f"cannot read {folder / _COPIES}: {error}") from error
-    return [folder / Path(str(part["name"])).name for part in manifest.parts]
 
 
 def _is_hidden(path: Path) -> bool:

@@ -102,7 +102,11 @@ def import_inventory_table(
     with open_duckdb(folder.spill, table.memory) as connection:
         imported = import_table(connection, table.source, last, into, fault=_fault)
         if table.read_signature() != table.signature:
-            raise _modified_error()
+            raise StorageError(
+                "the table was written while it was read",
+                evidence=(("kept", "what was published before"),),
+                hint="run the same command once it is complete",
+            )
         if not imported.rows and not asked.allow_empty:
             raise _empty_table_error()
         if last is None:
@@ -128,14 +132,6 @@ def _fault(resource: Resource) -> str:
     except ConfigurationError as error:
         return error.message
     return find_fault([resource])
-
-
-def _modified_error() -> StorageError:
-    return StorageError(
-        "the table was written while it was read",
-        evidence=(("kept", "what was published before"),),
-        hint="run the same command once it is complete",
-    )
 
 
 def _empty_table_error() -> ConfigurationError:

@@ -170,11 +170,18 @@ class _SelectedOriginals:
         self.prefetch = originals.prefetch if isinstance(originals, PrefetchingOriginals) else None
         url = settings.url
         self._base = url if url.endswith("/") else f"{url}/"
+        home = settings.originals.rstrip("/")
+        found = set()
+        for out in (settings.out, *settings.earlier):
+            if out == home:
+                found.add("resourcesync")
+            elif out.startswith(f"{home}/"):
+                found.add(out.removeprefix(f"{home}/"))
         self._judge = PathFilter(
             FileSelection(
                 include=settings.include,
                 exclude=settings.exclude,
-                skip=_documents_in(settings),
+                skip=frozenset(found),
                 is_own=naming.is_sitemap,
             )
         )
@@ -213,18 +220,6 @@ class _SelectedOriginals:
     @contextmanager
     def reading(self) -> Iterator[Opening]:
         yield self.open
-
-
-def _documents_in(settings: Settings) -> frozenset[str]:
-    """Return the places among the originals that have documents of ours."""
-    home = settings.originals.rstrip("/")
-    found = set()
-    for out in (settings.out, *settings.earlier):
-        if out == home:
-            found.add("resourcesync")
-        elif out.startswith(f"{home}/"):
-            found.add(out.removeprefix(f"{home}/"))
-    return frozenset(found)
 
 
 def values_of(given: Mapping[str, str]) -> tuple[tuple[str, str], ...]:

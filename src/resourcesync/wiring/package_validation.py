@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import BinaryIO, Final
 
-from resourcesync.documents.packages.reader import ManifestMember as PackedMember
 from resourcesync.documents.packages.reader import PackageReader, open_package
 from resourcesync.errors import DocumentError, PackageError, PackedMemberError, VerificationError
 from resourcesync.model.resources import Change
@@ -145,7 +144,8 @@ class PackageValidator:
             if member.is_deletion or entry is None:
                 continue
             try:
-                found.append(_measured(member, entry))
+                length, hashes = _measure(member.chunks(), entry.hashes)
+                found.append(PackageFile(name=entry.path.lstrip("/"), length=length, hashes=hashes))
             except PackedMemberError as error:
                 if error.code != "member-missing":
                     yield _finding_for(entry, f"{entry.path}: {error.message}")
@@ -174,11 +174,6 @@ def _measure(chunks: Iterable[bytes], algorithms: Iterable[str]) -> tuple[int, d
         for digest in digests.values():
             digest.update(chunk)
     return length, {name: digest.hexdigest() for name, digest in digests.items()}
-
-
-def _measured(member: PackedMember, entry: ListedResource) -> PackageFile:
-    length, hashes = _measure(member.chunks(), entry.hashes)
-    return PackageFile(name=entry.path.lstrip("/"), length=length, hashes=hashes)
 
 
 def _member_as_listed(entry: ListedResource) -> PackageFile:

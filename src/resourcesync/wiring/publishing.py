@@ -259,7 +259,12 @@ def publish_tree(
         settings = merge_settings(root, known, chosen)
         originals.check_originals(settings, known)
         if settings.robots:
-            _check_robots(root, settings)
+            if is_store(settings.out):
+                raise ConfigurationError(
+                    f"{document_stores.ROBOTS_FILE} can only be written into a folder",
+                    hint="put it there yourself, and publish with --no-robots",
+                )
+            document_stores.check_robots(root / settings.out, settings.url)
         own = (root / CATALOGUE).parent
         store = stack.enter_context(
             locked_documents(root, settings.out, own, dry_run=asked.dry_run)
@@ -269,15 +274,6 @@ def publish_tree(
         found = stack.enter_context(originals.open_originals(root, settings, clock, reread))
         tree = _TreePublication(root, settings, catalogue, store, found, clock)
         return tree.publish(asked, anew=settings.entries != known.entries)
-
-
-def _check_robots(root: Path, settings: Settings) -> None:
-    if is_store(settings.out):
-        raise ConfigurationError(
-            f"{document_stores.ROBOTS_FILE} can only be written into a folder",
-            hint="put it there yourself, and publish with --no-robots",
-        )
-    document_stores.check_robots(root / settings.out, settings.url)
 
 
 class _TreePublication:

@@ -104,19 +104,15 @@ def _parse_configuration(written: object) -> SimulatorConfiguration:
         resource_list=lists.get("uri_path", usual.resource_list),
         change_list=listed,
     )
-    _check_paths(settings)
-    return SimulatorConfiguration(
-        settings=settings, ignored=tuple(_ignored(top, source, lists, changes))
-    )
-
-
-def _check_paths(settings: LiveSettings) -> None:
     paths = settings.resource_list, settings.change_list
     if paths[0] == paths[1]:
         raise _MistakeError(f"both lists are at {paths[0]!r}", "give one another uri_path")
     for path in paths:
         if path in _RESERVED_PATHS or path.startswith("resources/"):
             raise _MistakeError(f"the path {path!r} of a list is used already")
+    return SimulatorConfiguration(
+        settings=settings, ignored=tuple(_ignored(top, source, lists, changes))
+    )
 
 
 def _ignored(top: Table, source: Table, lists: Table, changes: Table) -> list[str]:

@@ -52,7 +52,14 @@ def results_folder(out: Path) -> Iterator[Path]:
     descriptor = _lock_folder(out, work)
     try:
         _check_target(out)  # again: another run may have finished meanwhile
-        _clear(work)
+        try:
+            for path in work.iterdir():
+                if path.is_dir() and not path.is_symlink():
+                    shutil.rmtree(path)
+                else:
+                    path.unlink()
+        except OSError as error:
+            raise _folder_error(work, error) from error
         yield work
         _move_results(work, out)
     finally:
@@ -90,17 +97,6 @@ def _check_target(out: Path) -> None:
             evidence=(("found", ", ".join(found[:_MOST_NAMED]) + more),),
             hint="name a folder that is empty, or does not exist",
         )
-
-
-def _clear(work: Path) -> None:
-    try:
-        for path in work.iterdir():
-            if path.is_dir() and not path.is_symlink():
-                shutil.rmtree(path)
-            else:
-                path.unlink()
-    except OSError as error:
-        raise _folder_error(work, error) from error
 
 
 def _move_results(work: Path, out: Path) -> None:

@@ -100,7 +100,11 @@ class DocumentWalk:
         found = list(
             self._unvisited(linked_documents(last) if is_first else _listed_documents(last))
         )
-        self._forget_targets(last)
+        self._targets += len(last.targets)
+        if self._targets > _MOST_TARGETS:
+            self._targets -= len(last.targets)
+            last.targets.clear()
+            self.has_dropped_targets = True
         return found
 
     def _unvisited(self, below: list[Announced]) -> Iterator[Announced]:
@@ -112,14 +116,6 @@ class DocumentWalk:
                 return
             self.visited.add(uri)
             yield uri, announced
-
-    def _forget_targets(self, summary: DocumentSummary) -> None:
-        """Store the listed targets as long as the limit permits."""
-        self._targets += len(summary.targets)
-        if self._targets > _MOST_TARGETS:
-            self._targets -= len(summary.targets)
-            summary.targets.clear()
-            self.has_dropped_targets = True
 
     def packages(self, size: SampleSize | None) -> tuple[list[ListedPackage], int]:
         """Return the packages to open, and the number of the other listed ones.

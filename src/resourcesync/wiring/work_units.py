@@ -30,21 +30,17 @@ class SourceNetwork(Protocol):
     @property
     def jobs(self) -> int | None:
         """Requests at a time."""
-        ...
 
     @property
     def per_host(self) -> int | None:
         """Most requests at a time to one host."""
-        ...
 
     @property
     def rate(self) -> float | None:
         """Requests per second to one host."""
-        ...
 
     def settings(self, source: str) -> FetchSettings:
         """Return the fetch settings for a Source."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

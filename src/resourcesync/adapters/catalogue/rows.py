@@ -58,15 +58,11 @@ def from_row(row: Row) -> Resource:
             **(_from_more(more) if more else {}),
         )
     except _BAD as error:
-        raise _unclear(uri, error, more) from error
-
-
-def _unclear(uri: object, error: Exception, more: object) -> StateError:
-    return StateError(
-        f"the catalogue has an invalid row of {uri!s:.300}: {error!s:.300}",
-        evidence=(*((("more", str(more)[:200]),) if more else ()), _UNCHANGED),
-        code=BAD_ROW,
-    )
+        raise StateError(
+            f"the catalogue has an invalid row of {uri!s:.300}: {error!s:.300}",
+            evidence=(*((("more", str(more)[:200]),) if more else ()), _UNCHANGED),
+            code=BAD_ROW,
+        ) from error
 
 
 class CataloguedRow(tuple[Any, ...]):

@@ -24,22 +24,18 @@ def run_unit(work: UnitFunction, unit: WorkUnit, share: HostShare) -> UnitOutcom
     try:
         return work(unit, share)
     except BaseException as error:  # noqa: BLE001 - also SystemExit would end a worker
+        if isinstance(error, ResourceSyncError):
+            words = error.message
+        else:
+            words = f"{type(error).__name__}: {error}"
         raise EngineError(
-            _describe(error), evidence=(("raised in", _source_location(error)),)
+            " ".join(words.split())[:_LONGEST], evidence=(("raised in", _source_location(error)),)
         ) from None
 
 
 def package_version() -> str:
     """Return the version of this package in the calling process."""
     return __version__
-
-
-def _describe(error: BaseException) -> str:
-    if isinstance(error, ResourceSyncError):
-        words = error.message
-    else:
-        words = f"{type(error).__name__}: {error}"
-    return " ".join(words.split())[:_LONGEST]
 
 
 def _source_location(error: BaseException) -> str:

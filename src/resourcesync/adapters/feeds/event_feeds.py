@@ -248,16 +248,6 @@ class EventFeed(ChangeFeed):
         return f"{self._uri}{mark}since={format_w3c(place.moment)}", fields
 
     def _handle_event(self, event: ServerSentEvent, listening: "StreamSession") -> None:
-        self._check_id(event)
-        heard = DecodedEvent((), None)
-        if event.has_data and event.is_whole:
-            heard = self._hearing(event, listening.resume_moment())
-        elif event.has_data:
-            heard = DecodedEvent((Omission(name=printable(event.data), reason=_TOO_LARGE),), None)
-        listening.add(heard, event)
-
-    def _check_id(self, event: ServerSentEvent) -> None:
-        """Refuse a stream that cannot be resumed."""
         found = event.last_id
         if len(found) > _MOST_ID or not (found.isascii() and found.isprintable()):
             raise BadResponseError(
@@ -269,6 +259,12 @@ class EventFeed(ChangeFeed):
                 uri=self._uri,
                 hint="to accept that: --with gaps=accept",
             )
+        heard = DecodedEvent((), None)
+        if event.has_data and event.is_whole:
+            heard = self._hearing(event, listening.resume_moment())
+        elif event.has_data:
+            heard = DecodedEvent((Omission(name=printable(event.data), reason=_TOO_LARGE),), None)
+        listening.add(heard, event)
 
 
 class StreamSession:

@@ -64,9 +64,7 @@ def origin_of(authority: str) -> str | None:
 def host_of(origin: str) -> str:
     """Return the host of an origin, an IPv6 address without its brackets."""
     host = origin.partition("://")[2]
-    if host.startswith("["):
-        return host[1:].partition("]")[0]
-    return host.partition(":")[0]
+    return host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
 
 
 def without_query(uri: str) -> str:

@@ -183,13 +183,10 @@ class Origins:
         if rules.delay:
             origin.politeness.slow_to(rules.delay)
         if rules.requested_delay > max(rules.delay, 1 / (self._settings.rate or 1.0)):
-            self._report_shortened(origin.name, rules.requested_delay)
-
-    def _report_shortened(self, name: str, asked: float) -> None:
-        """Report an origin once, and only a few of many."""
-        if name not in self._shortened and len(self._shortened) < _MOST_SHORTENED:
-            self._shortened.add(name)
-            self._on_shortened(name, asked)
+            name = origin.name
+            if name not in self._shortened and len(self._shortened) < _MOST_SHORTENED:
+                self._shortened.add(name)
+                self._on_shortened(name, rules.requested_delay)
 
     def store_rules(self, origin: OriginState, rules: RobotsRules, read: bytes) -> None:
         """Set the rules that were just read, and store their bytes."""

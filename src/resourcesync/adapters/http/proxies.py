@@ -60,7 +60,10 @@ def proxy_failure(curl: Any, number: int, text: str, *, uri: str, proxy: str) ->
     got = f"CONNECT: {status}" if status else text
     evidence: Evidence = (("got", got), ("proxy", proxy))
     if number == _SOCKS:
-        return _refused_by_socks(int(curl.getinfo(pycurl.PROXY_ERROR)), uri, evidence)
+        reason = int(curl.getinfo(pycurl.PROXY_ERROR))
+        if reason in _SOCKS_SECRET:
+            return proxy_refusal(NEEDS_SECRET, uri, evidence)
+        return proxy_refusal(_FORBIDDEN if reason == _SOCKS_RULE else _BAD_GATEWAY, uri, evidence)
     if status and status not in _SUCCESS:
         return proxy_refusal(status, uri, evidence)
     if number in {pycurl.E_COULDNT_CONNECT, pycurl.E_COULDNT_RESOLVE_PROXY}:
@@ -101,9 +104,3 @@ def proxy_refusal(status: int, uri: str, evidence: Evidence) -> SourceError:
     else:
         message, hint = f"the proxy {proxy} refuses to reach the Source", _RULE_HINT
     return SourceRefusedError(message, uri=uri, evidence=evidence, hint=hint, code="proxy")
-
-
-def _refused_by_socks(reason: int, uri: str, evidence: Evidence) -> SourceError:
-    if reason in _SOCKS_SECRET:
-        return proxy_refusal(NEEDS_SECRET, uri, evidence)
-    return proxy_refusal(_FORBIDDEN if reason == _SOCKS_RULE else _BAD_GATEWAY, uri, evidence)

@@ -64,17 +64,14 @@ class HeaderFields(Mapping[str, str]):
     def get(self, name: str, default: str = "") -> str:  # type: ignore[override]  # text only
         """Return one field; a single lookup needs no table of all fields."""
         if self._read is None and name != "link":
-            start = self._lowered().find(f"\r\n{name}:")
+            if self._lower is None:
+                self._lower = self._text.lower()
+            start = self._lower.find(f"\r\n{name}:")
             if start < 0:
                 return default
             end = self._text.find("\r\n", start + 2)
             return self._text[start + len(name) + 3 : end if end >= 0 else None].strip(" \t")
         return self._fields().get(name, default)
-
-    def _lowered(self) -> str:
-        if self._lower is None:
-            self._lower = self._text.lower()
-        return self._lower
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._fields())

@@ -41,11 +41,9 @@ class KnownRules(Protocol):
 
         Empty bytes mean that there are no rules.
         """
-        ...
 
     def remember(self, origin: str, read: bytes) -> None:
         """Store the bytes read just now."""
-        ...
 
 
 class NoKnownRules:

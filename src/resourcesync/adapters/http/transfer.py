@@ -345,7 +345,8 @@ class HttpTransfer:
             self._read_head()
         purpose = self.errand.request.purpose
         if self.head is None:
-            got = self._slow_start(now)
+            timeout = self._settings.timeout
+            got = f"no complete head after {timeout:g} s" if now - self.began > timeout else ""
         elif purpose is Purpose.STREAM:
             return self.error is not None
         else:
@@ -358,10 +359,6 @@ class HttpTransfer:
             error = transfer_errors.too_slow_error(self.errand.uri, got)
             self.error = proxies.with_proxy_evidence(error, self._settings.proxy)
         return self.error is not None
-
-    def _slow_start(self, now: float) -> str:
-        timeout = self._settings.timeout
-        return f"no complete head after {timeout:g} s" if now - self.began > timeout else ""
 
     def _slow_body(self, now: float, minimum: float) -> str:
         timeout = self._settings.timeout

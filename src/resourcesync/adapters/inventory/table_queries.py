@@ -238,7 +238,9 @@ class _TableImport:
             for row in batch.to_pylist():
                 fault = row["fault"] or self._fault_of(row)
                 if fault:
-                    self._refuse(row, fault)
+                    self._refused.append((row["file"], row["place"], row["uri"]))
+                    if len(self._faults) < _SHOWN:
+                        self._faults.append((row["uri"], fault))
             if len(self._refused) > most:
                 raise self._too_many(most)
 
@@ -274,11 +276,6 @@ class _TableImport:
                 media_type=row["type"],
             )
         )
-
-    def _refuse(self, row: Mapping[str, Any], fault: str) -> None:
-        self._refused.append((row["file"], row["place"], row["uri"]))
-        if len(self._faults) < _SHOWN:
-            self._faults.append((row["uri"], fault))
 
     def _too_many(self, most: int) -> ConfigurationError:
         uri, fault = self._faults[0]

@@ -45,7 +45,8 @@ class AuditFiles:
                 yield kept
             if kept.name:
                 unnamed.rename(self._folder / kept.name)
-                self._delete_old()
+                for name in self._names()[:-MAX_AUDITS]:
+                    (self._folder / name).unlink(missing_ok=True)
         except OSError as error:
             raise storage_error(error, "storing the audit's findings") from error
         finally:
@@ -87,10 +88,6 @@ class AuditFiles:
         except FileNotFoundError:
             return []
         return sorted(name for name in names if _NAME.fullmatch(name))
-
-    def _delete_old(self) -> None:
-        for name in self._names()[:-MAX_AUDITS]:
-            (self._folder / name).unlink(missing_ok=True)
 
 
 class AuditFindingWriter:

@@ -321,7 +321,9 @@ class FileTreeCopies:
             results = [self._move(sources, targets, move) for move in batch]
             targets.sync()
             for folder in {move.path.rpartition("/")[0] for move in batch}:
-                _sync_if_exists(sources, folder)
+                with suppress(FileNotFoundError, StorageError):
+                    sources.locate(f"{folder}/-".lstrip("/"), create=False)
+                    sources.mark_changed(f"{folder}/-".lstrip("/"))
             sources.sync()
         self._drop_empty_folders({move.path for move in batch})
         return results
@@ -461,12 +463,6 @@ class FileTreeCopies:
             folder, _ = folders.parent(prefix, create=False)
             with os.scandir(folder) as entries:
                 yield entries
-
-
-def _sync_if_exists(folders: OpenFolders, folder: str) -> None:
-    with suppress(FileNotFoundError, StorageError):
-        folders.locate(f"{folder}/-".lstrip("/"), create=False)
-        folders.mark_changed(f"{folder}/-".lstrip("/"))
 
 
 def blocked_path_error(path: str) -> StorageError:

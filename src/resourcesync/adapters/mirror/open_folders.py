@@ -175,15 +175,9 @@ class FolderCopyInspector:
         Raises:
             StorageError: The file cannot be read.
         """
-        try:
-            folder, leaf = self._folders.locate(path, create=False)
-            file = os.open(leaf, READ_FLAGS, dir_fd=folder)
-        except StorageError:
+        file = self._open(path)
+        if file is None:
             return None
-        except OSError as error:
-            if error.errno in _MISSING:
-                return None
-            raise storage_error(error, f"reading {path}") from error
         try:
             info = os.fstat(file)
             return digest_of(file, algorithms, info.st_size) if is_regular(info) else None
@@ -200,19 +194,24 @@ class FolderCopyInspector:
         Raises:
             StorageError: The file cannot be read; also while it is read.
         """
+        file = self._open(path)
+        if file is None:
+            return None
+        if not is_regular(os.fstat(file)):
+            os.close(file)
+            return None
+        return _pieces(file, path)
+
+    def _open(self, path: str) -> int | None:
         try:
             folder, leaf = self._folders.locate(path, create=False)
-            file = os.open(leaf, READ_FLAGS, dir_fd=folder)
+            return os.open(leaf, READ_FLAGS, dir_fd=folder)
         except StorageError:
             return None
         except OSError as error:
             if error.errno in _MISSING:
                 return None
             raise storage_error(error, f"reading {path}") from error
-        if not is_regular(os.fstat(file)):
-            os.close(file)
-            return None
-        return _pieces(file, path)
 
 
 def _pieces(file: int, path: str) -> Iterator[bytes]:

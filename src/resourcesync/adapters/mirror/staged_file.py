@@ -63,11 +63,9 @@ class PartNotes(Protocol):
 
     def note(self, name: str, of: str, validator: str) -> bool:
         """Write the note of a part; return whether that succeeded."""
-        ...
 
     def forget(self, name: str) -> None:
         """Delete the note of a part."""
-        ...
 
 
 class StagedFile:

@@ -13,7 +13,6 @@ from functools import partial
 from itertools import chain, starmap
 from operator import itemgetter, lt
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, Self
 
 from resourcesync.adapters.mirror import change_log, state_logs
@@ -126,12 +125,7 @@ class SqliteMirrorState(MirrorLogs):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_exception: object) -> None:
         self.close()
 
     def close(self) -> None:

@@ -123,16 +123,13 @@ class TabledState(SqliteMirrorState):
         known = super().copy(uri)
         if known is not None or not self.parts:
             return known
-        if self._is_tabled(uri):
+        with self._guard():
+            found = self._db.execute("SELECT 1 FROM tabled WHERE uri = ?", (uri,)).fetchone()
+        if found is not None:
             return None
         if uri not in self._recalled:
             self.recall([uri])
         return self._recalled[uri]
-
-    def _is_tabled(self, uri: str) -> bool:
-        with self._guard():
-            found = self._db.execute("SELECT 1 FROM tabled WHERE uri = ?", (uri,)).fetchone()
-        return found is not None
 
     def recall(self, uris: Sequence[str]) -> None:
         """Prefetch some URIs from the table; they are requested next.

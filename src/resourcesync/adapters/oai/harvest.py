@@ -233,7 +233,9 @@ class Harvest:
         while True:
             try:
                 if not state.token:
-                    self._begin_list(state)
+                    with self._memory.writing() as connection:
+                        state.attempt = self._memory.number(_ATTEMPT) + 1
+                        write_note(connection, _ATTEMPT, str(state.attempt))
                 self._read_pages(wanted, state)
             except ProviderError as error:
                 if not self._prepare_restart(error, state, restarts):
@@ -255,11 +257,6 @@ class Harvest:
             self._by_days = True  # it announces granularity of seconds, and refuses it
             return True
         return False
-
-    def _begin_list(self, state: _HarvestProgress) -> None:
-        with self._memory.writing() as connection:
-            state.attempt = self._memory.number(_ATTEMPT) + 1
-            write_note(connection, _ATTEMPT, str(state.attempt))
 
     def _read_pages(self, wanted: RecordList, state: _HarvestProgress) -> None:
         met: set[str] = set()

@@ -119,7 +119,10 @@ class RecordStore:
             connection.execute(_MARK_LISTED, (attempt, *key))
             return
         if header.is_deleted:
-            self._delete(connection, key, header, known, attempt)
+            if known is not None and not known[2]:
+                self._withdraw(connection, *key, known[4])
+            row = (*key, header.datestamp, "[]", 1, 0, known[4] if known else "", attempt)
+            connection.execute(_STORE, row)
             return
         try:
             findings = parse_item_metadata(record.metadata)
@@ -127,19 +130,6 @@ class RecordStore:
             _log.warning("no files are found in %s in %s: %s", *key, error.message)
             findings = ItemMetadata()
         self._store_found(connection, key, record, findings, known=known, attempt=attempt)
-
-    def _delete(
-        self,
-        connection: sqlite3.Connection,
-        key: tuple[str, str],
-        header: RecordHeader,
-        known: Row | None,
-        attempt: int,
-    ) -> None:
-        if known is not None and not known[2]:
-            self._withdraw(connection, *key, known[4])
-        row = (*key, header.datestamp, "[]", 1, 0, known[4] if known else "", attempt)
-        connection.execute(_STORE, row)
 
     def _withdraw(
         self, connection: sqlite3.Connection, identifier: str, prefix: str, path: str

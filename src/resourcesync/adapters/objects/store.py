@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from threading import Event, Thread
-from types import TracebackType
 from typing import BinaryIO, Final, NamedTuple, Self
 
 from resourcesync.adapters.objects.bucket import ABSENT, Bucket, BucketObject
@@ -87,12 +86,7 @@ class Lease:
         self._renewing.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_exception: object) -> None:
         self._ended.set()
         self._renewing.join()
         if not self._lost:

@@ -170,15 +170,11 @@ class FolderLocations:
             for entry in entries:
                 key = f"{above}{entry.name}"
                 if entry.is_dir(follow_symlinks=False):
-                    if _may_hold(key, prefix):
+                    inside = f"{key}/"
+                    if (inside.startswith(prefix) or prefix.startswith(inside)) and is_key(key):
                         waiting.append(f"{key}/")
                 elif _is_found(entry, key, prefix):
                     yield key
-
-
-def _may_hold(folder: str, prefix: str) -> bool:
-    inside = f"{folder}/"
-    return (inside.startswith(prefix) or prefix.startswith(inside)) and is_key(folder)
 
 
 def _is_found(entry: "os.DirEntry[str]", key: str, prefix: str) -> bool:

@@ -110,7 +110,14 @@ class SitemapAccount:
         with self._options.fetcher(self._address) as fetcher, Listing() as listing:
             _SitemapReader(fetcher, listing, self._address).read()
             for row in self._measured(listing, fetcher):
-                yield _resource(row)
+                yield Resource(
+                    uri=row.uri,
+                    lastmod=None if row.lastmod is None else from_microseconds(row.lastmod),
+                    length=row.length,
+                    digests=parse_digests(row.hash),
+                    media_type=row.media_type,
+                    changefreq=row.changefreq,
+                )
 
     def _measured(self, listing: Listing, fetcher: Fetcher) -> Iterator[SitemapEntry]:
         if not self._how:
@@ -125,17 +132,6 @@ class SitemapAccount:
             measurer.finish()
         if measurer.gone:
             _log.warning("%d listed resources do not exist", measurer.gone)
-
-
-def _resource(row: SitemapEntry) -> Resource:
-    return Resource(
-        uri=row.uri,
-        lastmod=None if row.lastmod is None else from_microseconds(row.lastmod),
-        length=row.length,
-        digests=parse_digests(row.hash),
-        media_type=row.media_type,
-        changefreq=row.changefreq,
-    )
 
 
 class _SitemapReader:

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from email.utils import parsedate_to_datetime
 from pathlib import Path
-from types import TracebackType
 from typing import Final, NamedTuple, Self
 
 from resourcesync.discovery.addresses import is_at_home
@@ -73,12 +72,7 @@ class Listing:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_exception: object) -> None:
         self._db.close()
 
     def add(self, entries: Iterable[SitemapEntry]) -> None:
@@ -195,12 +189,7 @@ class MeasurementStore:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_exception: object) -> None:
         self._db.close()
 
     def find(self, uris: Sequence[str]) -> dict[str, MeasuredResource]:

@@ -15,7 +15,6 @@ from contextlib import contextmanager, suppress
 from itertools import chain
 from pathlib import Path
 from secrets import token_hex
-from types import TracebackType
 from typing import Any, Final, NamedTuple, Self
 
 from resourcesync.adapters.tables.arrow import pa, pc, pq
@@ -182,13 +181,8 @@ class TableFileWriter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if error is None:
+    def __exit__(self, kind: type[BaseException] | None, *_exception: object) -> None:
+        if kind is None:
             self.close()
         else:
             self.abandon()
@@ -206,7 +200,16 @@ class TableFileWriter:
         """Complete the file, synced to disk."""
         try:
             with guard_writing(self.file):
-                self._finish()
+                self._flush()
+                self._parquet.close()
+                self._stream.flush()
+                os.fsync(self._stream.fileno())
+                self._beside.replace(self.file)
+                handle = os.open(self.file.parent, os.O_RDONLY | os.O_DIRECTORY)
+                try:
+                    os.fsync(handle)
+                finally:
+                    os.close(handle)
         finally:
             self.abandon()
 
@@ -225,22 +228,6 @@ class TableFileWriter:
             batches, self._batches, self._waiting = self._batches, [], 0
             table = pa.Table.from_batches(batches).cast(self._schema)
             self._parquet.write_table(table, row_group_size=GROUP)
-
-    def _finish(self) -> None:
-        self._flush()
-        self._parquet.close()
-        self._stream.flush()
-        os.fsync(self._stream.fileno())
-        self._beside.replace(self.file)
-        _sync_folder(self.file.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 @contextmanager

@@ -179,7 +179,9 @@ class Cutter:
         """Append rows."""
         while batch.num_rows:
             if not self._open or self._open[-1].rows == self.rows:
-                self._begin()
+                file = self._into / f"{self._stem}-{self._number:06}.parquet"
+                self._number += 1
+                self._open.append(_PartWriter(file))
             growing = self._open[-1]
             taken = batch.slice(0, self.rows - growing.rows)
             growing.write(taken)
@@ -205,11 +207,6 @@ class Cutter:
         for growing in self._open:
             growing.abandon()
         self._open = []
-
-    def _begin(self) -> None:
-        file = self._into / f"{self._stem}-{self._number:06}.parquet"
-        self._number += 1
-        self._open.append(_PartWriter(file))
 
 
 class _PartWriter:

@@ -19,6 +19,7 @@ from resourcesync.documents._expat import (
     exceeded_bound,
     new_parser,
 )
+from resourcesync.documents._foreign import TEXT_ESCAPES, VALUE_ESCAPES
 from resourcesync.documents.oai.records import (
     ListToken,
     MetadataFormat,
@@ -31,18 +32,6 @@ from resourcesync.errors import MalformedDocumentError, NotAListError
 
 DECLARATION: Final = '<?xml version="1.0" encoding="UTF-8"?>\n'
 _MOST_PREFIXES: Final = 200
-_TEXT: Final = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;"})
-_VALUE: Final = str.maketrans(
-    {
-        "&": "&amp;",
-        "<": "&lt;",
-        ">": "&gt;",
-        '"': "&quot;",
-        "\t": "&#9;",
-        "\n": "&#10;",
-        "\r": "&#13;",
-    }
-)
 
 Scope = Mapping[str, str]
 """Namespaces by prefix; the default one is at the empty prefix."""
@@ -77,7 +66,7 @@ class ElementCopier:
         written, namespace = _qualified_name(name)
         pairs = iter(attributes)
         values = "".join(
-            f' {_qualified_name(key)[0]}="{value.translate(_VALUE)}"'
+            f' {_qualified_name(key)[0]}="{value.translate(VALUE_ESCAPES)}"'
             for key, value in zip(pairs, pairs, strict=True)
         )
         self._needs_default = self._needs_default or namespace == self._around.get("")
@@ -98,7 +87,7 @@ class ElementCopier:
 
     def text(self, text: str) -> None:
         """Add some text."""
-        self._add((">" if self._is_open else "") + text.translate(_TEXT))
+        self._add((">" if self._is_open else "") + text.translate(TEXT_ESCAPES))
         self._is_open = False
 
     def document(self) -> bytes:
@@ -129,7 +118,7 @@ def _qualified_name(name: str) -> tuple[str, str]:
 
 def _declared(scope: Scope) -> str:
     return "".join(
-        f' xmlns{":" if prefix else ""}{prefix}="{scope[prefix].translate(_VALUE)}"'
+        f' xmlns{":" if prefix else ""}{prefix}="{scope[prefix].translate(VALUE_ESCAPES)}"'
         for prefix in sorted(scope)
         if prefix != "xml"
     )
@@ -284,22 +273,17 @@ class ResponseScanner:
                 raise self.not_an_answer(f"an element {local[:64]!r}")
             self._namespace = namespace
         elif self._path[2:] == ["record", "metadata"]:
-            self._begin_copy(name, attributes, around, declared)
+            if self._metadata or self._problem:
+                self._problem = "it has more than one element of metadata"
+            self._copy = ElementCopier(around, self._limits.record)
+            self._copy.start(name, attributes, declared)
+            self._path.append("")
             return
         known = local if namespace in (self._namespace, _IDENTIFIER_OF) else ""
         self._path.append(known)
         self._check_depth()
         self._text, self._length = [], 0
         self._begin(known, attributes)
-
-    def _begin_copy(
-        self, name: str, attributes: list[str], around: dict[str, str], declared: dict[str, str]
-    ) -> None:
-        if self._metadata or self._problem:
-            self._problem = "it has more than one element of metadata"
-        self._copy = ElementCopier(around, self._limits.record)
-        self._copy.start(name, attributes, declared)
-        self._path.append("")
 
     def _begin(self, name: str, attributes: list[str]) -> None:
         depth = len(self._path)

@@ -148,19 +148,16 @@ class _MetadataParser:
         text, self._text = "".join(self._text).strip(), []
         namespace, _, local = name.rpartition(SEPARATOR)
         if namespace in _DUBLIN_CORE:
-            self._end_dublin_core(local, text)
+            if local in _MENTIONS and _WEB.match(text):
+                self._add(MetadataFile(uri=text, is_listed=False))
+            elif local in _RIGHTS:
+                self._add_rights(text)
+            elif local == "description" and self._about and len(self._bundles) < _MOST:
+                self._bundles.setdefault(_encoded(self._about), text[:64])
         elif namespace == METS_NS and local == "fileGrp" and self._uses:
             self._uses.pop()
         elif namespace == XOAI_NS:
             self._end_xoai(local, text)
-
-    def _end_dublin_core(self, local: str, text: str) -> None:
-        if local in _MENTIONS and _WEB.match(text):
-            self._add(MetadataFile(uri=text, is_listed=False))
-        elif local in _RIGHTS:
-            self._add_rights(text)
-        elif local == "description" and self._about and len(self._bundles) < _MOST:
-            self._bundles.setdefault(_encoded(self._about), text[:64])
 
     # --- METS ---
 
@@ -212,22 +209,19 @@ class _MetadataParser:
 
     def _end_xoai(self, local: str, text: str) -> None:
         if local == "field":
-            self._end_field(text)
+            name, place = self._field_name, self._names
+            if place == _BITSTREAM:
+                self._fields[name[:64]] = text
+            elif place == _BITSTREAM[:2] and name == "name":
+                self._bundle = text
+            elif name == "value" and (
+                place[:2] == ["dc", "rights"] or place == ["others", "access-status"]
+            ):
+                self._add_rights(text)
         elif local == "element" and self._names:
             if self._names == _BITSTREAM:
                 self._end_bitstream()
             self._names.pop()
-
-    def _end_field(self, text: str) -> None:
-        name, place = self._field_name, self._names
-        if place == _BITSTREAM:
-            self._fields[name[:64]] = text
-        elif place == _BITSTREAM[:2] and name == "name":
-            self._bundle = text
-        elif name == "value" and (
-            place[:2] == ["dc", "rights"] or place == ["others", "access-status"]
-        ):
-            self._add_rights(text)
 
     def _end_bitstream(self) -> None:
         told = self._fields

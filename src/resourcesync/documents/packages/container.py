@@ -44,7 +44,6 @@ class PackageContainer(Protocol):
     @property
     def members(self) -> Sequence[PackedMember]:
         """The members, without folders."""
-        ...
 
     def read(self, index: int) -> Iterator[bytes]:
         """Yield the bytes of a member, exactly its ``size``, in pieces of at most 64 KiB.
@@ -53,14 +52,12 @@ class PackageContainer(Protocol):
             PackedMemberError: They contradict the package's own record of them.
             TruncatedPackageError: The file ends before they do.
         """
-        ...
 
     def read_short(self, index: int) -> bytes | None:
         """Return the bytes of a member of at most 64 KiB that match the package's record of it.
 
         ``None`` means only: use `read`, for the bytes or the reason why there are none.
         """
-        ...
 
 
 def member_error(member: PackedMember, *, uri: str) -> PackedMemberError:

@@ -369,9 +369,7 @@ def _number(field: bytes) -> int | None:
     if field[:1] == b"\x80":
         return int.from_bytes(field[1:], "big")
     digits = field.strip(b" \0")
-    if not digits or digits.strip(b"01234567"):
-        return None
-    return int(digits, 8)
+    return None if not digits or digits.strip(b"01234567") else int(digits, 8)
 
 
 def _name(header: bytes) -> str:

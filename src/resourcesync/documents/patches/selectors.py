@@ -342,7 +342,14 @@ class _NodeLocator(XmlScanner):
         self._depth -= 1
         if self._matched == self._depth + 1:
             if self._matched == len(self._steps):
-                self._end_target()
+                target = self._target
+                assert target is not None, "it began"
+                self._target = None
+                if not target.is_empty:
+                    target.closing = self.position()
+                    target.end = self.markup_end(target.closing)
+                if self._kind is SelectorKind.ELEMENT:
+                    self._add_found(target)
             self._matched -= 1
             self._counts.pop()
         if not is_empty:
@@ -415,16 +422,6 @@ class _NodeLocator(XmlScanner):
             outer=dict(outer),
         )
         self._children_counted = 0
-
-    def _end_target(self) -> None:
-        target = self._target
-        assert target is not None, "it began"
-        self._target = None
-        if not target.is_empty:
-            target.closing = self.position()
-            target.end = self.markup_end(target.closing)
-        if self._kind is SelectorKind.ELEMENT:
-            self._add_found(target)
 
     def _count_child(self) -> None:
         if self._is_in_target():

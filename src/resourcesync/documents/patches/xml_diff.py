@@ -143,7 +143,13 @@ def compute(previous: BinaryIO, current: BinaryIO, patch: BinaryIO, limit: int) 
     operations = _XmlDiffer(before, after).between(old, new, "/*")
     if len(operations) > min(MAX_OPERATIONS, MAX_READ // max(len(before), 1)):
         raise PatchError("the patch would have too many operations for a document of this size")
-    text = _written(operations, {*old.scope, *new.scope})
+    taken = {*old.scope, *new.scope}
+    prefix = "p"
+    while prefix in taken:
+        prefix += "p"
+    inner = "".join(operation.text(prefix) for operation in operations)
+    head = f'<{prefix}:patch xmlns:{prefix}="{_NAMESPACE}">'
+    text = f"{head}{inner}</{prefix}:patch>".encode()
     if len(text) > limit:
         raise PatchError("the patch would be too large")
     patch.write(text)
@@ -374,12 +380,3 @@ def _is_edged(content: bytes) -> bool:
 def _position(items: list[Item], at: int) -> int:
     """Return which of the elements the item at a place is, from 1."""
     return sum(item[2] is not None for item in items[: at + 1])
-
-
-def _written(operations: list[_DiffOperation], taken: set[str]) -> bytes:
-    prefix = "p"
-    while prefix in taken:
-        prefix += "p"
-    inner = "".join(operation.text(prefix) for operation in operations)
-    head = f'<{prefix}:patch xmlns:{prefix}="{_NAMESPACE}">'
-    return f"{head}{inner}</{prefix}:patch>".encode()

@@ -194,7 +194,8 @@ def apply(previous: BinaryIO, patch: BinaryIO, result: BinaryIO, limit: int) -> 
         if number > MAX_OPERATIONS or read > MAX_READ:
             raise PatchError("the XML Patch has too many operations for a document of this size")
         try:
-            document = _apply_operation(document, operation)
+            place = locate(document, operation.selector)
+            document = _APPLY[operation.kind](document, operation, place)
         except PatchError as error:
             raise PatchError(f"operation {number} of the XML Patch: {error.message}") from error
         if len(document) > most:
@@ -273,11 +274,6 @@ class _PatchReader(XmlScanner):
 
 
 # --- the operations ---
-
-
-def _apply_operation(document: bytes, operation: _PatchOperation) -> bytes:
-    place = locate(document, operation.selector)
-    return _APPLY[operation.kind](document, operation, place)
 
 
 def _add(document: bytes, operation: _PatchOperation, place: NodeSpan) -> bytes:

@@ -151,7 +151,7 @@ def _plots(detail: MirrorDetail, days: int) -> Iterator[Markup]:
     yield _in_sync(detail, since, plot)
     runs = [ran for ran in detail.runs if not ran.is_first]
     kinds = [
-        Series(name=kind, values=_sums(group(_counted(runs, kind))))
+        Series(name=kind, values=tuple(map(sum, group(_counted(runs, kind)))))
         for kind in ("created", "updated", "deleted")
     ]
     made = plot(
@@ -165,10 +165,6 @@ def _counted(runs: Iterable[EndedPull], name: str) -> Iterator[tuple[datetime, f
     for ran in runs:
         if ran.report is not None:
             yield ran.ended, float(getattr(ran.report, name))
-
-
-def _sums(groups: Sequence[Sequence[float]]) -> tuple[float, ...]:
-    return tuple(map(sum, groups))
 
 
 _Grouped = Callable[[Iterable[tuple[datetime, float]]], list[list[float]]]

@@ -329,15 +329,12 @@ class SourceViews(Protocol):
 
     def source(self, days: int) -> SourceView:
         """Return the Source, and its changes of the last days."""
-        ...
 
     def explore(self, depth: int) -> DocumentTree:
         """Return the Source's documents, down to a number of levels."""
-        ...
 
     def validate(self, *, again: bool) -> str | ValidationStatus:
         """Validate the documents; return the findings as a page, or the progress."""
-        ...
 
 
 class Views(Protocol):
@@ -349,40 +346,30 @@ class Views(Protocol):
 
     def now(self) -> datetime:
         """Return the present moment, UTC."""
-        ...
 
     def mirrors(self) -> Sequence[MirrorSummary]:
         """Return all mirrors."""
-        ...
 
     def mirror(self, name: str, days: int) -> MirrorDetail | None:
         """Return one mirror and its last days."""
-        ...
 
     def resource(self, name: str, resource: str) -> ExplainedResource | None:
         """Return the explanation of one resource, by its URI or path."""
-        ...
 
     def run(self, name: str, run: str) -> EndedPull | None:
         """Return one pull."""
-        ...
 
     def audits(self) -> Sequence[EndedAudit]:
         """Return the last audits of all mirrors, the newest first."""
-        ...
 
     def audit(self, name: str, run: str) -> str | None:
         """Return the report of one audit: a page of its own."""
-        ...
 
     def sources(self) -> Sequence[ExplorableSource]:
         """Return the Sources that can be explored."""
-        ...
 
     def explore(self, name: str, depth: int) -> DocumentTree | None:
         """Return the documents of one of these Sources; called by one thread at a time."""
-        ...
 
     def ended(self) -> tuple[int, Sequence[EndedRun]]:
         """Return the number of runs that ended, and the last of them, the newest first."""
-        ...
