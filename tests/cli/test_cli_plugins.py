@@ -127,7 +127,7 @@ def test_all_plug_ins_are_listed_with_their_distributions_and_none_is_imported(
 
     text = child(site, "plugins").stdout
     assert "mappers    flat  (acme_sync 1.2)" in text
-    assert "3 of others" in text
+    assert "3 of other packages" in text
 
 
 def test_a_plug_in_gives_the_places_of_a_mirror(plugged: Plugged, listed: ScriptedSource) -> None:
@@ -180,7 +180,7 @@ def test_a_plug_in_applies_patches_of_its_media_type(plugged: Plugged) -> None:
         assert "/a.bin" not in [asked.target for asked in server.asked]
         why = plugged("why", "mirror", "a.bin")
         assert "Patched   " in why.stdout
-        assert "made this copy, proven by hash" in why.stdout
+        assert "made this copy, hash verified" in why.stdout
 
 
 def test_a_patch_of_no_use_is_told_and_explained(plugged: Plugged) -> None:
@@ -192,11 +192,14 @@ def test_a_patch_of_no_use_is_told_and_explained(plugged: Plugged) -> None:
         source.publish("a.bin", b"other" * 90, ("application/x-acme", b"one>two"))
         ran = plugged("pull", "mirror", "-i")
         assert ran.code == 0
-        assert "fetched whole: its patch is of no use: the patched version is not as" in ran.stdout
-        assert "1 resource fetched whole, since a patch was of no use" in ran.stdout
+        assert (
+            "fetched whole, since its patch cannot be used: the patched version is not as"
+            in ran.stdout
+        )
+        assert "1 resource fetched whole, since a patch cannot be used" in ran.stdout
         end = plugged("why", "mirror", "a.bin", "--json").end
         assert end["patched"]["reason"] == "the patched version is not as listed"
-        assert "of no use, fetched whole" in plugged("why", "mirror", "a.bin").stdout
+        assert "cannot be used, fetched whole" in plugged("why", "mirror", "a.bin").stdout
 
 
 # --- --link ---
@@ -218,7 +221,9 @@ def test_linked_things_are_fetched_counted_and_explained(
     assert Path("mirror/about/a.xml").read_bytes() == b"<about/>"
     assert run(["audit", "mirror"]) == 0
     assert run(["pull", "mirror"]) == 0  # the relation is remembered
-    assert "1 resource of them not listed, but linked to" in said.readouterr().out
+    assert (
+        "1 resource of them not listed, but linked from listed resources" in said.readouterr().out
+    )
 
     for offline in ([], ["--offline"]):
         assert run(["why", "mirror", "about/a.xml", *offline]) == 0

@@ -204,7 +204,7 @@ ConfigurationError
   wrong-mapping      The mapping of an index does not let its documents be found; see the how-to.
   no-view            The server opens no point in time: it is another kind, or too old.
 StoppedError
-  interrupted        The run was stopped before its end; run it again, it goes on.
+  interrupted        The run was stopped before its end; run it again to continue.
 StorageError
   run-over           A worker was left from a run that ended; it puts nothing in place.
   unreadable-file    A file of the tree cannot be read; make it readable, or exclude it.

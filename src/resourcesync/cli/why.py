@@ -207,8 +207,8 @@ def _linked(found: "Explanation") -> Iterator[tuple[str, str]]:
     if found.patched is not None:
         at = formatting.moment(from_microseconds(found.patched.time))
         reason = found.patched.reason
-        how = f"not usable, fetched whole: {reason}" if reason else "made this copy, hash verified"
-        yield "Patched", f"{at}  {how}"
+        bad = f"cannot be used, fetched whole: {reason}"
+        yield "Patched", f"{at}  {bad if reason else 'made this copy, hash verified'}"
 
 
 def next_step(found: "Explanation", mirror: Path) -> tuple[str, str] | None:
