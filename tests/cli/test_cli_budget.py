@@ -31,7 +31,8 @@ def test_a_pull_that_ran_out_of_bytes_says_what_remains_and_the_next_goes_on(
 
     *_, done, what, following = said.readouterr().out.splitlines()
     found = re.fullmatch(
-        r"Not done  (\d+) of 12 here \(\1 created\); (\d+) resources remain, (\d+).0 kB  exit 10",
+        r"Not done  (\d+) of 12 in the mirror \(\1 created\); "
+        r"(\d+) resources remain, (\d+).0 kB  exit 10",
         done,
     )
     assert found is not None, done
@@ -39,8 +40,8 @@ def test_a_pull_that_ran_out_of_bytes_says_what_remains_and_the_next_goes_on(
     assert here + rest == 12
     assert size == 50 * rest
     assert 1 <= here <= 4
-    assert what.startswith("          the number of bytes that this run was given is spent")
-    assert following == "  next   run it again, it goes on: resourcesync pull museum"
+    assert what == "          the limit of bytes was reached; all files are complete"
+    assert following == "  next   run it again to continue: resourcesync pull museum"
     assert run(["status", "museum", "--check"]) == 1
     codes = [run(["pull", "museum", "--max-bytes", "200k"]) for _ in range(12)]
     assert codes[0] == 10
@@ -114,7 +115,7 @@ def test_deletions_that_an_inventory_left_are_not_called_held_back(
     assert run(["status", "museum"]) == 0
 
     text = said.readouterr().out
-    assert "1 deletion not done; the next pull does it." in text
+    assert "1 deletion pending until the next pull." in text
     assert "held back" not in text
     assert run(["pull", "museum"]) == 0
     assert not Path("museum/objects/0003.txt").exists()

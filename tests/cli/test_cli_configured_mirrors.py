@@ -86,7 +86,7 @@ def test_two_sources_are_not_told_one_secret(command: str, source: TinySource, s
 
     assert run([command, source.url, "http://127.0.0.1:1/", "--auth", "key"]) == 2
 
-    assert "--auth would tell one Source" in said.readouterr().err
+    assert "--auth would send a secret of one Source to the other" in said.readouterr().err
 
 
 def test_status_lists_the_configured_mirrors_and_those_that_were_never_pulled(

@@ -200,7 +200,7 @@ def test_a_secret_of_one_source_is_not_told_to_the_other(said: Said) -> None:
 
     assert run(["diff", "http://a.example/", "http://b.example/", *header]) == 2
 
-    assert "only the other may know" in said.readouterr().err
+    assert "--header would send a secret of one Source to the other" in said.readouterr().err
 
 
 def test_a_spoiled_copy_is_a_matter_for_audit_not_for_diff(source: TinySource) -> None:

@@ -165,7 +165,10 @@ def test_robots_that_name_such_a_sitemap_alone_lead_on_to_the_usual_places(
 
     assert run(["pull", hidden.url, "museum"]) == 5
     error = said.readouterr().err
-    assert f"{hidden.url}/sitemap.txt  The document is a text sitemap, which is not read" in error
+    assert (
+        f"{hidden.url}/sitemap.txt  The document is a text sitemap, which is not supported yet"
+        in error
+    )
     assert "give the address of a sitemap in XML" in error
 
     hidden.put("/sitemap.xml", hidden.answers["/resourcelist.xml"].body)

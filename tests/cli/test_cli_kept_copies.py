@@ -100,7 +100,10 @@ def test_a_changed_file_that_is_to_be_deleted_is_named_with_what_to_do(
         assert run(["pull", "museum"]) == 3
 
         out = said.readouterr().out
-        assert "! /objects/0001.txt   it is to be deleted, and was changed here" in out
+        assert (
+            "! /objects/0001.txt   to be deleted, but changed locally since it was fetched; kept"
+            in out
+        )
         assert "1 changed locally and kept" in out
         assert "1 file to delete, but changed locally: move or remove them," in out
         assert "run it again" not in out

@@ -108,7 +108,8 @@ def test_the_log_of_a_service_has_what_it_reports(source: TinySource, said: Said
     assert (bad["exit"], bad["code"], bad["tries"], bad["level"]) == (4, "connect", 1, "warning")
     assert bad["uri"].startswith(dead)
     assert "museum in sync 12 changes" in good["message"]
-    assert f"dead pull: connect: cannot connect to the server ({dead}" in bad["message"]
+    address = dead.removeprefix("http://").rstrip("/")
+    assert f"dead pull: connect: cannot connect to {address} ({dead}" in bad["message"]
     assert "museum" not in said.readouterr().out  # -q is of the screen
     assert '"message":"watch begins"' in log.read_text()
     assert '"message":"watch ends with exit 0"' in log.read_text()

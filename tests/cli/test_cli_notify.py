@@ -51,7 +51,7 @@ def test_a_hub_that_is_away_fails_no_publication_and_hears_it_from_notify(
 
     captured = said.readouterr()
     assert captured.err.splitlines() == [
-        f"warning[notify]: the hub {hub.origin} was not notified: it answers 503",
+        f"warning[notify]: the hub {hub.origin} was not notified: HTTP status 503",
         "  kept   the next notification contains these changes too",
     ]
     assert "Notified" not in captured.out

@@ -45,7 +45,7 @@ def test_a_file_of_somebody_else_is_not_replaced(name: str, tree: Path, said: Sa
 
     assert run(["publish", "public", *URL, "--sitemap"]) == 2
 
-    assert f"{name} already exists, and is not a document of ours" in said.readouterr().err
+    assert f"{name} already exists, and was not written by resourcesync" in said.readouterr().err
     assert (tree / name).read_text() == "my own list"
     assert not (tree / "resourcesync").exists()
     assert run(["publish", "public", *URL]) == 0

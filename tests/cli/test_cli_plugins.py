@@ -221,7 +221,9 @@ def test_linked_things_are_fetched_counted_and_explained(
     assert Path("mirror/about/a.xml").read_bytes() == b"<about/>"
     assert run(["audit", "mirror"]) == 0
     assert run(["pull", "mirror"]) == 0  # the relation is remembered
-    assert "1 resource of them not listed, but linked from" in said.readouterr().out
+    assert (
+        "1 resource of them not listed, but linked from listed resources" in said.readouterr().out
+    )
 
     for offline in ([], ["--offline"]):
         assert run(["why", "mirror", "about/a.xml", *offline]) == 0

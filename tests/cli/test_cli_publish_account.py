@@ -102,7 +102,7 @@ def test_a_system_that_is_down_is_an_error_and_all_stays(
         (["public", "--url", "https://h/", "--with", "key=1"], "--with is only for other systems"),
         (["ndjson:x", *URL, "--watch"], "--watch is only for folders and other systems"),
         (["feed:none.ndjson", *URL], "there is no file none.ndjson"),
-        (["feed:none.ndjson", *URL, "--with", "wiki=enwiki"], "knows no --with wiki"),
+        (["feed:none.ndjson", *URL, "--with", "wiki=enwiki"], "has no option --with wiki"),
         (["nosuch:thing", *URL], "nosuch:thing"),
     ],
 )
@@ -184,7 +184,7 @@ def test_what_fails_while_it_watches_is_told_and_tried_again(
     found = rows(said)
     pauses = [row["message"] for row in found if row["type"] == "warning"]
     assert pauses[0] == "it does not answer; next try in 0.05 s"
-    assert pauses[1] == "it does not answer; tried again in 0.1 s"
+    assert pauses[1] == "it does not answer; next try in 0.1 s"
 
 
 def test_what_fails_at_the_first_time_ends_the_watching(system: ScriptedSystem, said: Said) -> None:

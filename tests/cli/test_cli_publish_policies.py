@@ -125,7 +125,7 @@ def test_robots_txt_of_somebody_else_is_never_touched(tree: Path, said: Said) ->
     assert run(["publish", "public", *URL, "--robots"]) == 2
 
     assert (tree / "robots.txt").read_text() == "User-agent: *\nDisallow: /\n"
-    assert "is not ours" in said.readouterr().err
+    assert "robots.txt was not written by resourcesync" in said.readouterr().err
     assert run(["publish", "public", *URL]) == 0
 
 

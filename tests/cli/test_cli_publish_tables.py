@@ -147,7 +147,7 @@ def test_the_lists_of_a_table_go_into_a_bucket(bucket: str, said: Said) -> None:
     write_table(TABLE, told)
     words = ["publish", "tables:table", "--out", bucket, "--max-entries", "10"]
     assert run([*words, "--url", BASE]) == 2
-    assert f"with --out {bucket}: --state DIR" in said.readouterr().err
+    assert f"with --out {bucket}, add: --state DIR" in said.readouterr().err
     words += ["--state", "state"]
 
     assert run([*words, "--url", BASE]) == 0

@@ -180,13 +180,16 @@ def test_the_etag_is_a_digest_when_the_operator_says_so(
 @pytest.mark.parametrize(
     ("words", "error"),
     [
-        ([], "where the catalogue"),
-        (["--out", "s3://other/x"], "where the catalogue"),
+        ([], "needs a folder for its catalogue"),
+        (["--out", "s3://other/x"], "needs a folder for its catalogue"),
         (["--out", "out", "--watch"], "--watch is only for folders"),
         (["--out", "out", "--versions"], "versions and patches"),
-        (["--out", "out", "--with", "x=y"], "know no --with x="),
+        (["--out", "out", "--with", "x=y"], "have no option --with x="),
         (["--out", "out", "--auth", "x"], "--auth is only for other systems"),
-        (["--out", "s3://other/x", "--state", "kept", "--robots"], "robots.txt is written into"),
+        (
+            ["--out", "s3://other/x", "--state", "kept", "--robots"],
+            "robots.txt can only be written into a folder",
+        ),
     ],
 )
 def test_what_cannot_be_is_refused(bucket: str, words: list[str], error: str, said: Said) -> None:
@@ -286,4 +289,4 @@ def test_what_another_system_tells_is_published_into_a_bucket(
     assert stream is not None
     assert b"<loc>https://museum.example/b</loc>" in stream.read()
     assert run(["publish", "oai:https://a.example/oai", *publish[2:], "--state", "x"]) == 2
-    assert "these go to a folder" in said.readouterr().err
+    assert "--out must be a folder" in said.readouterr().err

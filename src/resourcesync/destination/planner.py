@@ -38,7 +38,7 @@ LOCAL_CHANGE: Final = "local-change"
 EDITED: Final = "edited"
 """Value of ``Pending.code``: a file to be deleted was changed locally, and is kept."""
 
-EDITED_REASON: Final = "to be deleted, but changed locally since it was fetched (kept)"
+EDITED_REASON: Final = "to be deleted, but changed locally since it was fetched"
 
 ABSENT_CODES: Final = ("missing",)
 """Values of ``Pending.code``: the server does not have the resource (404, 410)."""

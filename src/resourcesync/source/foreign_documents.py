@@ -82,7 +82,7 @@ def _is_plain_sitemap(documents: DocumentStore, name: str) -> bool:
 
 def _conflict_error(name: str) -> ConfigurationError:
     return ConfigurationError(
-        f"{name} already exists, and is not a document of ours",
+        f"{name} already exists, and was not written by resourcesync",
         evidence=(("kept", "nothing was changed"),),
         hint="move the file, or write the documents elsewhere: --out FOLDER",
     )

@@ -119,7 +119,7 @@ def check_robots(out: Path, url: str) -> None:
         is_ours = found.read(len(_ROBOTS_HEADER)) == _ROBOTS_HEADER
     if not is_ours:
         raise ConfigurationError(
-            f"{out / ROBOTS_FILE} is a foreign file, so it was not changed",
+            f"{out / ROBOTS_FILE} was not written by resourcesync, so it was not changed",
             hint="add the Sitemap line to it yourself, and publish with --no-robots",
         )
 

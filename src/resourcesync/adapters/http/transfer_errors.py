@@ -40,7 +40,7 @@ _UNAVAILABLE = {
 }
 _LATER = "run the same command again later"
 _HINTS = {
-    "connect": "check host and port, and that the server is running, then run it again",
+    "connect": "check the host and port, and that the server is running, then run it again",
     "dns": "check the host name and the network connection",
 }
 _UNTRUSTED = (pycurl.E_SSL_CONNECT_ERROR, pycurl.E_PEER_FAILED_VERIFICATION, 77)
