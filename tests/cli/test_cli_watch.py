@@ -117,7 +117,7 @@ def test_a_next_program_that_takes_too_long_is_ended_told_of_and_told_again(
 
     lines = [row for row in rows(said) if row["type"] == "watch.hand-on"]
     assert [(line["exit"], line["code"], line["tries"]) for line in lines] == [(3, "on-change", 1)]
-    assert lines[0]["message"] == "sh was ended: it took longer than 1.0 s"
+    assert lines[0]["message"] == "sh was stopped: it took longer than 1.0 s"
     assert lines[0]["again"] is not None
     cursor = Path("copies/museum/.resourcesync/consumers/on_change.json")
     assert not cursor.exists()
@@ -174,9 +174,9 @@ def test_a_new_configuration_is_taken_and_a_bad_one_is_not(source: TinySource, s
         assert run(["watch"]) == 0
 
     out, err = said.readouterr()
-    assert "no mirror says when" in err
+    assert "no mirror has a schedule" in err
     assert "unknown key `evrey`" in err
-    assert "the configuration as it was before" in err
+    assert "the previous configuration" in err
     assert "2 mirrors: museum, two" in out
     assert "cleanly" in out
 
@@ -208,7 +208,7 @@ def test_a_service_manager_is_told(source: TinySource, monkeypatch: pytest.Monke
 @pytest.mark.parametrize(
     ("table", "why"),
     [
-        ("", "no mirror says when"),
+        ("", "no mirror has a schedule"),
         ('every = "0"\n', "at least 1s"),
         ('cron = "61 * * * *"\n', "not a crontab line"),
         ('cron = "5 2 * * *"\nevery = "5m"\n', "choose one"),

@@ -204,7 +204,7 @@ ConfigurationError
   wrong-mapping      The mapping of an index does not let its documents be found; see the how-to.
   no-view            The server opens no point in time: it is another kind, or too old.
 StoppedError
-  interrupted        The run was stopped before its end; run it again, it goes on.
+  interrupted        The run was stopped before its end; run it again to continue.
 StorageError
   run-over           A worker was left from a run that ended; it puts nothing in place.
   unreadable-file    A file of the tree cannot be read; make it readable, or exclude it.
@@ -298,7 +298,7 @@ warning
   omitted            A file is not published, for the reason that is given.
   no-secret          A secret that the configuration names is not there.
   notify               A hub was not told what changed; it is told again the next time.
-  published-elsewhere  The lists lead to another address than the one that is served.
+  published-elsewhere  The lists name another address than the one they are served at.
   clock-skew         Our clock and the Source's do not agree.
   log                The log cannot be written; the command goes on without it.
   crawl-delay        robots.txt asks for a longer delay between two requests than is kept.
