@@ -114,7 +114,7 @@ def test_status_says_when_a_resource_that_failed_often_is_tried_again(
     assert mirror["tried_again"] == mirror["failures"][0]["due"] > mirror["last_run"]
     run(["why", "museum", f"{source.url}/new.txt", "--offline"])
     assert re.search(
-        r"Tried     5 times since .*; again from 20\S+ \S+Z on\n", said.readouterr().out
+        r"Tried     5 times since .*; next try after 20\S+ \S+Z\n", said.readouterr().out
     )
 
 
