@@ -35,12 +35,12 @@ def test_a_filter_that_is_given_leaves_the_others_as_they_were(
     assert here() == FEW
     scope, *_ = said.readouterr().out.splitlines()
     assert scope == (
-        "Scope     changed: --max-size 5.0MB added; --include /objects/0001.txt --include"
-        " /objects/0002.txt --include /objects/0003.txt still holds"
+        "Filters   changed: --max-size 5.0MB added; unchanged: --include /objects/0001.txt"
+        " --include /objects/0002.txt --include /objects/0003.txt"
     )
     assert run(["pull", "museum", "--exclude", "/objects/0002.txt"]) == 0
     assert run(["pull", "museum"]) == 0
-    assert "Scope" not in said.readouterr().out.splitlines()[-1]
+    assert "Filters" not in said.readouterr().out.splitlines()[-1]
     assert here() == FEW
 
 
@@ -51,9 +51,9 @@ def test_a_filter_of_no_text_is_forgotten_and_no_other_one(mirror: TinySource, s
     assert run(["pull", "museum", "--max-size", "", "--since", "", "--exclude", ""]) == 0
 
     scope, *_ = said.readouterr().out.splitlines()
-    assert "--max-size 1.0MB no longer holds" in scope
-    assert "--since 2020-01-01T00:00:00.000Z no longer holds" in scope
-    assert "--exclude '*.pdf' no longer holds" in scope
+    assert "--max-size 1.0MB removed" in scope
+    assert "--since 2020-01-01T00:00:00.000Z removed" in scope
+    assert "--exclude '*.pdf' removed" in scope
     assert here() == FEW
     assert run(["pull", "museum", "--include", ""]) == 0
     assert len(here()) == len(FILES)
@@ -71,7 +71,7 @@ def test_a_filter_that_replaces_another_is_told_before_anything_is_fetched(
     said.readouterr()
     assert run(["pull", "museum", "--include", "/objects/0004.txt"]) == 0
     assert said.readouterr().out.startswith(
-        "Scope     changed: --include /objects/0004.txt in place of --include /objects/0001.txt"
+        "Filters   changed: --include /objects/0004.txt instead of --include /objects/0001.txt"
     )
     assert here() == [*FEW, "objects/0004.txt"]
     assert len(mirror.asked) > before
@@ -86,8 +86,7 @@ def test_a_table_of_the_configuration_says_all_filters(source: TinySource, said:
     assert run(["pull", "museum"]) == 0
 
     assert said.readouterr().out.startswith(
-        "Scope     changed: --include /objects/0001.txt no longer holds, --exclude"
-        " /objects/0002.txt added"
+        "Filters   changed: --include /objects/0001.txt removed, --exclude /objects/0002.txt added"
     )
 
 
@@ -121,7 +120,7 @@ def test_pruning_is_held_back_as_other_deletions_are_and_no_later_run_does_it_by
     assert run(["pull", "museum", *THREE, "--prune", "--max-delete", "8"]) == 7
 
     captured = said.readouterr().out
-    assert "if that is meant: resourcesync pull museum --prune --max-delete 9" in captured
+    assert "if this is intended: resourcesync pull museum --prune --max-delete 9" in captured
     assert len(here()) == len(FILES)
     assert run(["pull", "museum", "--max-delete", "100%"]) == 0
     assert len(here()) == len(FILES)

@@ -82,11 +82,13 @@ def test_serve_warns_when_the_lists_lead_elsewhere(tree: Path, here: Path) -> No
 
     address = lines[1].split()[-1]
     warning, lists, served_at, fix = err.splitlines()
-    assert warning.startswith("warning[published-elsewhere]: the lists of this tree lead to an")
+    assert warning.startswith("warning[published-elsewhere]: the lists of this tree name another")
     assert lists == "  lists   https://museum.example/, for which the tree was published"
-    assert served_at == f"  served  {address}: who pulls from here is led away"
-    assert fix.startswith(f"  fix     resourcesync publish public --url {address}, or say that")
-    assert fix.endswith("--url https://museum.example/")
+    assert served_at == f"  served  {address}: the lists send its clients to the other address"
+    assert fix.startswith(
+        f"  fix     resourcesync publish public --url {address}, or behind a proxy: "
+    )
+    assert fix.endswith("resourcesync serve public --url https://museum.example/")
 
 
 def test_serve_behind_a_proxy_names_the_address_of_the_proxy(tree: Path, here: Path) -> None:

@@ -186,7 +186,7 @@ def test_no_other_set_takes_the_place_of_one_that_is_gone(
     assert files_of(mirror) == before
     assert run(["pull", "museum", "--mode", "baseline"]) != 0
     assert files_of(mirror) == before
-    assert "offers the set no more" in said.readouterr().err
+    assert "no longer offers the set" in said.readouterr().err
 
 
 def test_the_sets_are_pulled_though_nobody_tells_which_there_are(

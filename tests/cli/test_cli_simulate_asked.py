@@ -67,11 +67,14 @@ def test_a_profile_can_be_named_in_place_of_a_file_or_by_the_option(
     ("arguments", "reason"),
     [
         ([], "name a file or a profile (museum, arxiv"),
-        (["s.toml", "--profile", "arxiv"], "s.toml and --profile: take one"),
+        (["s.toml", "--profile", "arxiv"], "s.toml and --profile exclude each other"),
         (["init", "--json"], "init writes a scenario to standard output"),
         (["s.toml", "--sweep", "seed=1,2", "--seed", "7"], "--sweep seed=... and --seed"),
-        (["s.toml", "--sweep", "seed=1,2", "--repeat", "2"], "--repeat, which takes the seeds"),
-        (["s.toml", "--sweep", "publish.every=1h", "--sweep", "publish.every=2h"], "there twice"),
+        (["s.toml", "--sweep", "seed=1,2", "--repeat", "2"], "--repeat uses the following seeds"),
+        (
+            ["s.toml", "--sweep", "publish.every=1h", "--sweep", "publish.every=2h"],
+            "every is given twice",
+        ),
         (["s.toml", "--sweep", "publish.every=1h, 1h"], "has the value 1h twice"),
         (["s.toml", "--sweep", "publish.every"], "KEY=A,B,C"),
         (["s.toml", "--sweep", 'destination=[{name="x"}]'], "destinations cannot be swept"),

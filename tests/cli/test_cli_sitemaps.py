@@ -89,8 +89,8 @@ def test_a_sitemap_without_one_of_its_parts_is_followed_and_told_as_not_in_sync(
         assert f"{site.url}/gone.xml   this part of the list cannot be read: " in named
         assert lines[-3:] == [
             "Not in sync   2 of at least 3 (2 created, 1 part of the list not read)  exit 3",
-            "  next   what is listed there is not known, and nothing was deleted: ask the",
-            "         Source to mend it, then resourcesync pull copy",
+            "  next   a part of the list cannot be read, and nothing was deleted: ask the",
+            "         Source to correct it, then: resourcesync pull copy",
         ]
         assert sorted(files_of(Path("copy")).values()) == sorted(BODIES.values())
 

@@ -321,7 +321,7 @@ def test_a_pull_that_is_stopped_goes_on_with_the_next_run(
         assert (slow.returncode, err) == (code, "")
         closing, last = out.splitlines()[-2:]
         assert closing.startswith("Stopped   by ")
-        assert closing.endswith("Run again to go on: resourcesync pull museum")
+        assert closing.endswith("Run again to continue: resourcesync pull museum")
         assert last == f"exit {code}"
         whole = {name: files[f"/{name.removesuffix('!9')}"] for name in files_of(Path("museum"))}
         assert files_of(Path("museum")) == whole

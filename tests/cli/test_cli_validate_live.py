@@ -236,9 +236,9 @@ def test_every_format_says_that_it_stopped(source: TinySource, said: Said) -> No
     (note,) = log["invocations"][0]["toolExecutionNotifications"]
     assert (note["level"], note["descriptor"]["id"]) == ("warning", "cut-short")
     assert log["invocations"][0]["executionSuccessful"] is True
-    assert log["properties"]["summary"].endswith("not all was judged")
+    assert log["properties"]["summary"].endswith("not all documents were checked")
     suites = ET.fromstring(wrote("junit"))
-    assert suites.get("name", "").endswith("not all was judged")
+    assert suites.get("name", "").endswith("not all documents were checked")
     assert [element.get("name") for element in suites.iter("testcase")].count("cut-short") == 1
     assert f"::warning title=cut-short::{source.url}" in wrote("github")
     assert '<article class="warning"><p>only the first 5 documents' in wrote("html")

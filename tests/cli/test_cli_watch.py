@@ -178,7 +178,7 @@ def test_a_valid_new_configuration_is_applied_and_an_invalid_one_is_not(
     out, err = said.readouterr()
     assert "no mirror has a schedule" in err
     assert "unknown key `evrey`" in err
-    assert "the former configuration" in err
+    assert "the previous configuration" in err
     assert "2 mirrors: museum, two" in out
     assert "cleanly" in out
 

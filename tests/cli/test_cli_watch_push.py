@@ -55,7 +55,7 @@ def test_push_without_a_callback_is_warned_of_and_the_mirror_is_polled(
     lines = rows(said)
     [warning] = [line for line in lines if line["type"] == "warning"]
     assert warning["code"] == "config"
-    assert warning["message"] == "`push = true` of museum does nothing: `watch` has no callback"
+    assert warning["message"] == "`push = true` of museum has no effect: `watch` has no callback"
     assert warning["mirror"] == "museum"
     assert any(line["type"] == "watch" for line in lines)
 
@@ -136,7 +136,7 @@ def test_operators_see_how_the_subscription_of_a_mirror_stands(
 @pytest.mark.parametrize(
     ("fields", "text", "level"),
     [
-        ({"state": "pending"}, "asks https://hub.example/ for notifications", DETAIL),
+        ({"state": "pending"}, "requested notifications from https://hub.example/", DETAIL),
         ({"state": "verified"}, "notifications until 2026-12-01 00:00:00Z", NORMAL),
         (
             {"state": "verified", "was": "verified"},
@@ -145,7 +145,7 @@ def test_operators_see_how_the_subscription_of_a_mirror_stands(
         ),
         (
             {"state": "refused", "reason": "the hub refuses it: 403"},
-            "no notifications of https://hub.example/  the hub refuses it: 403",
+            "no notifications from https://hub.example/  the hub refuses it: 403",
             QUIET,
         ),
         (

@@ -137,7 +137,7 @@ def test_the_line_of_a_failure_says_which_retry_comes_when() -> None:
         "tries": 1,
         "again": NOW + timedelta(minutes=1),
         "code": "connect",
-        "message": "cannot connect to the server",
+        "message": "cannot connect to 127.0.0.1:1",
     }
     [line] = render_event("watch.pull", fields)
     assert line.text.endswith("127.0.0.1:1  retry 1 at 13:45:00Z  exit 4")

@@ -52,7 +52,7 @@ def test_a_list_and_its_content_that_disagree_are_told_with_what_was_tried(
         "Here", "Source", "", "Tried", "Verdict", "Check",
     ]  # fmt: skip
     assert "the list says sha-256:" in lines[3]
-    assert lines[4].endswith("list and its content disagree; kept our verified copy")
+    assert lines[4].endswith("list and its content disagree; the verified copy is kept")
     assert lines[5].startswith("Check     resourcesync validate http://")
     assert lines[6] == "exit 1"
 

@@ -187,7 +187,7 @@ def address_warning(tree: Path, base: str, address: str) -> dict[str, object]:
             ("served", f"{address}: the lists send its clients to the other address"),
         ),
         "hint": f"resourcesync publish {tree} --url {address}"
-        f", or if a proxy serves it there: --url {base}",
+        f", or behind a proxy: resourcesync serve {tree} --url {base}",
     }
 
 

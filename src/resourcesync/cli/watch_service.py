@@ -378,7 +378,7 @@ class _WatchService:
             self.apply(read_settings())
         except ResourceSyncError as error:  # the former settings stay
             problem = problem_of(error)
-            evidence = (*problem.evidence, ("kept", "the former configuration"))
+            evidence = (*problem.evidence, ("kept", "the previous configuration"))
             self._screen.problem(replace(problem, evidence=evidence))
         self.watch.retry()
         self._supervisor.notify(READY=1, STATUS=self._status())
