@@ -27,7 +27,7 @@ from tests.support.postgres_server import SECRETIVE, Server
 from tests.support.postgres_tables import BASE, RECORDS, Records, account
 
 MISTAKES: list[tuple[dict[str, str], str, str]] = [
-    ({"tabel": "record"}, "knows no --with tabel", "config"),
+    ({"tabel": "record"}, "has no option --with tabel", "config"),
     ({"table": "nothing"}, '"nothing" does not exist', "config"),
     ({"lastmod": "when"}, "no column 'when'", "config"),
     ({"length": "notes"}, "cannot cast type json", "config"),

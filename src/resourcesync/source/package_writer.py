@@ -204,7 +204,7 @@ class Packager:
 
 def _all_gone_error(name: str) -> OriginalChangedError:
     return OriginalChangedError(
-        f"all resources of {name} are gone",
+        f"all resources to pack into {name} are gone",
         evidence=(("kept", "what was published before"),),
         hint="check that the disk is mounted, then run it again",
     )
