@@ -69,7 +69,7 @@ def test_changes_are_packed_oldest_first_or_not_at_all(
     times = [entry.time for entry in entries if entry.time is not None]
 
     if times != sorted(times):
-        with pytest.raises(ValueError, match=r"told after a later one \(§13\.2\)"):
+        with pytest.raises(ValueError, match=r"listed after a later one \(§13\.2\)"):
             packed(CHANGES, entries)
         return
 

@@ -103,7 +103,7 @@ class Packager:
                 text = writer.body(entries, header)
                 if not any(map(content_of, entries)):  # the same as a disk that is not mounted
                     raise OriginalChangedError(
-                        f"all resources of {names.package} are gone",
+                        f"all resources to pack into {names.package} are gone",
                         evidence=(("kept", "what was published before"),),
                         hint="check that the disk is mounted, then run it again",
                     ) from None

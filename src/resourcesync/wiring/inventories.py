@@ -140,7 +140,7 @@ def _check(source: TableSource, chosen: Mapping[str, object], asked: PublishRequ
     for key in source.values:
         if key not in COLUMN_NAMES and key != _MEMORY_OPTION:
             raise ConfigurationError(
-                f"tables have no {key!r:.100}",
+                f"tables have no option --with {key!r:.100}",
                 evidence=(("known", ", ".join((*COLUMN_NAMES, _MEMORY_OPTION))),),
                 hint="such as --with uri=COLUMN",
             )

@@ -262,7 +262,7 @@ def entry_of(told: str, time: str = "2012-10-29T18:00:00Z") -> str:
         ('<content src="" rs:change="created"/>', "no address"),
         (f'<content src="{"x" * 2049}" rs:change="created"/>', "more than 2,048"),
         ('<content src="a&#10;b" rs:change="created"/>', "control characters"),
-        ('<content src="http://a/" rs:length="-1" rs:change="created"/>', "no number of bytes"),
+        ('<content src="http://a/" rs:length="-1" rs:change="created"/>', "not a number of bytes"),
     ],
 )
 def test_an_entry_that_cannot_be_used_costs_that_entry_alone(told: str, reason: str) -> None:

@@ -142,7 +142,7 @@ def test_content_that_is_not_what_the_entry_says_leaves_no_package(
 ) -> None:
     written: list[bytes] = []
 
-    with pytest.raises(error, match="list says"):
+    with pytest.raises(error, match="of the bytes is not the listed one"):
         written.extend(write_package(RESOURCES, [*PAIR], held(**{"1": content, "2": TWO})))
     with pytest.raises(PackageError):
         opened(b"".join(written))

@@ -165,7 +165,7 @@ def test_more_operations_than_allowed_are_refused() -> None:
 def test_a_result_over_the_limit_is_not_written() -> None:
     result = io.BytesIO()
     patch = io.BytesIO(b'[{"op":"add","path":"/a","value":"xxxxxxxxxx"}]')
-    with pytest.raises(PatchError, match="larger"):
+    with pytest.raises(PatchError, match="longer than listed"):
         apply(io.BytesIO(b"{}"), patch, result, 10)
     assert result.getvalue() == b""
 

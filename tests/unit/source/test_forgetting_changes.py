@@ -64,7 +64,7 @@ def test_who_reads_the_log_from_what_is_forgotten_is_told(tmp_path: Path) -> Non
         catalogue.forget_changes(2)
 
     with PostedCatalogue(path) as posted:
-        with pytest.raises(DiscontinuityError, match="up to number 2 are forgotten"):
+        with pytest.raises(DiscontinuityError, match="up to number 2 are deleted from the log"):
             list(posted.changes(after=1))
         assert [number for number, _ in posted.changes(after=2)] == [3]
         assert [number for number, _ in posted.changes()] == [3]

@@ -220,7 +220,7 @@ def test_a_name_with_a_line_break_is_left_out_and_said(tmp_path: Path, name: str
 
     assert published(found) == ["a%250Ab"]
     assert [(omission.name, omission.reason) for omission in found.omissions()] == [
-        (name.removesuffix("/x"), "the file name contains a line break, which Destinations refuse")
+        (name.removesuffix("/x"), "its file name contains a line break, which Destinations refuse")
     ]
 
 

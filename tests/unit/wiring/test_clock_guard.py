@@ -81,7 +81,7 @@ def test_a_clock_that_once_ran_ahead_dates_nothing_until_that_time_comes(
     clock.set(START + 10 * DAY)
     before = contents(tmp_path)
 
-    with pytest.raises(StateError, match="earlier than the newest time") as raised:
+    with pytest.raises(StateError, match="earlier than the newest recorded time") as raised:
         publish(3)
 
     assert raised.value.code == "clock-behind"

@@ -57,7 +57,7 @@ def uri_fault(key: str, room: int) -> str | None:
     if len(key) > room:
         return f"its URI is longer than {MAX_URI} characters"
     if "%0" in key and ("%0A" in key or "%0D" in key):
-        return "its file name contains a line break"
+        return "its file name contains a line break, which Destinations refuse"
     return None
 
 
