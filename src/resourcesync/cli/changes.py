@@ -96,7 +96,12 @@ def command(
         raise click.UsageError("choose one of --json, --csv, --paths0 and --deleted-paths0")
     form: Form = forms[0] if forms else "screen"
     arguments = ChangesArguments(mirror=mirror.folder, form=form, **values)
-    _check(arguments, output)
+    if arguments.consumer is None and (arguments.ack or arguments.restart):
+        raise click.UsageError("--ack and --restart are for --consumer NAME")
+    if arguments.consumer is not None and arguments.since is not None:
+        raise click.UsageError("--consumer and --since exclude each other: a consumer has a cursor")
+    if arguments.ack and output.quiet:
+        raise click.UsageError("--ack acknowledges lines that --quiet does not show")
 
     return Job(
         command="changes",
@@ -107,15 +112,6 @@ def command(
         fields={"mirror": str(arguments.mirror), "consumer": arguments.consumer},
         resume_command=f"resourcesync changes {arguments.mirror}",
     )
-
-
-def _check(arguments: ChangesArguments, output: OutputOptions) -> None:
-    if arguments.consumer is None and (arguments.ack or arguments.restart):
-        raise click.UsageError("--ack and --restart are for --consumer NAME")
-    if arguments.consumer is not None and arguments.since is not None:
-        raise click.UsageError("--consumer and --since exclude each other: a consumer has a cursor")
-    if arguments.ack and output.quiet:
-        raise click.UsageError("--ack acknowledges lines that --quiet does not show")
 
 
 def _changes(arguments: ChangesArguments, screen: Screen) -> CommandOutcome:

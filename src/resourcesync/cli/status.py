@@ -358,7 +358,9 @@ def notes_of(mirror: MirrorStatus) -> list[str]:
             notes.append(f"{copies} of them stored, but not matching the list (--verify lenient).")
     notes += _edited(mirror)
     notes += [f"! {failing.uri}   {failing.reason}" for failing in mirror.failures[:3]]
-    return notes + _unavailable(mirror)
+    refused = f"{formatting.count(mirror.refused)} listed but not usable" if mirror.refused else ""
+    not_given = formatting.not_given(mirror.absent, mirror.skipped)
+    return notes + [f"{text}." for text in (not_given, refused) if text]
 
 
 def _edited(mirror: MirrorStatus) -> list[str]:
@@ -370,13 +372,6 @@ def _edited(mirror: MirrorStatus) -> list[str]:
         f"{files} to delete, but changed locally: move or remove them,",
         f"then: resourcesync pull {mirror.folder}",
     ]
-
-
-def _unavailable(mirror: MirrorStatus) -> list[str]:
-    """Return the notes about listed resources that the Source does not deliver."""
-    refused = f"{formatting.count(mirror.refused)} listed but not usable" if mirror.refused else ""
-    not_given = formatting.not_given(mirror.absent, mirror.skipped)
-    return [f"{text}." for text in (not_given, refused) if text]
 
 
 def _tried_again(mirror: MirrorStatus) -> str:

@@ -437,7 +437,10 @@ class ChangeListScan:
         intact, changes_before, known = True, history.change_count, 0
         document, changes = self._open(0 if seen is None else seen.entries)
         if seen is not None:
-            self._skip_processed(changes)
+            for change in islice(changes, self._known):
+                self._prefix.add(change)
+                self._history.record(change)
+                self._latest.add(without_borrowed_time(change, self._span))
             known = document.dropped
             if not self._latest.is_after_checkpoint:
                 check_no_shorter(self._prefix.entries, seen)
@@ -505,13 +508,6 @@ class ChangeListScan:
         # Entries before the new ones were refused when they were new.
         if self._prefix.entries >= self._known:
             self._selection.refuse(entry)
-
-    def _skip_processed(self, changes: Iterator[Change]) -> None:
-        """Read the processed prefix."""
-        for change in islice(changes, self._known):
-            self._prefix.add(change)
-            self._history.record(change)
-            self._latest.add(without_borrowed_time(change, self._span))
 
     def _collect_new(
         self, changes: Iterator[Change], seen: ProcessedDocument | None, *, intact: bool

@@ -181,7 +181,11 @@ def export_packages(holdings: MirrorSnapshot, options: ExportOptions) -> Iterato
     if is_one:
         packages = packer.packages(size)
         first = next(packages, [])
-        _check_last(packages)
+        if next(packages, None) is not None:
+            raise ConfigurationError(
+                f"one package holds at most {MAX_ENTRIES:,} resources; this mirror has more",
+                hint="name a folder for several packages: --out DIR",
+            )
         yield ExportFile("", packer.packed(first))
         return
     listed: list[Package] = []
@@ -204,14 +208,6 @@ def _describe_set(base: str) -> Iterator[ExportFile]:
     yield ExportFile(_CAPABILITIES, write(header, [entry]))
     entry = CapabilityEntry(uri=f"{base}/{_CAPABILITIES}", capability=Capability.CAPABILITY_LIST)
     yield ExportFile(_DESCRIPTION, write(Header(capability=Capability.DESCRIPTION), [entry]))
-
-
-def _check_last(packages: Iterator[list[ManifestEntry]]) -> None:
-    if next(packages, None) is not None:
-        raise ConfigurationError(
-            f"one package holds at most {MAX_ENTRIES:,} resources; this mirror has more",
-            hint="name a folder for several packages: --out DIR",
-        )
 
 
 class _Packer:

@@ -96,7 +96,7 @@ def list_version(fetched: FetchedDocument) -> ListVersion:
     """
     document = fetched.open()
     is_index = document.header.is_index
-    ats = [_moment_of(document.header)]
+    ats = [known_microseconds(document.header.at)]
     if is_index:
         ats += [known_microseconds(part.at) for part in parts_of(document).values()]
     fetched.stream.seek(0)
@@ -221,7 +221,7 @@ class ResourceListReader:
             if not document.header.is_index:
                 entries = self._add_resources(document, spool)
                 return ListSnapshot(
-                    at=_moment_of(document.header),
+                    at=known_microseconds(document.header.at),
                     entries=entries,
                     proves_absence=is_same_host(fetched),
                     dialect=document.dialect,
@@ -265,7 +265,7 @@ class ResourceListReader:
             entries += count
         if unread and len(unread) == len(parts):
             raise unread[0]
-        ats = [_moment_of(index.header), *(part.at for part, _, _ in versions)]
+        ats = [known_microseconds(index.header.at), *(part.at for part, _, _ in versions)]
         snapshot = ListSnapshot(
             at=min((at for at in ats if at is not None), default=None),
             entries=entries,
@@ -296,7 +296,7 @@ class ResourceListReader:
         spool: ExternalSorter[ListedEntry],
     ) -> ListSnapshot:
         """Read the manifests of all packages: together they are the list (§11)."""
-        ats = [_moment_of(dump.header)]
+        ats = [known_microseconds(dump.header.at)]
         entries = 0
         head = list_version(fetched)
         versions: list[SentPart] = []
@@ -307,7 +307,7 @@ class ResourceListReader:
         for offered in packages.of_dump(dump, note):
             with packages.manifest(offered) as copied:
                 document = copied.open(self._refuser(spool))
-                at = _moment_of(document.header)
+                at = known_microseconds(document.header.at)
                 ats.append(at)
                 entries += self._add_resources(document, spool, version=at)
         stated = [at for at in ats if at is not None]
@@ -437,10 +437,6 @@ def is_same_host(fetched: FetchedDocument) -> bool:
     return (
         requested.partition("://")[2] == final.partition("://")[2]
     )  # TLS or not, the host is the same
-
-
-def _moment_of(header: Header) -> int | None:
-    return known_microseconds(header.at)
 
 
 def fits_index(announced: Part, header: Header, index: Header) -> bool:

@@ -104,7 +104,10 @@ class ReadBackCheck:
 
     def _fault(self, stream: BinaryIO) -> str:
         if self._is_copied:
-            return "" if self._is_stored(stream) else "its bytes differ"
+            found = 0
+            while chunk := stream.read(_CHUNK):
+                found = crc32(chunk, found)
+            return "" if found == self._sum else "its bytes differ"
         if self._size:
             if not self._is_copy(stream):
                 return "the copied entries differ"
@@ -128,13 +131,6 @@ class ReadBackCheck:
         for row in document.rows():
             length = None if row.length_text is None else int(row.length_text)
             yield row.uri, row.change, length, row.hash_text or ""
-
-    def _is_stored(self, stream: BinaryIO) -> bool:
-        """True if a stream has the bytes that were noted."""
-        found = 0
-        while chunk := stream.read(_CHUNK):
-            found = crc32(chunk, found)
-        return found == self._sum
 
     def _is_copy(self, stream: BinaryIO) -> bool:
         """True if a stream begins with the copied bytes; it is positioned after them then."""

@@ -125,16 +125,13 @@ class Examination(Iterator[RuleFinding]):
             self._read_children()
             subject.report_at("G01", stop.message, stop.spot)
         except DocumentError as error:
-            self._stop(error)
+            spot = Spot(line=error.line, column=error.column) if error.line else self._subject.root
+            if not isinstance(error, DocumentLimitError):
+                self._subject.report_at("G01", error.message, spot)
+            elif self.summary.size <= MAX_BYTES:
+                self._subject.report_at("G20", f"{error.message}; the rest is not checked", spot)
         self.summary.flush()
         yield from subject.drain()
-
-    def _stop(self, error: DocumentError) -> None:
-        spot = Spot(line=error.line, column=error.column) if error.line else self._subject.root
-        if not isinstance(error, DocumentLimitError):
-            self._subject.report_at("G01", error.message, spot)
-        elif self.summary.size <= MAX_BYTES:
-            self._subject.report_at("G20", f"{error.message}; the rest is not checked", spot)
 
     # --- the children of the root --------------------------------------------------------------
 

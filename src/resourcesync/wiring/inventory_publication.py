@@ -467,7 +467,12 @@ class TablePublication:
         mended = {sheet.name: sheet.known for sheet in self._sheets(units, inventory.table)}
         lost = {document.name for document in harmed} - mended.keys()
         if any(document.name in lost for document in inventory.lists):
-            raise _table_lost_error()
+            raise StorageError(
+                "an altered Change List cannot be written again",
+                evidence=(("kept", "all others"),),
+                hint="resourcesync publish with --initialise starts the lists over",
+                code="read-back",
+            )
         known = {**writer.known, **mended}
         self._inventory = replace(
             inventory,
@@ -515,15 +520,6 @@ class TablePublication:
             ),
             omissions=tuple(omissions),
         )
-
-
-def _table_lost_error() -> StorageError:
-    return StorageError(
-        "an altered Change List cannot be written again",
-        evidence=(("kept", "all others"),),
-        hint="resourcesync publish with --initialise starts the lists over",
-        code="read-back",
-    )
 
 
 def _counts_of(task: PendingPublication) -> tuple[int, int, int]:

@@ -108,7 +108,12 @@ def import_inventory_table(
                 hint="run the same command once it is complete",
             )
         if not imported.rows and not asked.allow_empty:
-            raise _empty_table_error()
+            raise ConfigurationError(
+                "the table has no resource",
+                evidence=(("kept", "what was published before"),),
+                hint="if it is really empty: --allow-empty",
+                code="empty-account",
+            )
         if last is None:
             return TableUpdate(stamp=stamp, table=into.name, imported=imported)
         found = compare_tables(connection, last, into, folder.rows(_changes_of(stamp)))
@@ -132,15 +137,6 @@ def _fault(resource: Resource) -> str:
     except ConfigurationError as error:
         return error.message
     return find_fault([resource])
-
-
-def _empty_table_error() -> ConfigurationError:
-    return ConfigurationError(
-        "the table has no resource",
-        evidence=(("kept", "what was published before"),),
-        hint="if it is really empty: --allow-empty",
-        code="empty-account",
-    )
 
 
 def _too_many_gone_error(gone: int, known: int) -> ConfigurationError:

@@ -108,10 +108,6 @@ def _check_ready(state: MirrorStateStore, folder: Path) -> None:
     )
 
 
-def _is_reserved(tail: str) -> bool:
-    return tail.startswith(_RESERVED) or tail == _DESCRIPTION or is_sitemap(tail)
-
-
 class MirrorAccount:
     """The copies of a mirror, as another Source's resources (``Account``).
 
@@ -253,7 +249,7 @@ class _EntryBuilder:
     def resource(self, copy: Copy) -> Resource | None:
         """Return a copy as a resource; ``None`` when it cannot be published."""
         tail = self._tail(copy.uri, copy.path)
-        if _is_reserved(tail):
+        if tail.startswith(_RESERVED) or tail == _DESCRIPTION or is_sitemap(tail):
             _log.warning("%s is not published: the publication's own documents are there", copy.uri)
             return None
         if is_unknown(copy):  # its file is being changed: the log will have the change

@@ -89,7 +89,14 @@ def find_bad_rows(path: Path, fault: Fault) -> Iterator[BadRow]:
     with open_reading(path) as connection:
         connection.text_factory = _text
         yield from _bad_changes(connection, fault)
-        yield from _bad_resources(connection, fault)
+        cursor = connection.execute(_RESOURCES)
+        while rows := cursor.fetchmany(_RUN):
+            if not _has_fault(rows, fault):
+                continue
+            for row in rows:
+                if reason := _fault_of(row, fault):
+                    is_text = isinstance(row[0], str)
+                    yield BadRow(table="resource", uri=_uri(row[0]), reason=reason, is_text=is_text)
 
 
 def quarantine_rows(path: Path, rows: Iterable[BadRow], now: datetime, fault: Fault) -> None:
@@ -190,17 +197,6 @@ def _change_of(row: Row, last: int | None) -> Change | str:
 
 def _bad_change(row: Row, reason: str) -> BadRow:
     return BadRow(table="change", number=row[0], uri=_uri(row[3]), reason=reason)
-
-
-def _bad_resources(connection: sqlite3.Connection, fault: Fault) -> Iterator[BadRow]:
-    cursor = connection.execute(_RESOURCES)
-    while rows := cursor.fetchmany(_RUN):
-        if not _has_fault(rows, fault):
-            continue
-        for row in rows:
-            if reason := _fault_of(row, fault):
-                is_text = isinstance(row[0], str)
-                yield BadRow(table="resource", uri=_uri(row[0]), reason=reason, is_text=is_text)
 
 
 def _has_fault(rows: Sequence[Row], fault: Fault) -> bool:

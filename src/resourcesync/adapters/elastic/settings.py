@@ -69,7 +69,18 @@ def parse_settings(options: AccountOptions) -> IndexSettings:
     Raises:
         ConfigurationError: One is invalid. The message has no secret.
     """
-    values = _by_name(options.values)
+    given = options.values
+    values: dict[str, str] = {}
+    for written, value in given.items():
+        name = _ALIASES.get(written, written)
+        if name not in _KNOWN:
+            raise ConfigurationError(
+                f"--with {written}=…: unknown parameter",
+                hint=f"known: {', '.join(sorted(_KNOWN))}",
+            )
+        if name in values:
+            raise ConfigurationError(f"--with {written}=…: {name} is already given")
+        values[name] = value
     server, index = _parse_address(options.address, values)
     prefix = values.get("url_prefix", options.base_uri)
     return IndexSettings(
@@ -82,21 +93,6 @@ def parse_settings(options: AccountOptions) -> IndexSettings:
         url_prefix=prefix if not prefix or prefix.endswith("/") else f"{prefix}/",
         window=_window(values.get("window")),
     )
-
-
-def _by_name(given: Mapping[str, str]) -> dict[str, str]:
-    values: dict[str, str] = {}
-    for written, value in given.items():
-        name = _ALIASES.get(written, written)
-        if name not in _KNOWN:
-            raise ConfigurationError(
-                f"--with {written}=…: unknown parameter",
-                hint=f"known: {', '.join(sorted(_KNOWN))}",
-            )
-        if name in values:
-            raise ConfigurationError(f"--with {written}=…: {name} is already given")
-        values[name] = value
-    return values
 
 
 def _parse_address(address: str, values: Mapping[str, str]) -> tuple[ServerSettings, str]:

@@ -60,7 +60,18 @@ class EventReader:
             elif line:
                 self._read_field(line)
             else:
-                yield from self._dispatch()
+                has_id, self._last_id = self._has_id, self._next_id
+                event = ServerSentEvent(
+                    kind=self._kind or "message",
+                    data=b"\n".join(self._data),
+                    last_id=self._last_id,
+                    size=self._size,
+                    is_whole=self._size <= MAX_EVENT,
+                    has_data=bool(self._data),
+                )
+                self._begin()
+                if has_id or event.has_data:
+                    yield event
         if len(self._rest) > MAX_EVENT:
             self._size += len(self._rest)
             if not self._is_long:
@@ -91,20 +102,6 @@ class EventReader:
         self._data: list[bytes] = []
         self._size = 0
         self._has_id = False
-
-    def _dispatch(self) -> Iterator[ServerSentEvent]:
-        has_id, self._last_id = self._has_id, self._next_id
-        event = ServerSentEvent(
-            kind=self._kind or "message",
-            data=b"\n".join(self._data),
-            last_id=self._last_id,
-            size=self._size,
-            is_whole=self._size <= MAX_EVENT,
-            has_data=bool(self._data),
-        )
-        self._begin()
-        if has_id or event.has_data:
-            yield event
 
     def _read_field(self, line: bytes) -> None:
         name, _, value = line.partition(b":")

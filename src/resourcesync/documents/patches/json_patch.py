@@ -149,14 +149,11 @@ class _PatchedDocument:
             value = value[_key(value, token)]
         return value
 
-    def _holder(self, tokens: list[str]) -> tuple[Json, str]:
-        return self._get(tokens[:-1]), tokens[-1]
-
     def _add(self, tokens: list[str], value: Json) -> None:
         if not tokens:
             self.document = value
             return
-        holder, token = self._holder(tokens)
+        holder, token = self._get(tokens[:-1]), tokens[-1]
         if isinstance(holder, list):
             self._spend(len(holder) >> 10)
             at = len(holder) if token == "-" else _index(token, len(holder))  # noqa: S105 - RFC 6902's word for the end
@@ -169,7 +166,7 @@ class _PatchedDocument:
     def _remove(self, tokens: list[str]) -> Json:
         if not tokens:
             raise PatchError("the whole document cannot be removed")
-        holder, token = self._holder(tokens)
+        holder, token = self._get(tokens[:-1]), tokens[-1]
         self._spend(len(holder) >> 10 if isinstance(holder, list) else 0)
         key = _key(holder, token)  # what is neither an object nor an array has no pop
         return holder.pop(key)
@@ -178,7 +175,7 @@ class _PatchedDocument:
         if not tokens:
             self.document = value
             return
-        holder, token = self._holder(tokens)
+        holder, token = self._get(tokens[:-1]), tokens[-1]
         holder[_key(holder, token)] = value
 
     def _move(self, operation: dict[str, Json], to: list[str]) -> None:
