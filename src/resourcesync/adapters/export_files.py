@@ -111,9 +111,7 @@ class NewExport:
 
 def _exists_error(out: Path) -> ConfigurationError:
     return ConfigurationError(
-        f"{out} already exists",
-        evidence=(("kept", "it is untouched"),),
-        hint="name another --out",
+        f"{out} already exists", evidence=(("kept", "it is untouched"),), hint="name another --out"
     )
 
 

@@ -15,11 +15,7 @@ from typing import BinaryIO, NamedTuple
 from resourcesync.errors import OriginalChangedError, StateError
 from resourcesync.model.digests import Digest
 from resourcesync.model.resources import Change, Resource, without_patches
-from resourcesync.model.timestamps import (
-    floor_to_second,
-    from_microseconds,
-    to_microseconds,
-)
+from resourcesync.model.timestamps import floor_to_second, from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports import CatalogueEntry, Clock, Omission, Original
 

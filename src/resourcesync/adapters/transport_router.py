@@ -36,10 +36,7 @@ class Transports:
     """
 
     def __init__(
-        self,
-        http: Fetcher,
-        open_other: Callable[[str], Fetcher],
-        limits: Mapping[Purpose, int],
+        self, http: Fetcher, open_other: Callable[[str], Fetcher], limits: Mapping[Purpose, int]
     ) -> None:
         self._http = http
         self._open = open_other

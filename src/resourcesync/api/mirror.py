@@ -188,11 +188,7 @@ class Mirror:
     # --- pull ---
 
     def pull(
-        self,
-        *,
-        mode: PullMode = "auto",
-        on_event: OnEvent | None = None,
-        stop: Stop | None = None,
+        self, *, mode: PullMode = "auto", on_event: OnEvent | None = None, stop: Stop | None = None
     ) -> RunReport:
         """Synchronize the mirror with its Source; call it again to update.
 
@@ -216,11 +212,7 @@ class Mirror:
         return self._pull(replace(self._options, mode=mode), on_event, stop)
 
     def plan(
-        self,
-        *,
-        mode: PullMode = "auto",
-        on_event: OnEvent | None = None,
-        stop: Stop | None = None,
+        self, *, mode: PullMode = "auto", on_event: OnEvent | None = None, stop: Stop | None = None
     ) -> Plan:
         """Return what a pull would do now, and change nothing.
 

@@ -135,10 +135,7 @@ def discover(address: str, *, set_name: str = "", network: Network | None = None
     chosen = network or Network()
     with _open_network(address, chosen) as documents:
         lists = discover_lists(
-            documents,
-            address,
-            choice=SetChoice(requested=set_name),
-            allowed=chosen.allow_origins,
+            documents, address, choice=SetChoice(requested=set_name), allowed=chosen.allow_origins
         )
         return Source(address=address, lists=lists, network=chosen)
 

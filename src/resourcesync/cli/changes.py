@@ -73,11 +73,7 @@ class ChangesArguments:
 @option("--csv", is_flag=True, help="Write comma-separated values with a header line.")
 @options.CONFIG
 @options.output_options
-def command(
-    output: OutputOptions,
-    mirror: MirrorArgument,
-    **values: Any,
-) -> Job:
+def command(output: OutputOptions, mirror: MirrorArgument, **values: Any) -> Job:
     """Show what changed in a mirror, for another program.
 
     MIRROR is a mirror's folder, or its name in the configuration file.

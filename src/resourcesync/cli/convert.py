@@ -114,9 +114,7 @@ def _convert(values: dict[str, Any], screen: Screen) -> CommandOutcome:
     before = done.dialect.phrase_for(conversion.header.capability)
     written = "1 entry" if conversion.entries == 1 else f"{conversion.entries:,} entries"
     line = TextLine(
-        f"{out}  {conversion.header.phrase}, {written}, {before} to {to}",
-        "Wrote",
-        QUIET,
+        f"{out}  {conversion.header.phrase}, {written}, {before} to {to}", "Wrote", QUIET
     )
     return CommandOutcome(
         exit=ExitCode.PARTIAL if done.refusals else ExitCode.OK,

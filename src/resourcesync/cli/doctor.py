@@ -62,11 +62,7 @@ def _verdicts(
     target: str | None, named: Path | None, way: Mapping[str, Any]
 ) -> "Iterator[CheckResult]":
     from resourcesync.wiring import inspection, machine  # noqa: PLC0415 - help stays quick
-    from resourcesync.wiring.diagnosis import (  # noqa: PLC0415 - as above
-        check_folder,
-        check_machine,
-        check_source,
-    )
+    from resourcesync.wiring.diagnosis import check_folder, check_machine, check_source  # noqa: PLC0415 - as above
 
     clock = machine.system_clock()
     subject, mistake = _DoctorTarget(network=configured_mirrors.network_of(way)), None

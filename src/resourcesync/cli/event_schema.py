@@ -201,9 +201,7 @@ EVENTS: Final = {
         sometimes="reason refusals was",
     ),
     "sets": EventSpec(
-        meaning="The sets that a Source offers.",
-        always="source sets",
-        sometimes="not_asked_anew",
+        meaning="The sets that a Source offers.", always="source sets", sometimes="not_asked_anew"
     ),
     "finding": EventSpec(
         meaning=(
@@ -226,8 +224,7 @@ EVENTS: Final = {
         always="check level text next",
     ),
     "setting": EventSpec(
-        meaning="One effective setting, and its origin.",
-        always="mirror key value origin",
+        meaning="One effective setting, and its origin.", always="mirror key value origin"
     ),
     "file": EventSpec(meaning="A file that config prints.", always="name text"),
     "schema": EventSpec(meaning="A JSON Schema.", always="schema"),
@@ -240,8 +237,7 @@ EVENTS: Final = {
         always="uri others",
     ),
     "unopened": EventSpec(
-        meaning="Packages that dumps list were not opened.",
-        always="uri packages is_local",
+        meaning="Packages that dumps list were not opened.", always="uri packages is_local"
     ),
     "document": EventSpec(
         meaning="A document of a Source: its kind and its content.",
@@ -267,26 +263,20 @@ EVENTS: Final = {
         sometimes="sized hashed unprovable media_types algorithms changes newest?",
     ),
     "plugin": EventSpec(
-        meaning="An installed plug-in.",
-        always="group name value:text distribution version ours",
+        meaning="An installed plug-in.", always="group name value:text distribution version ours"
     ),
     "simulated": EventSpec(
         meaning="A simulated run ended.",
         always="seed name text consistency? latency? latency_95? efficiency? requests? received?"
         " lies state",
     ),
-    "ready": EventSpec(
-        meaning="The server runs.",
-        always="uri pull tree",
-        sometimes="admin",
-    ),
+    "ready": EventSpec(meaning="The server runs.", always="uri pull tree", sometimes="admin"),
     "sample": EventSpec(
         meaning="The number of resources of a list that were requested.",
         always="uri checked:count listed",
     ),
     "again": EventSpec(
-        meaning="The number of Change Lists that were read a second time.",
-        always="uri lists",
+        meaning="The number of Change Lists that were read a second time.", always="uri lists"
     ),
     "message": EventSpec(
         meaning="A recorded message of a hub was checked: a `notification` or a `verification`.",
@@ -305,21 +295,16 @@ EVENTS: Final = {
         always=("code id level severity clause document sentence why fix profiles checked reason"),
     ),
     "written": EventSpec(
-        meaning="A document that was written.",
-        always="name uri capability entries bytes",
+        meaning="A document that was written.", always="name uri capability entries bytes"
     ),
-    "watching": EventSpec(
-        meaning="Watching of the tree begins.",
-        always="tree",
-    ),
+    "watching": EventSpec(meaning="Watching of the tree begins.", always="tree"),
     "published": EventSpec(
         meaning="A watched tree was published; its documents come first, as `written`.",
         always="url first resources bytes hashed created updated deleted touched changing"
         " unreadable omitted versions patches written seconds",
     ),
     "row": EventSpec(
-        meaning="A row of a catalogue that cannot be published.",
-        always="place uri reason",
+        meaning="A row of a catalogue that cannot be published.", always="place uri reason"
     ),
     "step": EventSpec(
         meaning="A step of the demonstration; its other fields depend on the step.",

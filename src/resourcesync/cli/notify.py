@@ -19,11 +19,7 @@ if TYPE_CHECKING:
 
 
 @click.command("notify")
-@click.argument(
-    "source",
-    metavar="DIR|NAME|catalogue:FILE",
-    type=click.Path(path_type=Path),
-)
+@click.argument("source", metavar="DIR|NAME|catalogue:FILE", type=click.Path(path_type=Path))
 @option(
     "--test",
     is_flag=True,

@@ -141,11 +141,7 @@ _MAX_NAMES: Final = 10_000
 
 
 @click.command("publish")
-@click.argument(
-    "tree",
-    metavar="[DIR|NAME|SYSTEM:…]",
-    required=False,
-)
+@click.argument("tree", metavar="[DIR|NAME|SYSTEM:…]", required=False)
 @option("--all", "all", is_flag=True, help="Publish every source of the configuration file.")
 @options.with_options(publish_options.TREE)
 @option("--allow-empty", is_flag=True, help="Publish even if there are no files.")
@@ -233,10 +229,7 @@ def _check_all(
 
 
 def _job_of_all(
-    sources: ConfiguredSources,
-    values: dict[str, Any],
-    given: frozenset[str],
-    output: OutputOptions,
+    sources: ConfiguredSources, values: dict[str, Any], given: frozenset[str], output: OutputOptions
 ) -> Job:
     """Return the job that publishes every source; the others go on after a failure."""
 

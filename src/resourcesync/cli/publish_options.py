@@ -197,15 +197,11 @@ SYSTEM: Final = (
 )
 STEPS: Final = (
     option(
-        "--initialise",
-        is_flag=True,
-        help="Discard the history, and publish a fresh Resource List.",
+        "--initialise", is_flag=True, help="Discard the history, and publish a fresh Resource List."
     ),
     option("--update", is_flag=True, help="Only list the changes."),
     option(
-        "--rebase",
-        is_flag=True,
-        help="List the changes, and write a new Resource List (baseline).",
+        "--rebase", is_flag=True, help="List the changes, and write a new Resource List (baseline)."
     ),
 )
 _SETTING_NAMES: Final = {"hash": "algorithms"}

@@ -281,10 +281,7 @@ def _network(target: PullTarget, configuration: MirrorConfiguration) -> "Network
 
 
 def _options(pull: _MirrorPull, now: datetime) -> Any:
-    from resourcesync.destination.options import (  # noqa: PLC0415 - help stays quick
-        Filters,
-        PullOptions,
-    )
+    from resourcesync.destination.options import Filters, PullOptions  # noqa: PLC0415 - help stays quick
     from resourcesync.destination.planner import DeletionLimit  # noqa: PLC0415 - help stays quick
 
     arguments = pull.target.arguments

@@ -23,10 +23,7 @@ if TYPE_CHECKING:
 
 @click.command("serve")
 @click.argument(
-    "tree",
-    metavar="[DIR]",
-    default=".",
-    type=click.Path(file_okay=False, path_type=Path),
+    "tree", metavar="[DIR]", default=".", type=click.Path(file_okay=False, path_type=Path)
 )
 @option(
     "--bind",
@@ -36,11 +33,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="The address to listen on; port 0 means a free port.",
 )
-@option(
-    "--url",
-    metavar="BASE",
-    help="The public address, if a proxy is in front of this server.",
-)
+@option("--url", metavar="BASE", help="The public address, if a proxy is in front of this server.")
 @option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),

@@ -270,12 +270,7 @@ _PANELS: Final = (
         "60 * rate(resourcesync_notifications_total[15m])",
         "{{outcome}}",
     ),
-    (
-        "Subscriptions",
-        "short",
-        "resourcesync_mirror_subscriptions{M} > 0",
-        "{{mirror}} {{state}}",
-    ),
+    ("Subscriptions", "short", "resourcesync_mirror_subscriptions{M} > 0", "{{mirror}} {{state}}"),
 )
 _STATE_QUERY: Final = 'resourcesync_mirror_state{mirror=~"$mirror"} == 1'
 _HIDDEN_COLUMNS: Final = dict.fromkeys(("Time", "Value", "__name__", "instance", "job"), True)

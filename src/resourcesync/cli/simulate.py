@@ -189,11 +189,7 @@ _NAMES: Final = ("museum", "arxiv", "wikipedia", "dbpedia-live", "europeana", "l
     show_default=True,
     help="With --live and YAML: the version of the format.",
 )
-@option(
-    "--no-lastmod",
-    is_flag=True,
-    help="With --live and YAML: list changes without lastmod.",
-)
+@option("--no-lastmod", is_flag=True, help="With --live and YAML: list changes without lastmod.")
 @options.output_options
 def command(output: OutputOptions, **values: Any) -> Job:
     """Simulate a Source and Destinations, and measure how well they stay in sync.

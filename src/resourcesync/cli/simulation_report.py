@@ -126,10 +126,7 @@ def _dot_plot(title: str, rows: Sequence[Bar], known: Marks) -> Markup:
 
 
 def _plot_figure(
-    title: str,
-    rows: Sequence[Bar],
-    draw: Callable[[Bar, int], Iterator[Markup]],
-    marks: Marks,
+    title: str, rows: Sequence[Bar], draw: Callable[[Bar, int], Iterator[Markup]], marks: Marks
 ) -> Markup:
     bottom = _ROW * len(rows) + 4
     grid = [

@@ -170,16 +170,8 @@ def _moment(moment: datetime | None) -> float | None:
 
 
 _FIGURES: Final[tuple[tuple[str, str, Callable[[CheckedMirror], float | None]], ...]] = (
-    (
-        "lag_seconds",
-        "Time since the last run that found it in sync.",
-        lambda mirror: mirror.lag,
-    ),
-    (
-        "max_lag_seconds",
-        "The longest accepted lag.",
-        lambda mirror: mirror.limits.max_lag,
-    ),
+    ("lag_seconds", "Time since the last run that found it in sync.", lambda mirror: mirror.lag),
+    ("max_lag_seconds", "The longest accepted lag.", lambda mirror: mirror.limits.max_lag),
     (
         "source_quiet_seconds",
         "Time since the Source's last publication.",

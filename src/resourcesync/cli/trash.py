@@ -134,7 +134,7 @@ def _render(event: str, fields: Mapping[str, Any]) -> Iterator[TextLine]:
         size = "missing" if fields["bytes"] is None else formatting.size(fields["bytes"])
         uri = f"   {fields['uri']}" if fields["uri"] else ""
         yield TextLine(
-            f"{formatting.moment(fields['time'])}  {size:>9}  {name}   {fields['reason']}{uri}",
+            f"{formatting.moment(fields['time'])}  {size:>9}  {name}   {fields['reason']}{uri}"
         )
     elif event == "item" and fields["status"] == "ok":
         yield TextLine(name, "+" if fields["action"] == "restore" else "-", DETAIL)

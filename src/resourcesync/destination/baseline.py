@@ -56,10 +56,7 @@ from resourcesync.destination.session import (
 )
 from resourcesync.destination.sync_state import encode_notes
 from resourcesync.destination.tasks import gone_rows, pending_fetch
-from resourcesync.errors import (
-    DiscontinuityError,
-    SourceNotFoundError,
-)
+from resourcesync.errors import DiscontinuityError, SourceNotFoundError
 from resourcesync.model.timestamps import format_w3c, from_microseconds
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.mirror import (

@@ -25,13 +25,7 @@ from resourcesync.destination.change_history import (
     open_lists_of,
     record_rewritten_lists,
 )
-from resourcesync.destination.cursor import (
-    DAY,
-    ChangeListSpan,
-    chain,
-    check_announced,
-    span_of,
-)
+from resourcesync.destination.cursor import DAY, ChangeListSpan, chain, check_announced, span_of
 from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.packages import DumpPackage, DumpPackages
 from resourcesync.destination.planner import ListedEntry

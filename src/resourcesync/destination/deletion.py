@@ -314,8 +314,7 @@ def _due_deletions(state: MirrorStateStore, held_before: int) -> Iterator[Pendin
     rows = (row for row in state.pending(PendingTask.DELETE) if row.first <= held_before)
     early_rows = (row for row in state.pending(PendingTask.DELETE) if row.first <= held_before)
     return chain(
-        (row for row in rows if row.uri > last),
-        takewhile(lambda row: row.uri <= last, early_rows),
+        (row for row in rows if row.uri > last), takewhile(lambda row: row.uri <= last, early_rows)
     )
 
 

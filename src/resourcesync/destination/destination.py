@@ -248,12 +248,7 @@ class Destination:
         return pulled or self._pull_from(address, lists.found, options, filters, is_due=is_due)
 
     def _synchronize(
-        self,
-        pull: SyncSession,
-        options: PullOptions,
-        lists: CapabilityListProbe,
-        *,
-        is_due: bool,
+        self, pull: SyncSession, options: PullOptions, lists: CapabilityListProbe, *, is_due: bool
     ) -> SyncOutcome | None:
         """Do what is due; ``None`` if the Source offers other lists now, to be read instead."""
         through = self._sync_state.checkpoint

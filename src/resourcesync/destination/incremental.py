@@ -335,11 +335,7 @@ class Incremental:
 
     def _show_for_review(self, rows: Callable[[], Iterator[ListedEntry]]) -> None:
         """Pass new changes and pending tasks to the review."""
-        show_decisions(
-            self._pull,
-            Mode.INCREMENTAL,
-            lambda: decide_changes(self._pull, rows()),
-        )
+        show_decisions(self._pull, Mode.INCREMENTAL, lambda: decide_changes(self._pull, rows()))
 
     def _run_tasks(self, mode: Mode) -> SyncOutcome:
         """Execute the stored tasks, of this run and of earlier ones."""

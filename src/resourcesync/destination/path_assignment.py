@@ -312,10 +312,7 @@ def _check_count(uris: Iterable[str]) -> Iterator[str]:
         if number >= _MAX_RELOCATED:
             raise SyncError(
                 f"more than {_MAX_RELOCATED:,} listed resources have names that clash with others",
-                evidence=(
-                    ("for instance", uri),
-                    ("kept", "nothing was changed"),
-                ),
+                evidence=(("for instance", uri), ("kept", "nothing was changed")),
                 hint="start a new mirror with --map tree/1, which has a path for each",
                 code="names",
             )

@@ -283,11 +283,7 @@ def _apply_policy(decision: Decision, policy: str) -> Decision:
 
 
 def decide(
-    copies: Iterable[Copy],
-    rows: Iterable[ListedEntry],
-    *,
-    sweeping: bool,
-    pruning: bool = False,
+    copies: Iterable[Copy], rows: Iterable[ListedEntry], *, sweeping: bool, pruning: bool = False
 ) -> Iterator[Decision]:
     """Compare the copies with the Source's rows, and decide for each URI.
 

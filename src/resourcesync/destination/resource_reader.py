@@ -24,11 +24,7 @@ from resourcesync.errors import (
 )
 from resourcesync.model.capabilities import Entry, Header, Part, RefusedEntry
 from resourcesync.model.resources import Resource, ResourceRun
-from resourcesync.model.timestamps import (
-    end_of_lastmod,
-    known_microseconds,
-    lastmod_microseconds,
-)
+from resourcesync.model.timestamps import end_of_lastmod, known_microseconds, lastmod_microseconds
 from resourcesync.model.vocabulary import Capability, Dialect
 from resourcesync.ports.mirror import ProcessedDocument
 

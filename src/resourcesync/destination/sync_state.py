@@ -102,9 +102,7 @@ class MirrorIdentity:
         )
 
     def mapping(
-        self,
-        load: Callable[[str], MapperFactory] = load_no_mapper,
-        yielding: Iterable[str] = (),
+        self, load: Callable[[str], MapperFactory] = load_no_mapper, yielding: Iterable[str] = ()
     ) -> PathMapping:
         """Return the mapping from URI to path.
 
@@ -370,11 +368,7 @@ def encode_notes(**notes: object) -> dict[str, str]:
 
 def discovery_rank(found: SourceLists) -> tuple[bool, bool, bool]:
     """Return a rank of what a Source offers: more lists rank higher, and any above a sitemap."""
-    return (
-        not found.is_sitemap,
-        found.resource_list is not None,
-        found.change_list is not None,
-    )
+    return (not found.is_sitemap, found.resource_list is not None, found.change_list is not None)
 
 
 def _unreadable_note(key: str, why: str) -> StateError:

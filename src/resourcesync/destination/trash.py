@@ -156,10 +156,7 @@ class Trash:
             self._fail(row, _ALTERED, f"{_WRONG_BYTES}: .resourcesync/trash/{row.place}")
             return
         present, known = copies.signature(row.path), state.copy(row.uri)
-        is_same = present is not None and copies.digest(row.path, algorithms) == (
-            length,
-            digests,
-        )
+        is_same = present is not None and copies.digest(row.path, algorithms) == (length, digests)
         if is_same and known is None and self._is_of_another(row):
             staged.discard()
             self._fail(row, *_OCCUPIED)

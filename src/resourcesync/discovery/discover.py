@@ -9,12 +9,7 @@ from resourcesync.discovery.document_fetcher import DocumentProvider, FetchedDoc
 from resourcesync.discovery.search import Search, use_first
 from resourcesync.discovery.sets import ANY, OfferedSet, SetChoice, choose
 from resourcesync.documents.reader import Document
-from resourcesync.errors import (
-    DocumentError,
-    NotAListError,
-    SourceError,
-    UnexpectedDocumentError,
-)
+from resourcesync.errors import DocumentError, NotAListError, SourceError, UnexpectedDocumentError
 from resourcesync.model.capabilities import CapabilityEntry, Header, Part
 from resourcesync.model.vocabulary import Capability, Dialect, Relation
 

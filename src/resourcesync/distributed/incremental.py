@@ -63,11 +63,7 @@ class SharedIncremental(Incremental):
         options = unit_options(pull, context, at=through)
         slices = SliceQueue(context, pull.dependencies.clock, pull.dependencies.report)
         ended = slices.fetch(
-            self._slices(),
-            options,
-            pull.budget,
-            is_decided=True,
-            fail_fast=pull.options.fail_fast,
+            self._slices(), options, pull.budget, is_decided=True, fail_fast=pull.options.fail_fast
         )
         pulled.tally = ended.tally
         pull.sync_state.write(

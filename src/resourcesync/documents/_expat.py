@@ -67,10 +67,7 @@ SITEMAP_NAMESPACES: Final = (
 
 RS_NAMESPACES: Final = (RS_NS, "https://www.openarchives.org/rs/terms/")
 
-P0_NAMESPACES: Final = (
-    "http://resourcesync.org/ns/",
-    "http://resourcesync.org/schemas/resync/0.9",
-)
+P0_NAMESPACES: Final = ("http://resourcesync.org/ns/", "http://resourcesync.org/schemas/resync/0.9")
 P2_NAMESPACE: Final = "http://www.openarchives.org/rs/"
 ALL_RS_NAMESPACES: Final = (*RS_NAMESPACES, *P0_NAMESPACES, P2_NAMESPACE)
 """The ResourceSync namespace, its other spelling, and those of the drafts."""
@@ -143,9 +140,7 @@ CUT_SHORT: Final = frozenset({3, 5, 6, 20})
 
 
 def new_parser(
-    *,
-    on_declaration: Callable[[str, str | None, int], None],
-    on_doctype: Callable[..., None],
+    *, on_declaration: Callable[[str, str | None, int], None], on_doctype: Callable[..., None]
 ) -> pyexpat.XMLParserType:
     """Return a parser that reports names as namespace, `SEPARATOR`, local name.
 

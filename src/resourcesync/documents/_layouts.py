@@ -88,8 +88,7 @@ class EntryColumns(NamedTuple):
         return map(
             _make_row,
             zip(
-                *(repeat(None) if column is None else column for column in self[:-1]),
-                strict=False,
+                *(repeat(None) if column is None else column for column in self[:-1]), strict=False
             ),
         )
 

@@ -277,11 +277,7 @@ class DocumentScanner:
         fragment = ForeignFragment(0 if keep is None else self._room)
         fragment.start(name, attributes)
         parser = self._parser
-        before = (
-            parser.StartElementHandler,
-            parser.EndElementHandler,
-            parser.CharacterDataHandler,
-        )
+        before = (parser.StartElementHandler, parser.EndElementHandler, parser.CharacterDataHandler)
 
         def start(name: str, attributes: list[str]) -> None:
             nonlocal depth

@@ -63,9 +63,7 @@ EVENTS: Final[Mapping[str, EventDefinition]] = {
         "The Source's clock stepped.", {"seconds": "the step; negative for back"}
     ),
     "restart": EventDefinition(
-        "The Source started its lists over.",
-        {},
-        {"error": "the reason why it failed or crashed"},
+        "The Source started its lists over.", {}, {"error": "the reason why it failed or crashed"}
     ),
     "set back": EventDefinition(
         "The Source was rolled back to a former state; the changes at the same moment are those of"

@@ -191,14 +191,7 @@ class DocumentWriter:
         self._put(name, key, content)
 
     def put_growing(
-        self,
-        name: str,
-        key: str,
-        header: Header,
-        entries: Iterable[Entry],
-        *,
-        body: str,
-        last: int,
+        self, name: str, key: str, header: Header, entries: Iterable[Entry], *, body: str, last: int
     ) -> None:
         """Write a document to which entries will be added later, as ``put`` does.
 

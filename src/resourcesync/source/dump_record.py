@@ -138,9 +138,7 @@ def spanning_header(header: Header, packages: Sequence[PublishedPackage]) -> Hea
 def package_entry(names: SourceNaming, packed: PublishedPackage, header: Header) -> Package:
     """Return the entry of a package in a dump (§11.1, §13.1)."""
     contents = Link(
-        rel=Relation.CONTENTS.value,
-        href=names.uri(packed.manifest),
-        media_type="application/xml",
+        rel=Relation.CONTENTS.value, href=names.uri(packed.manifest), media_type="application/xml"
     )
     package = Package(
         uri=names.uri(packed.name),

@@ -202,12 +202,7 @@ class DumpPublisher:
             record = replace(record, changes=())
             reached = replace(reached, last=lost.last, until=lost.time + 1)
         new = pack_changes(
-            snapshot,
-            reached,
-            self._packager,
-            self._contents,
-            writer=writer,
-            size=self._size,
+            snapshot, reached, self._packager, self._contents, writer=writer, size=self._size
         )
         self._record_renewed()
         ends = (*record.changes, *new)

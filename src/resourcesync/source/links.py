@@ -159,12 +159,7 @@ def links_by_rule(
         if href.startswith(base) and not rule.always and not exists(href):
             continue
         found.append(
-            Link(
-                rel=rule.relation,
-                href=href,
-                media_type=rule.media_type,
-                priority=rule.priority,
-            )
+            Link(rel=rule.relation, href=href, media_type=rule.media_type, priority=rule.priority)
         )
     return tuple(found)
 

@@ -483,8 +483,5 @@ def retain(
         oldest = now - policy.keep - policy.archive
         retired = tuple(span for span in (*plan.retired, *dropped) if span.reached >= oldest)
     return replace(
-        plan,
-        superseded=superseded[-MOST_LISTS:],
-        closed=closed,
-        retired=retired[-MOST_LISTS:],
+        plan, superseded=superseded[-MOST_LISTS:], closed=closed, retired=retired[-MOST_LISTS:]
     )

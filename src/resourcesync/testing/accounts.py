@@ -137,9 +137,7 @@ class AccountSuite(ABC):
     def test_can_list_resources_is_reported_correctly(self, account: ResourceAccount) -> None:
         """`can_list_resources` is as declared in the suite."""
         expect_equal(
-            account.can_list_resources,
-            self.can_list_resources,
-            "can_list_resources is as declared",
+            account.can_list_resources, self.can_list_resources, "can_list_resources is as declared"
         )
 
     # --- when it fails ---

@@ -95,11 +95,7 @@ class OriginalsSuite(ABC):
         for name in _NAMES:
             self.put(name, name.encode())
 
-        expect_equal(
-            list(originals.scan()),
-            list(originals.scan()),
-            "the listings are equal",
-        )
+        expect_equal(list(originals.scan()), list(originals.scan()), "the listings are equal")
 
     def test_many_originals_are_all_listed(self, originals: Originals) -> None:
         """However many there are, each is listed once."""

@@ -72,7 +72,7 @@ def is_media_type(text: str) -> bool:
 
 _REPRESENTATION: Final = frozenset({"encoding", "hash", "length", "path", "type"})
 MD_NAMES: Final = _REPRESENTATION | {
-    *("at", "completed", "from", "until", "capability", "change", "datetime", "modified"),
+    *("at", "completed", "from", "until", "capability", "change", "datetime", "modified")
 }
 LN_NAMES: Final = _REPRESENTATION | {"href", "rel", "modified", "pri"}
 TIMES: Final[tuple[str, ...]] = ("at", "completed", "from", "until", "datetime", "modified")

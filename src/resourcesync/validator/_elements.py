@@ -93,11 +93,7 @@ class ByteWindow:
         length = max(1, len(re.split(r"[\r\n]", text, maxsplit=1)[0].rstrip()))
         excerpt, excerpt_column = self._excerpt(begin)
         return Spot(
-            line=line,
-            column=column,
-            length=length,
-            excerpt=excerpt,
-            excerpt_column=excerpt_column,
+            line=line, column=column, length=length, excerpt=excerpt, excerpt_column=excerpt_column
         )
 
     def _part(self, start: int, part: str) -> tuple[int, int] | None:

@@ -18,12 +18,7 @@ from resourcesync.validator._examined_document import (
 from resourcesync.validator.rule import RuleProfile
 
 _IMPOSSIBLE: Final = frozenset(
-    {
-        ("created", "created"),
-        ("updated", "created"),
-        ("deleted", "updated"),
-        ("deleted", "deleted"),
-    }
+    {("created", "created"), ("updated", "created"), ("deleted", "updated"), ("deleted", "deleted")}
 )
 
 

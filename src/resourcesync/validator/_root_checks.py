@@ -5,13 +5,7 @@ from collections.abc import Mapping
 from typing import Final
 from urllib.parse import urlsplit
 
-from resourcesync.model.vocabulary import (
-    RS_NS,
-    SITEMAP_NS,
-    WELL_KNOWN_PATH,
-    Capability,
-    Dialect,
-)
+from resourcesync.model.vocabulary import RS_NS, SITEMAP_NS, WELL_KNOWN_PATH, Capability, Dialect
 from resourcesync.validator._attribute_checks import (
     MD_NAMES,
     check_link,

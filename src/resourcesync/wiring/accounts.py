@@ -371,11 +371,7 @@ class _AccountFollower:
         now, position = self._clock.now(), self._account.position()
         if self._position() and not (position or self._warnings):
             self._warn(f"{self._followed.address} no longer has a change log")
-        notes = {
-            _POSITION: position,
-            _READ: str(to_microseconds(now)),
-            **self._kept,
-        }
+        notes = {_POSITION: position, _READ: str(to_microseconds(now)), **self._kept}
         resources = self._sayable.select(self._account.resources(), self._catalogue.find)
         self._left, self._told = None, ()
         return self._catalogue.fill(
@@ -555,8 +551,7 @@ def _writable(address: str, values: Mapping[str, str], clock: Clock) -> Iterator
         with open_account(options) as account:
             if not isinstance(account, WritableAccount):
                 raise ConfigurationError(
-                    f"{address} is read-only",
-                    hint="resourcesync publish follows it",
+                    f"{address} is read-only", hint="resourcesync publish follows it"
                 )
             yield account
 

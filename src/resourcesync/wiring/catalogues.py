@@ -221,11 +221,7 @@ def publish(
 
 
 def _notify(
-    catalogue: FileCatalogue,
-    store: DocumentStore,
-    settings: Settings,
-    clock: Clock,
-    path: Path,
+    catalogue: FileCatalogue, store: DocumentStore, settings: Settings, clock: Clock, path: Path
 ) -> "Notified | None":
     if not settings.hubs:
         return None

@@ -41,11 +41,7 @@ class Credentials:
 
 
 def read_credentials(
-    name: str,
-    table: Mapping[str, object],
-    *,
-    home: str,
-    environ: Mapping[str, str] | None = None,
+    name: str, table: Mapping[str, object], *, home: str, environ: Mapping[str, str] | None = None
 ) -> Credentials:
     """Read one table ``[auth.NAME]``, and the secret that it points to.
 

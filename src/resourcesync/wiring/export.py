@@ -60,13 +60,7 @@ class Exported:
 
 
 def export_mirror(
-    folder: Path,
-    form: str,
-    out: Path,
-    options: ExportOptions,
-    *,
-    report: Reporter,
-    clock: Clock,
+    folder: Path, form: str, out: Path, options: ExportOptions, *, report: Reporter, clock: Clock
 ) -> Exported:
     """Export the copies of a mirror; a pull may go on meanwhile.
 

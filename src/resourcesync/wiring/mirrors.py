@@ -107,12 +107,7 @@ _CATALOGUE = "catalogue.db"
 
 @contextmanager
 def open_mirror_folder(
-    place: Path | Home,
-    source: str | None,
-    clock: Clock,
-    *,
-    is_expected: bool,
-    report: Reporter,
+    place: Path | Home, source: str | None, clock: Clock, *, is_expected: bool, report: Reporter
 ) -> Iterator[MirrorFolder]:
     """Open a mirror's folder, and lock it.
 
@@ -538,11 +533,7 @@ def not_a_mirror_error(folder: Path) -> ResourceSyncError:
             evidence=names,
             hint="name one of them",
         )
-    return ConfigurationError(
-        f"{folder} is not a mirror",
-        evidence=tried,
-        hint=_hint_of(folder),
-    )
+    return ConfigurationError(f"{folder} is not a mirror", evidence=tried, hint=_hint_of(folder))
 
 
 def _hint_of(folder: Path) -> str:

@@ -221,10 +221,7 @@ def _is_plugin_format(media_type: str) -> bool:
     return not (_is_json(media_type) or _is_xml(media_type))
 
 
-_SUITABLE: Final = {
-    "application/json-patch+json": _is_json,
-    "application/xml-patch+xml": _is_xml,
-}
+_SUITABLE: Final = {"application/json-patch+json": _is_json, "application/xml-patch+xml": _is_xml}
 
 
 def mapper(name: str) -> MapperFactory:

@@ -23,12 +23,7 @@ from resourcesync.adapters.mirror import mirror_folder
 from resourcesync.adapters.mirror.copies import OWN_FOLDER
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.discovery.document_fetcher import DocumentFetcher
-from resourcesync.errors import (
-    ConfigurationError,
-    LockedError,
-    ResourceSyncError,
-    StorageError,
-)
+from resourcesync.errors import ConfigurationError, LockedError, ResourceSyncError, StorageError
 from resourcesync.ports import Clock, FetchFailure, FetchRequest, FetchResponse
 from resourcesync.ports.subscriptions import ChannelSubscription
 from resourcesync.server.uvicorn_server import ServerThread

@@ -152,8 +152,7 @@ def _check_keys(table: Table, known: set[str], place: str) -> None:
     for key in table:
         if key not in known:
             raise _MistakeError(
-                f"unknown key {place}{key}",
-                f"known here: {', '.join(sorted(known))}",
+                f"unknown key {place}{key}", f"known here: {', '.join(sorted(known))}"
             )
 
 

@@ -203,9 +203,7 @@ class SourceStatus:
         found.sort(key=lambda item: (-item[1].st_mtime, item[0]))
         return tuple(
             DocumentFile(
-                name=name,
-                size=info.st_size,
-                written=datetime.fromtimestamp(info.st_mtime, UTC),
+                name=name, size=info.st_size, written=datetime.fromtimestamp(info.st_mtime, UTC)
             )
             for name, info in found[:_MOST_DOCUMENTS]
         )

@@ -218,10 +218,7 @@ def _select_sets(
 
 
 def _with_folders(
-    folder: Path,
-    known: Iterable[FollowedSet],
-    offered: Sequence[OfferedSet],
-    chosen: Iterable[str],
+    folder: Path, known: Iterable[FollowedSet], offered: Sequence[OfferedSet], chosen: Iterable[str]
 ) -> tuple[FollowedSet, ...]:
     """Return all followed sets; one that has a folder keeps it, whatever its name now.
 

@@ -13,12 +13,7 @@ from resourcesync.adapters.local_documents import LocalDocuments, find_documents
 from resourcesync.discovery.addresses import join
 from resourcesync.discovery.document_fetcher import FetchedDocument
 from resourcesync.discovery.search import DocumentProvider, Search, fetch, use_first
-from resourcesync.errors import (
-    DocumentError,
-    ResourceMissingError,
-    SourceError,
-    StorageError,
-)
+from resourcesync.errors import DocumentError, ResourceMissingError, SourceError, StorageError
 from resourcesync.model.vocabulary import Capability
 from resourcesync.ports import Clock, Fetcher, Purpose
 from resourcesync.validator.cross_document import judge_announced, judge_reread, judge_together

@@ -282,11 +282,7 @@ class PublishLock:
                 evidence=(("lock", str(path)), ("kept", "nothing was changed")),
                 hint="wait for it to end",
             ) from error
-        holder = {
-            "pid": os.getpid(),
-            "host": os.uname().nodename,
-            "since": format_w3c(clock.now()),
-        }
+        holder = {"pid": os.getpid(), "host": os.uname().nodename, "since": format_w3c(clock.now())}
         with suppress(OSError):  # on a full disk the lock holds without its note
             os.ftruncate(self._descriptor, 0)
             os.pwrite(self._descriptor, json.dumps(holder).encode(), 0)

@@ -21,11 +21,7 @@ from resourcesync.adapters.catalogue.sqlite_catalogue import (
     FileRecording,
     FileSnapshot,
 )
-from resourcesync.errors import (
-    ConfigurationError,
-    DiscontinuityError,
-    StateError,
-)
+from resourcesync.errors import ConfigurationError, DiscontinuityError, StateError
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.model.vocabulary import ChangeKind

@@ -100,11 +100,7 @@ def from_rows(rows: Sequence[Row]) -> Sequence[Resource]:
     if moments is None or any(more):
         return [from_row(row) for row in rows]
     return ResourceRun(
-        uris=uris,
-        lastmods=moments,
-        lengths=lengths,
-        hashes=hashes,
-        media_types=media_types,
+        uris=uris, lastmods=moments, lengths=lengths, hashes=hashes, media_types=media_types
     )
 
 

@@ -315,8 +315,7 @@ class FileRecording:
         self.flush()
         if self._wrote:
             self._connection.execute(
-                "INSERT OR REPLACE INTO moment VALUES (1, ?)",
-                (max(self._moment, self._next - 1),),
+                "INSERT OR REPLACE INTO moment VALUES (1, ?)", (max(self._moment, self._next - 1),)
             )
 
 

@@ -140,12 +140,7 @@ class SearchServer:
         self.close()
 
     def request(
-        self,
-        method: str,
-        path: str,
-        body: object = None,
-        *,
-        query: Mapping[str, str] | None = None,
+        self, method: str, path: str, body: object = None, *, query: Mapping[str, str] | None = None
     ) -> Any:
         """Send a request, again while the server is busy; return the decoded response.
 

@@ -267,10 +267,7 @@ _DATE: Final[Query] = {
     "format": "strict_date_optional_time||yyyy-MM-dd'T'HH:mm:ssZ||epoch_millis",
 }
 _KEYWORD: Final[Query] = {"type": "keyword"}
-_LOCATION: Final[Query] = {
-    "type": "nested",
-    "properties": {"value": _KEYWORD, "type": _KEYWORD},
-}
+_LOCATION: Final[Query] = {"type": "nested", "properties": {"value": _KEYWORD, "type": _KEYWORD}}
 _COMMON: Final[Query] = {
     "resource_set": _KEYWORD,
     "location": _LOCATION,
@@ -282,10 +279,7 @@ RESOURCE_FIELDS: Final[Query] = {
     "length": {"type": "long"},
     "md5": _KEYWORD,
     "mime": _KEYWORD,
-    "ln": {
-        "type": "nested",
-        "properties": {"href": _LOCATION, "rel": _KEYWORD, "mime": _KEYWORD},
-    },
+    "ln": {"type": "nested", "properties": {"href": _LOCATION, "rel": _KEYWORD, "mime": _KEYWORD}},
 }
 """The seed's mapping of resources, in current types; its ``integer`` ends at 2 GiB."""
 CHANGE_FIELDS: Final[Query] = {**_COMMON, "change": _KEYWORD, "datetime": _DATE}

@@ -75,8 +75,7 @@ def parse_settings(options: AccountOptions) -> IndexSettings:
         name = _ALIASES.get(written, written)
         if name not in _KNOWN:
             raise ConfigurationError(
-                f"--with {written}=…: unknown parameter",
-                hint=f"known: {', '.join(sorted(_KNOWN))}",
+                f"--with {written}=…: unknown parameter", hint=f"known: {', '.join(sorted(_KNOWN))}"
             )
         if name in values:
             raise ConfigurationError(f"--with {written}=…: {name} is already given")

@@ -4,12 +4,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING, Protocol
 
-from resourcesync.errors import (
-    ResourceMissingError,
-    SourceError,
-    SourceRefusedError,
-    StorageError,
-)
+from resourcesync.errors import ResourceMissingError, SourceError, SourceRefusedError, StorageError
 from resourcesync.ports import Purpose
 
 if TYPE_CHECKING:

@@ -74,10 +74,7 @@ def status_error(head: ResponseHead, uri: str, retry_after: float | None) -> Sou
             evidence=evidence,
         )
     return BadResponseError(
-        "the server answered with an unexpected status",
-        uri=uri,
-        status=status,
-        evidence=evidence,
+        "the server answered with an unexpected status", uri=uri, status=status, evidence=evidence
     )
 
 

@@ -112,8 +112,7 @@ class FileFollowers:
         """Delete a subscription."""
         with self._database.writing() as connection:
             connection.execute(
-                "DELETE FROM follower WHERE name = ? AND topic = ?",
-                (follower.name, follower.topic),
+                "DELETE FROM follower WHERE name = ? AND topic = ?", (follower.name, follower.topic)
             )
 
 

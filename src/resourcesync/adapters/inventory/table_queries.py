@@ -259,10 +259,7 @@ class _TableImport:
                     rows, repeated = rows + once.num_rows, repeated + more
             writer.close()
         return ImportCounts(
-            rows=rows,
-            refused=len(self._refused),
-            repeated=repeated,
-            faults=tuple(self._faults),
+            rows=rows, refused=len(self._refused), repeated=repeated, faults=tuple(self._faults)
         )
 
     def _fault_of(self, row: Mapping[str, Any]) -> str:
@@ -281,10 +278,7 @@ class _TableImport:
         uri, fault = self._faults[0]
         return ConfigurationError(
             f"more than {most:,} of {self._count:,} rows cannot be published",
-            evidence=(
-                ("first", f"{uri[:200]}: {fault}"),
-                ("kept", "what was published before"),
-            ),
+            evidence=(("first", f"{uri[:200]}: {fault}"), ("kept", "what was published before")),
             hint="check the names of the columns: --with uri=COLUMN",
             code="many-refused",
         )

@@ -409,8 +409,7 @@ class SqliteMirrorState(MirrorLogs):
                 (row.run, row.started, row.ended, row.mode, row.outcome, row.counts),
             )
             db.execute(
-                "DELETE FROM run WHERE rowid <= (SELECT max(rowid) FROM run) - ?",
-                (_MAX_RUNS,),
+                "DELETE FROM run WHERE rowid <= (SELECT max(rowid) FROM run) - ?", (_MAX_RUNS,)
             )
             change_log.delete_old_changes(db, row.ended)
 

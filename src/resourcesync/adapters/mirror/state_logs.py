@@ -296,8 +296,7 @@ class MirrorLogs(ABC):
         """
         with self._guard():
             yield from starmap(
-                TrashRow,
-                self._db.execute("SELECT * FROM trash ORDER BY path, removed DESC, place"),
+                TrashRow, self._db.execute("SELECT * FROM trash ORDER BY path, removed DESC, place")
             )
 
     def is_linked(self, uri: str) -> bool:

@@ -317,10 +317,7 @@ class Harvest:
     ) -> tuple[PageCounts, ListToken | None]:
         with self._memory.writing() as connection:
             taken = self._records.store_page(
-                connection,
-                wanted.prefix,
-                reply.records(goes_on=bool(state.token)),
-                state.attempt,
+                connection, wanted.prefix, reply.records(goes_on=bool(state.token)), state.attempt
             )
             token = reply.token
             state.is_blind = state.is_blind or bool(taken.unnamed)

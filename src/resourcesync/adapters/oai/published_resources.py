@@ -174,9 +174,7 @@ class PublishedResources:
             links=(
                 *(
                     Link(
-                        rel=Relation.DESCRIBED_BY,
-                        href=uri_of(self._base_uri, path),
-                        media_type=XML,
+                        rel=Relation.DESCRIBED_BY, href=uri_of(self._base_uri, path), media_type=XML
                     )
                     for (path,) in connection.execute(_DESCRIBING, (uri,))
                 ),

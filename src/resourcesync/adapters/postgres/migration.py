@@ -35,8 +35,7 @@ def migration(layout: TableLayout) -> str:
     """
     if not layout.table:
         raise ConfigurationError(
-            "no table to log is given",
-            hint="--with table=SCHEMA.NAME, beside the query",
+            "no table to log is given", hint="--with table=SCHEMA.NAME, beside the query"
         )
     return "\n".join(_parts(layout))
 

@@ -231,11 +231,7 @@ def _in_sync(detail: MirrorDetail, since: datetime, plot: Callable[..., Plot]) -
     def form(value: float) -> str:
         return f"{value:.4f}".rstrip("0").rstrip(".") + " %"
 
-    drawn = plot(
-        "In sync, minimum per interval",
-        form,
-        Series(name="in sync", values=tuple(worst)),
-    )
+    drawn = plot("In sync, minimum per interval", form, Series(name="in sync", values=tuple(worst)))
     return lines(drawn, floor_=floor_, ceiling=100.0)
 
 
