@@ -10,8 +10,7 @@ from typing import Final
 import msgspec
 
 from resourcesync.destination.planner import FILTERED, ListedEntry
-from resourcesync.destination.uris import normalise
-from resourcesync.errors import OutOfScopeError
+from resourcesync.destination.uris import normalise_if_possible
 from resourcesync.model.digests import format_digests
 from resourcesync.model.resources import Resource
 from resourcesync.model.timestamps import known_microseconds
@@ -41,7 +40,7 @@ def encode_entry_links(resource: Resource) -> str:
     found = [
         EntryLink(
             rel=rel,
-            href=_encode_uri(link.href),
+            href=normalise_if_possible(link.href),
             media_type=link.media_type,
             hash=format_digests(link.digests),
             length=link.length,
@@ -52,13 +51,6 @@ def encode_entry_links(resource: Resource) -> str:
     ]
     text = _encode(found[:_MAX_ENTRY_LINKS]).decode() if found else ""
     return text if len(text) <= _MAX_ENTRY_SIZE else ""
-
-
-def _encode_uri(uri: str) -> str:
-    try:
-        return normalise(uri)
-    except OutOfScopeError:  # such as urn:isbn:…
-        return uri
 
 
 def store_entry_links(

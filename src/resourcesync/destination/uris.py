@@ -210,3 +210,11 @@ def _is_host(host: str) -> bool:
     except AddressValueError:
         return False
     return len(host) <= _MAX_HOST and _NAME.fullmatch(host) is not None
+
+
+def normalise_if_possible(uri: str) -> str:
+    """Return the form that all spellings of a URI share, as mirrors store it."""
+    try:
+        return normalise(uri)
+    except OutOfScopeError:  # such as urn:isbn:…
+        return uri

@@ -4,6 +4,7 @@ No version of the format names itself: the version is inferred from the marks th
 document without any is read as the newest version that it could be.
 """
 
+import pyexpat
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -274,3 +275,13 @@ def _dialect_of_modified(header: Header) -> Dialect:
     # A manifest that is an index is in 0.5 alone; what shows nothing is as good as 0.6.
     is_nested = header.capability is not None and header.capability.is_manifest
     return Dialect.V0_5 if is_nested and header.is_index else Dialect.V0_6
+
+
+def malformed_error(error: pyexpat.ExpatError, uri: str) -> MalformedDocumentError:
+    """Return the error for a document that is no well-formed XML."""
+    return MalformedDocumentError(
+        f"The document is not well-formed XML: {pyexpat.ErrorString(error.code)}",
+        uri=uri,
+        line=error.lineno,
+        column=error.offset + 1,
+    )

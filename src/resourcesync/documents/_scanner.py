@@ -11,7 +11,15 @@ from functools import partial
 from typing import Final
 
 from resourcesync.documents._assembler import EntryAssembler
-from resourcesync.documents._context import P0, P1, P2, Limits, ReadingContext, limit_error
+from resourcesync.documents._context import (
+    P0,
+    P1,
+    P2,
+    Limits,
+    ReadingContext,
+    limit_error,
+    malformed_error,
+)
 from resourcesync.documents._expat import (
     ALL_RS_NAMESPACES,
     CUT_SHORT,
@@ -109,7 +117,7 @@ class DocumentScanner:
         try:
             self._parser.Parse(block, False)  # noqa: FBT003 - expat's signature
         except pyexpat.ExpatError as error:
-            raise self._malformed(error) from error
+            raise malformed_error(error, self._uri) from error
         self._drain()
         if found := exceeded_bound(self._parser, self._fed):
             raise self._over(*found)
@@ -133,7 +141,7 @@ class DocumentScanner:
                     line=error.lineno,
                     column=error.offset + 1,
                 ) from error
-            raise self._malformed(error) from error
+            raise malformed_error(error, self._uri) from error
         self._drain()
         self.closed = True
 
@@ -395,14 +403,6 @@ class DocumentScanner:
     def _over(self, limit: int, what: str) -> DocumentError:
         line, column = self.place()
         return limit_error(limit, what, uri=self._uri, line=line, column=column)
-
-    def _malformed(self, error: pyexpat.ExpatError) -> MalformedDocumentError:
-        return MalformedDocumentError(
-            f"The document is not well-formed XML: {pyexpat.ErrorString(error.code)}",
-            uri=self._uri,
-            line=error.lineno,
-            column=error.offset + 1,
-        )
 
     def _not_a_list(self, root: str) -> NotAListError:
         namespace, _, local = root.rpartition(SEPARATOR)

@@ -13,7 +13,7 @@ from typing import BinaryIO, Final, final
 
 from resourcesync.documents._blocks import document_blocks
 from resourcesync.documents._change_order import oldest_first
-from resourcesync.documents._context import Limits, RefusalError, limit_error
+from resourcesync.documents._context import Limits, RefusalError, limit_error, malformed_error
 from resourcesync.documents._expat import (
     CUT_SHORT,
     MAX_PREFIXES,
@@ -113,7 +113,7 @@ class FeedScanner:
         try:
             self._parser.Parse(block, False)  # noqa: FBT003 - expat's signature
         except pyexpat.ExpatError as error:
-            raise self._malformed(error) from error
+            raise malformed_error(error, self._uri) from error
         if found := exceeded_bound(self._parser, self._fed):
             raise self._over(*found)
 
@@ -137,7 +137,7 @@ class FeedScanner:
                     line=error.lineno,
                     column=error.offset + 1,
                 ) from error
-            raise self._malformed(error) from error
+            raise malformed_error(error, self._uri) from error
 
     def drain(self) -> list[FeedNode]:
         """Return the complete entries and forget them."""
@@ -246,14 +246,6 @@ class FeedScanner:
     def _over(self, limit: int, what: str) -> DocumentError:
         line, column = self._place()
         return limit_error(limit, what, uri=self._uri, line=line, column=column)
-
-    def _malformed(self, error: pyexpat.ExpatError) -> MalformedDocumentError:
-        return MalformedDocumentError(
-            f"The document is not well-formed XML: {pyexpat.ErrorString(error.code)}",
-            uri=self._uri,
-            line=error.lineno,
-            column=error.offset + 1,
-        )
 
 
 def _known_attributes(attributes: Mapping[str, str], longest: int) -> dict[str, str]:

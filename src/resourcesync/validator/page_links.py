@@ -73,13 +73,14 @@ def page_links(page: bytes) -> list[PageLink]:
         if name == b"base":
             base = base or told.get(b"href", "").strip()
         elif name == b"link" and (href := _source_href(told)):
-            links.append(PageLink(_joined(base, href), in_head))
+            links.append(PageLink(resolve_reference(base, href), in_head))
         elif name in _RAW and not is_end:
             at = _after(page, b">", _after(small, b"</" + name, at))
     return links
 
 
-def _joined(base: str, reference: str) -> str:
+def resolve_reference(base: str, reference: str) -> str:
+    """Return the address of a reference; the reference itself if it is invalid."""
     try:
         return urljoin(base, reference)
     except ValueError:  # such as http://[

@@ -22,7 +22,7 @@ from resourcesync.adapters.mirror.mirror_folder import STATE_FILE
 from resourcesync.compare import Created, Deleted, Same, Updated, compare
 from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.sync_state import SyncState
-from resourcesync.destination.uris import normalise
+from resourcesync.destination.uris import normalise_if_possible
 from resourcesync.discovery.listing import (
     ListingComparison,
     ListingReader,
@@ -31,7 +31,7 @@ from resourcesync.discovery.listing import (
     compare_rows,
     latest_rows,
 )
-from resourcesync.errors import ConfigurationError, OutOfScopeError
+from resourcesync.errors import ConfigurationError
 from resourcesync.ports import Clock
 from resourcesync.ports.mirror import Copy
 from resourcesync.wiring import mirror_state, plugins
@@ -252,19 +252,11 @@ def _read_target(
         return telling
 
     def add(row: ListingRow) -> None:
-        plain = _normalised(row.uri)
+        plain = normalise_if_possible(row.uri)
         sorter.add(row if plain == row.uri else row._replace(uri=plain))
 
     with open_documents(target, network, clock) as (documents, first):
         return ListingReader(documents, add, network.allow_origins).read(first)
-
-
-def _normalised(uri: str) -> str:
-    """Return the form that all spellings of a URI share, as mirrors store it."""
-    try:
-        return normalise(uri)
-    except OutOfScopeError:
-        return uri
 
 
 def _entry_of_copy(copy: Copy) -> ListingRow:

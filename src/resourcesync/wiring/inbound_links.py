@@ -18,7 +18,7 @@ from resourcesync.model.vocabulary import Capability, Relation
 from resourcesync.validator.delivery import judge_header_link, judge_page_link, judge_robots
 from resourcesync.validator.examination import is_full, validate_document
 from resourcesync.validator.findings import RuleFinding
-from resourcesync.validator.page_links import MOST_READ, is_page, page_links
+from resourcesync.validator.page_links import MOST_READ, is_page, page_links, resolve_reference
 from resourcesync.validator.rule import RuleProfile
 from resourcesync.validator.summaries import DocumentSummary
 from resourcesync.wiring.resource_sample import Unreached
@@ -91,7 +91,7 @@ class InboundLinks:
             self._ways.append(_InboundLink(uri, linked, is_header=True))
         if is_page(headers.get("content-type", "")) and not headers.get("content-encoding"):
             for link in page_links(start):
-                target = _resolve_reference(base, link.href)
+                target = resolve_reference(base, link.href)
                 self._ways.append(_InboundLink(uri, target, is_header=False, in_head=link.in_head))
 
     def fetch_page(self, address: str) -> Iterator[Unreached]:
@@ -193,7 +193,7 @@ class InboundLinks:
         waiting = [target.uri for target in target.targets if target.label in _LISTS]
         seen: set[str] = set()
         while waiting:
-            uri = _resolve_reference(target.uri, waiting.pop())
+            uri = resolve_reference(target.uri, waiting.pop())
             if uri in seen:
                 continue
             seen.add(uri)
@@ -201,7 +201,7 @@ class InboundLinks:
             if document is None or not document.complete or is_full(document):
                 return None
             if document.is_index:
-                waiting += [_resolve_reference(uri, target.uri) for target in document.targets]
+                waiting += [resolve_reference(uri, target.uri) for target in document.targets]
             else:
                 lists.append(document)
         return lists
@@ -209,13 +209,6 @@ class InboundLinks:
 
 _NO_SUMMARY: Final = DocumentSummary(uri="")
 """Placeholder for a document that was not fetched because of a limit."""
-
-
-def _resolve_reference(base: str, reference: str) -> str:
-    try:
-        return urljoin(base, reference)
-    except ValueError:  # such as http://[
-        return reference
 
 
 def _is_folder(uri: str) -> bool:
