@@ -478,10 +478,10 @@ class SimulatedSource:
             return body
         bound = round(rate * (1 << 32))
 
-        def kept(match: "re.Match[bytes]") -> bytes:
+        def retained(match: "re.Match[bytes]") -> bytes:
             return b"" if crc32(match[1], self._seed) < bound else match[0]
 
-        without = _DATETIME.sub(kept, body)
+        without = _DATETIME.sub(retained, body)
         if without != body:
             self._on_fault("undated", path)
         return without

@@ -107,19 +107,19 @@ class DocumentStoreSuite:
         seen: list[bytes] = []
         places: list[bytes | None] = []
 
-        def look(stream: BinaryIO) -> None:
+        def read_back(stream: BinaryIO) -> None:
             seen.append(stream.read())
             places.append(read_and_close(documents.open(_NAME)))
 
         def refuse(stream: BinaryIO) -> None:
-            look(stream)
+            read_back(stream)
             raise _ChunkError
 
         for name in (_NAME, _SECOND_NAME):
             with expect_error(_ChunkError, "an error of check propagates"):
                 documents.write(name, [b"bad"], refuse)
         expect_equal(list(documents.names()), [_NAME], "a refused document is not stored")
-        documents.write(_NAME, [b"go", b"od"], look)
+        documents.write(_NAME, [b"go", b"od"], read_back)
 
         expect_equal(seen, [b"bad", b"bad", b"good"], "check is given the bytes")
         expect_equal(places, [b"old"] * 3, "they are not in place before they are checked")

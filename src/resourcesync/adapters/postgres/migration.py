@@ -109,16 +109,16 @@ def _changed(key: tuple[str, ...], compared: tuple[str, ...]) -> str:
     as equal, and an error in a trigger would fail the statement of another program.
     """
 
-    def said(rows: str) -> str:
+    def select_rows(rows: str) -> str:
         row = f"ROW({listed(compared)})" if compared else rows
         return f"SELECT {listed(key)}, {row}::text AS said FROM {rows}"  # noqa: S608 - the same
 
     return f"""(
-            ({said(_OLD)}
-                EXCEPT {said(_NEW)})
+            ({select_rows(_OLD)}
+                EXCEPT {select_rows(_NEW)})
             UNION ALL
-            ({said(_NEW)}
-                EXCEPT {said(_OLD)})
+            ({select_rows(_NEW)}
+                EXCEPT {select_rows(_OLD)})
         ) AS changed"""
 
 
