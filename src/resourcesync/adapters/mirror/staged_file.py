@@ -117,7 +117,7 @@ class StagedFile:
         if self._validator and self.length >= MIN_SAVED_BYTES:
             self._note()
 
-    def _put(self, chunk: bytes) -> None:
+    def _put(self, chunk: bytes) -> None:  # _StagedBytes overrides it
         file = self._file if self._file >= 0 else self._open()
         try:
             written = os.write(file, chunk)
@@ -199,7 +199,7 @@ class StagedFile:
         self._open()
         return self._sealed()
 
-    def _sealed(self) -> tuple[int, tuple[Digest, ...]]:
+    def _sealed(self) -> tuple[int, tuple[Digest, ...]]:  # _StagedBytes calls it, too
         self.digests = tuple(
             Digest(name, hasher.hexdigest()) for name, hasher in self._hashers.items()
         )
