@@ -278,7 +278,7 @@ def test_a_stop_ends_all_processes_at_once_and_leaves_nothing(
         else:
             process.send_signal(number)
         told, _ = process.communicate(timeout=10)
-        assert time.monotonic() - began < 3
+        assert time.monotonic() - began < 8  # seconds; the simulation would take minutes
     finally:
         process.kill()
     assert process.returncode == (130 if number is signal.SIGINT else 143)
