@@ -170,8 +170,6 @@ class StoredCopies(StoreCopyInspector):
                 raise StorageError("the store has a marker now", hint="run the same command again")
         return marker.decode()
 
-    # --- staging and installing ---
-
     def stage(self, algorithms: Sequence[str], of: str = "") -> StagedCopy:
         """Start a staged copy; digests are computed while the bytes are written."""
         return self._stage(algorithms, of)
@@ -306,8 +304,6 @@ class StoredCopies(StoreCopyInspector):
         found, self._made_way = self._made_way, []
         return found
 
-    # --- removing ---
-
     def remove(self, batch: Sequence[CopyRemoval], reason: str) -> list[str | StorageError]:
         """Move a batch to the trash; return the new place of each (empty: no object)."""
         del reason  # the state stores it
@@ -375,8 +371,6 @@ class StoredCopies(StoreCopyInspector):
     def trashed(self) -> Iterator[str]:
         """Yield the names in the trash."""
         return (key.removeprefix(_TRASH) for key in self._keys(_TRASH))
-
-    # --- inspecting ---
 
     @contextmanager
     def inspect(self) -> Iterator["StoredCopies"]:

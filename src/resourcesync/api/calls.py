@@ -81,8 +81,6 @@ class CallContext:
         if self._on_event is not None:
             self._on_event(Event(event, fields))
 
-    # --- Clock ---
-
     def now(self) -> datetime:
         """Return the present moment, in UTC."""
         return self._clock.now()

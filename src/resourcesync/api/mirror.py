@@ -185,8 +185,6 @@ class Mirror:
             else:
                 yield self._held
 
-    # --- pull ---
-
     def pull(
         self, *, mode: PullMode = "auto", on_event: OnEvent | None = None, stop: Stop | None = None
     ) -> RunReport:
@@ -263,8 +261,6 @@ class Mirror:
     def _pull(self, options: PullOptions, on_event: OnEvent | None, stop: Stop | None) -> RunReport:
         with self._open_for_call(on_event, stop) as destination:
             return destination.pull(self.source, options)
-
-    # --- audit and repair ---
 
     def audit(
         self,
@@ -348,8 +344,6 @@ class Mirror:
     def _check_mirror(self) -> None:
         if not mirrors.is_mirror(self.folder):
             raise mirrors.not_a_mirror_error(self.folder)
-
-    # --- inspection ---
 
     def status(self) -> MirrorStatus:
         """Return the status from the mirror's own state; no request is sent, no lock is waited for.

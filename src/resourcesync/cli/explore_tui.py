@@ -199,8 +199,6 @@ class ExplorerApp(App[None]):
         counted = self.totals.lines(0)[0].text.rpartition("  ")[0]
         self.query_one("#status", Static).update(f"{label}: {counted}")
 
-    # --- search ---
-
     def action_search(self) -> None:
         """Show the search field."""
         search = self.query_one("#search", Input)

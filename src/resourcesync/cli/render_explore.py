@@ -45,9 +45,6 @@ _SKIPPED: Final = {
 }
 
 
-# --- events ---
-
-
 def step_event(step: SourceNode | PartsTotal) -> str:
     """Return the name of the event of a step."""
     if isinstance(step, PartsTotal):
@@ -124,9 +121,6 @@ def _counts(survey: DocumentSurvey) -> dict[str, object]:
     }
 
 
-# --- the end ---
-
-
 @dataclass(slots=True)
 class Totals:
     """The totals of all documents."""
@@ -187,9 +181,6 @@ class Totals:
         return tuple(lines)
 
 
-# --- one document by itself ---
-
-
 def describe_step(fields: Fields) -> str:
     """Return the kind and the content of a step, in one line."""
     if "parts" in fields:
@@ -228,9 +219,6 @@ def _value(value: object) -> str:
     if isinstance(value, datetime):
         return formatting.moment(value)
     return formatting.count(value) if isinstance(value, int) else str(value)
-
-
-# --- the tree ---
 
 
 class ExploreRenderer:

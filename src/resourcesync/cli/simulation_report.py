@@ -304,9 +304,6 @@ def _names(summaries: "Sequence[Summary]") -> list[str]:
     return found
 
 
-# --- figures ---
-
-
 def _table(summaries: "Sequence[Summary]") -> Markup:
     keys = list(summaries[0].values) if summaries else []
     heads = [*keys, "Destination", *_HEADS]
@@ -358,9 +355,6 @@ def _first_pull(summary: "Summary") -> str:
     )
     requests = figures.mean_text(summary, "first_requests", ",.0f", _NO_VALUE)
     return f"{requests} in {figures.span_text(summary, 'first', _NO_VALUE)}{some}"
-
-
-# --- plots ---
 
 
 def _comparison(summaries: "Sequence[Summary]", names: Sequence[str]) -> Markup:
@@ -462,9 +456,6 @@ def _mean_series(summary: "Summary") -> tuple[float | None, ...]:
     columns = zip(*(run.measured.series for run in summary.runs), strict=True)
     known = ([item for item in column if item is not None] for column in columns)
     return tuple(fmean(some) if some else None for some in known)
-
-
-# --- words ---
 
 
 def _definitions() -> Markup:

@@ -83,8 +83,6 @@ class Destination:
         """True if no pull has found the Source yet."""
         return self._sync_state.identity is None
 
-    # --- pull ---
-
     def pull(self, source: str | None, options: PullOptions) -> RunReport:
         """Synchronize the mirror with its Source; run again to update.
 
@@ -388,8 +386,6 @@ class Destination:
             },
         )
 
-    # --- repair ---
-
     def repair(
         self,
         findings: Iterable[AuditFinding] | None,
@@ -440,8 +436,6 @@ class Destination:
         if not options.dry_run:
             run.record(report, "repair")
         return report
-
-    # --- audit ---
 
     def read_only_session(self, *, asking: bool = False) -> SyncSession:
         """Return a session for an audit or explanation: nothing is written through it.

@@ -229,8 +229,6 @@ class DumpTransfer:
         waiting = self._pull.state.pending_of(listed.uri)
         return waiting is not None and waiting.tries > 0  # the file in place did not match
 
-    # --- which packages ---
-
     def _fetch_packages(
         self,
         packages: Sequence[DumpPackage],
@@ -343,8 +341,6 @@ class DumpTransfer:
             is_near=offered.is_near,
             is_list=offered.dump.capability in self._pull.listing_dumps,
         )
-
-    # --- one package ---
 
     def _fetch_package(
         self, offered: DumpPackage, copied: FetchedDocument | None, wanted: ExternalSorter[Fetch]

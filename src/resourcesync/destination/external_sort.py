@@ -213,8 +213,6 @@ class ExternalSorter(Generic[T]):
         if file is not None:
             _discard(file)
 
-    # --- runs ---
-
     def _sort_waiting(self) -> None:
         if not self._in_order:
             keys, rows = self._keys, self._rows

@@ -133,8 +133,6 @@ __all__ = [
 MAX_PATH: Final = 900
 """Largest number of bytes of a path in the mirror."""
 
-# --- the whole path ----------------------------------------------------------------------------
-
 FOREIGN_FOLDER: Final = "!6"
 """Folder of URIs that are not below the mirror's base."""
 _HASHED: Final = "!7"
@@ -251,8 +249,6 @@ class TreeMapping:
         except OutOfScopeError:
             return None
 
-    # --- the common case ---
-
     def _folder_of(self, head: str) -> str | None:
         """Return the folder of a URI's head below the base, if it needs no escape."""
         inside = f"{head}/"
@@ -268,8 +264,6 @@ class TreeMapping:
         if len(self._folders) >= _CACHE_SIZE:
             self._folders.clear()
         self._folders[head] = folder
-
-    # --- any case ---
 
     def _new_path(self, uri: str, head: str) -> str:
         normal = normalise(uri)

@@ -190,8 +190,6 @@ class NameMapping:
         self._folders[head] = folder
         return folder
 
-    # --- any URI ---
-
     def _natural_path(self, normal: str) -> str:
         root, relative = root_of(normal, self.base, self.profile)
         location, question, query = relative.partition("?")
@@ -227,8 +225,6 @@ class NameMapping:
             name = _LIKE_TRIPLET.sub("%25", name).replace(_PERCENT, "%")
         return name if self.profile is FileSystemProfile.POSIX else _escape_for_portable(name)
 
-    # --- clashes ---
-
     def key(self, path: str) -> str:
         """Return the key of a path: equal for paths that the file system does not distinguish."""
         if self.profile is FileSystemProfile.POSIX:
@@ -254,8 +250,6 @@ class NameMapping:
         if len(name.encode()) > _MAX_NAME or len(path.encode()) > MAX_PATH:
             return hashed_path(root, normal)
         return path
-
-    # --- back ---
 
     def uris(self, path: str) -> list[str]:
         """Return the candidates for the URI of a path, most likely first.

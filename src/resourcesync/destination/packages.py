@@ -131,8 +131,6 @@ class DumpPackages:
         """True if a package is on the disk already."""
         return offered.uri in self._retained
 
-    # --- lists of packages ---
-
     def packages_at(self, uri: str) -> list[DumpPackage]:
         """Return the packages of the dump at an address, or of the dumps of its index.
 
@@ -185,8 +183,6 @@ class DumpPackages:
             if len(found) > _MAX_PACKAGES:
                 raise _too_many(dump.uri)
         return found
-
-    # --- manifests ---
 
     def manifest_copy(self, offered: DumpPackage) -> FetchedDocument | None:
         """Return the separate copy of a package's manifest; ``None`` if there is no usable one."""
@@ -263,8 +259,6 @@ class DumpPackages:
             links="",
             media_type="application/xml",
         )
-
-    # --- contents ---
 
     @contextmanager
     def open_package(

@@ -186,8 +186,6 @@ class PathAssignment:
         self._finish_moves()
         return changed > stay
 
-    # --- moving ---
-
     def switch_mapping(self, identity: MirrorIdentity) -> None:
         """Move all copies to the paths of another mapping.
 

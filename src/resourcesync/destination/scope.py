@@ -32,8 +32,6 @@ class FilterVerdict(StrEnum):
     FILTERED = "filtered"
 
 
-# --- globs -------------------------------------------------------------------------------------
-
 _FOREIGN_SYNTAX: Final = re.compile(r"[\[\]{}\\#]|^!")
 _ESCAPED: Final = re.compile(r"%[0-9A-Fa-f]{2}")
 _TO_ESCAPE: Final = re.compile(r"[^A-Za-z0-9._~!$&'()*+,;=:@/?%-]|%(?![0-9A-Fa-f]{2})")
@@ -160,8 +158,6 @@ def _literals(text: str, wild: str, end: str) -> str:
     held = "".join(f"(?>{wild}*?{piece})" for piece in middle)
     return head + held + (f"{wild}*{tail}" if tail else f"{wild}*+") + end
 
-
-# --- the scope ---------------------------------------------------------------------------------
 
 _LOOSE_PATH: Final = re.compile(
     r"\s*(?:(?:[A-Za-z][A-Za-z0-9+.-]*:)?//[^/?#]*)?/?([^?#]*)(\?[^#]*)?(?<=.)", re.DOTALL

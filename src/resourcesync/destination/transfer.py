@@ -351,8 +351,6 @@ class ResourceTransfer:
             self._try_next_location(self._without_patch(attempt, error, tries=0))
             return None
 
-    # --- ends of a fetch ---
-
     def _adopt(self, fetch: Fetch) -> bool:
         """Adopt a file in place that is proven to be as listed; return whether there is one."""
         listed, before = fetch.listed, fetch.before

@@ -87,8 +87,6 @@ class Trash:
         self._dependencies = tools
         self._result = TrashResult()
 
-    # --- restore ---
-
     def restore(self, rows: Iterable[TrashRow], *, dry_run: bool = False) -> TrashResult:
         """Restore files to their paths; the newest of each path, and never over a file.
 
@@ -229,8 +227,6 @@ class Trash:
         row = pending_delete(copy, reason="", now=now, at=0, generation=generation)
         return row._replace(task=PendingTask.RETAIN, code=RESTORED)
 
-    # --- purge ---
-
     def empty(self, rows: Iterable[TrashRow], *, dry_run: bool = False) -> TrashResult:
         """Remove files for good.
 
@@ -253,8 +249,6 @@ class Trash:
         for row in rows:
             self._dependencies.purge(row.place)
         self._dependencies.state.commit(StateTransaction(purged=[row.place for row in rows]))
-
-    # --- report ---
 
     def _count(self, row: TrashRow, size: int, action: str = "restore") -> None:
         self._result.files += 1

@@ -147,8 +147,6 @@ class _SourceResolver:
         self._chose = True
         return choose(offered, self._choice, self._address)
 
-    # --- what a document is ---
-
     def begin(self, document: Document, fetched: FetchedDocument) -> SourceLists:
         return self._interpret(document, fetched, hops=0)
 
@@ -173,8 +171,6 @@ class _SourceResolver:
             case other:
                 return self._beside(document, found, other.phrase)
         return self._climb(document, found)
-
-    # --- up ---
 
     def _beside(self, document: Document, found: SourceLists, phrase: str) -> SourceLists:
         """Climb from a manifest, archive or notification to the lists of its set."""
@@ -209,8 +205,6 @@ class _SourceResolver:
                 break
         return found
 
-    # --- down ---
-
     def _from_description(
         self, document: Document, fetched: FetchedDocument, hops: int
     ) -> SourceLists:
@@ -237,8 +231,6 @@ class _SourceResolver:
             raise _too_deep(uri)
         with fetch(self._documents, uri) as fetched:
             return self._interpret(fetched.open(), fetched, hops=hops)
-
-    # --- sets ---
 
     def _gather(self, document: Document, hops: int) -> Iterator[OfferedSet]:
         """Yield the sets below a Source Description, its index, or an index as 0.5 had it."""

@@ -132,8 +132,6 @@ class ListingReader:
         self._read_list(document)
         return self._telling
 
-    # --- resources ---
-
     def _read_list(self, document: Document) -> None:
         at = document.header.at
         self._telling.at = known_microseconds(at)
@@ -163,8 +161,6 @@ class ListingReader:
                 if isinstance(entry, Resource):
                     self._add_row(listing_row(entry))
         self._telling.refused += document.refused
-
-    # --- changes ---
 
     def _read_changes(self, document: Document) -> None:
         at = self._telling.at
@@ -196,8 +192,6 @@ class ListingReader:
                 self._telling.changes += 1
                 self._add_row(listing_row(entry.resource)._replace(change=entry.kind.value))
         self._telling.refused += document.refused
-
-    # --- resources and changes ---
 
     def _add_row(self, told: ListingRow) -> None:
         self._telling.entries += 1

@@ -147,8 +147,6 @@ class Search:
     def _note(self, uri: str, outcome: str) -> None:
         self._tried.append(_Try(uri, outcome))
 
-    # --- one address ---
-
     def _probe(self, uri: str, errand: "_SearchGoal[T]", hops: int = 0) -> T | None:
         """Follow one address; ``None`` when there is nothing to follow."""
         fetched = self._get(uri)
@@ -224,8 +222,6 @@ class Search:
                 return self._probe(target, errand, hops)
         return None
 
-    # --- robots.txt ---
-
     def _search_robots(self, uri: str, errand: "_SearchGoal[T]") -> T | None:
         """Follow the ``Sitemap`` lines of ``robots.txt``; ``None`` when they lead nowhere.
 
@@ -281,8 +277,6 @@ class Search:
             return tuple(OfferedSet(uri=uri) for uri in marked)
         whole = [uri for uri in plain if uri not in listed] or plain
         return tuple(OfferedSet(uri=uri, is_sitemap=True) for uri in whole)
-
-    # --- nothing ---
 
     def _failure(self, address: str) -> ResourceSyncError:
         """Return the error that best explains why nothing was found."""

@@ -110,8 +110,6 @@ class SliceQueue:
         self._clock = clock
         self._report = report
 
-    # --- results of an earlier run ---
-
     def recover(self) -> None:
         """Accept the results of a killed run's workers; mark the rest as suspect.
 
@@ -182,8 +180,6 @@ class SliceQueue:
             self._workers.state.commit(
                 StateTransaction(suspect=[_suspect_copy(row) for row in group])
             )
-
-    # --- fetching ---
 
     def decode_outcome(self, outcome: UnitOutcome) -> SliceOutcome:
         """Return the result of a unit; its network traffic is counted."""
@@ -336,8 +332,6 @@ class SliceQueue:
             return row
         tries = known.tries + row.tries
         return row._replace(tries=tries, due=next_try(tries, row.first))
-
-    # --- progress ---
 
     def _report_item(self, work: WorkRow, copy: Copy) -> None:
         before = work.copy

@@ -94,9 +94,6 @@ def selection_of(
     return ResourceSelection(scope, mapping, refusals, homes=identity.moved)
 
 
-# --- lists ---
-
-
 def read_list(unit: ListDocumentUnit, tools: WorkerTools) -> UnitOutcome:
     """Read a list into a file of rows, which has a unique name."""
     try:
@@ -143,9 +140,6 @@ def _read_list(unit: ListDocumentUnit, tools: WorkerTools) -> UnitOutcome:
         received=received,
     )
     return UnitOutcome(unit.name, rows, wait=tools.wait(), details=msgspec.json.encode(result))
-
-
-# --- slices ---
 
 
 def fetch_slice(unit: SliceUnit, tools: WorkerTools) -> UnitOutcome:

@@ -149,8 +149,6 @@ class EntryAssembler:
         entry.mark_faulty(UNKNOWN_ENTRY, "An element among the entries is not an entry", "G03")
         self.items.append(entry)
 
-    # --- the fast path -------------------------------------------------------------------------
-
     def _match_layouts(self, tokens: list[Token], at: int) -> int:
         for index, layout in enumerate(self._layouts):
             after = self._match_layout(layout, tokens, at)
@@ -204,8 +202,6 @@ class EntryAssembler:
         if layout is not None:
             self._layouts.insert(0, layout)
             del self._layouts[_MAX_LAYOUTS:]
-
-    # --- the general path ----------------------------------------------------------------------
 
     def _step(self, tokens: list[Token], at: int) -> int:
         """Consume a start, an end or a text; return the position of the next token."""

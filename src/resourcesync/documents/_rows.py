@@ -141,9 +141,6 @@ def _joined(columns: Sequence[_Column]) -> list[str]:
     return list(map("".join, zip(*pieces, repeat(fixed), strict=False))) if pieces else []
 
 
-# --- columns of texts --------------------------------------------------------------------------
-
-
 def _uris(column: Sequence[str]) -> Sequence[str]:
     uris = _escaped(column)
     if "" in uris:

@@ -160,8 +160,6 @@ class DocumentScanner:
             and self._assembler.is_between_entries
         )
 
-    # --- what expat calls ----------------------------------------------------------------------
-
     def _declaration(self, _version: str, encoding: str | None, _standalone: int) -> None:
         if encoding is not None and encoding.lower() not in UTF_ENCODINGS:
             raise MalformedDocumentError(
@@ -321,8 +319,6 @@ class DocumentScanner:
             self.context.set_place(*place)
             self.context.tolerate("foreign-dropped")
 
-    # --- versions ------------------------------------------------------------------------------
-
     def _inspect_root(self, name: str, attributes: list[str]) -> None:
         """Record the spelling of the root, and the kind and time in the root of a draft."""
         if not name.startswith(f"{SITEMAP_NS}{SEPARATOR}"):
@@ -356,8 +352,6 @@ class DocumentScanner:
     def _tolerate(self, code: str, about: str = "") -> None:
         self.context.set_place(*self.place())
         self.context.tolerate(code, about=about)
-
-    # --- faults --------------------------------------------------------------------------------
 
     def _drain(self) -> None:
         try:

@@ -245,9 +245,6 @@ _SPECIFIED_NAMES: Final = {
 }
 
 
-# --- headers -----------------------------------------------------------------------------------
-
-
 def _bare(links: tuple[Link, ...]) -> tuple[Link, ...]:
     return tuple(replace(link, extra=()) if link.extra else link for link in links)
 
@@ -288,9 +285,6 @@ def _times(header: Header, form: DialectForm) -> dict[str, Any]:
     elif kind.is_log:
         told |= {"from_": header.from_, "until": time}
     return told
-
-
-# --- entries -----------------------------------------------------------------------------------
 
 
 def _feed_entry(entry: Entry, form: DialectForm) -> Entry:

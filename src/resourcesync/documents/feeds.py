@@ -144,8 +144,6 @@ class FeedScanner:
         entries, self.entries = self.entries, []
         return entries
 
-    # --- what expat calls ----------------------------------------------------------------------
-
     def _declaration(self, _version: str, encoding: str | None, _standalone: int) -> None:
         if encoding is not None and encoding.lower() not in UTF_ENCODINGS:
             raise self._fault("The document is neither in UTF-8 nor in UTF-16", "xml-encoding")
@@ -230,8 +228,6 @@ class FeedScanner:
             raise self._over(self._limits.text, "characters in one text")
         if self._open and self._open[-1] is not None:
             self._pieces.append(text)
-
-    # --- faults --------------------------------------------------------------------------------
 
     def _column(self) -> int:
         return self._parser.CurrentColumnNumber + 1
@@ -435,9 +431,6 @@ class FeedDocument:
             self._on_refused(RefusedEntry(line=node.line, code="entry-invalid", reason=reason))
 
 
-# --- the head ----------------------------------------------------------------------------------
-
-
 def _header_of(root: FeedNode, uri: str) -> Header:
     label = root.attributes.get("rstype" if root.name == "resync" else "type", "")
     word = label.removeprefix(DRAFT_NS)
@@ -471,9 +464,6 @@ def _header_of(root: FeedNode, uri: str) -> Header:
             if child.name == "link" and (link := _link(child, _DEFAULT_LIMITS)) is not None
         ),
     )
-
-
-# --- entries -----------------------------------------------------------------------------------
 
 
 def _parts_of(node: FeedNode) -> tuple[FeedNode, list[FeedNode], str]:

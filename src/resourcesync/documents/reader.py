@@ -306,8 +306,6 @@ class Document:
                 raise limit_error(most, "entries", uri=self.uri, line=line, column=column)
         return items
 
-    # --- many regular entries ------------------------------------------------------------------
-
     def _columns_of(self, run: EntryColumns) -> Iterable[Entry]:
         try:
             return plain_resources_of(run, partial(self._without_zone, run))
@@ -354,8 +352,6 @@ class Document:
         found = [_PLAIN_KINDS.get(text) for text in run.changes or ("",)]
         kinds = [kind for kind in found if kind is not None]
         return kinds if len(kinds) == len(found) else None
-
-    # --- one entry of any form -----------------------------------------------------------------
 
     def _of_entry(self, entry: RawEntry) -> Iterator[Entry]:
         self._context.set_place(entry.line, entry.column)

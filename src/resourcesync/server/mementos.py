@@ -176,8 +176,6 @@ class MementoApplication:
         address = self._names.memento(version.uri, version.moment)
         return f'<{address}>; rel="{relation}"; datetime="{_date(version)}"'
 
-    # --- the four kinds ------------------------------------------------------------------------
-
     async def _timegate(self, uri: str, wanted: str | None) -> HttpReply:
         """Return the redirect to the version of a moment (RFC 7089 §4.1)."""
         moment: int | None = None
@@ -242,8 +240,6 @@ class MementoApplication:
         kind = (b"content-type", patch.media_type.encode("ascii", "ignore"))
         if not await self._send(exchange, patch.sha256, (kind, _FOREVER, _NOSNIFF)):
             await exchange.send(_absent())
-
-    # --- bytes ---------------------------------------------------------------------------------
 
     async def _send(self, exchange: HttpExchange, sha256: str, headers: Headers) -> bool:
         """Send a content; return whether it exists.

@@ -125,8 +125,6 @@ class ScenarioSource:
                 return LiveAnswer(media_type=PAGE, body=self._page().encode())
             return self._answer(path, uncached=uncached)
 
-    # --- time ---
-
     def _advance(self) -> None:
         duration = self._scenario.duration
         now = self._elapsed()
@@ -140,8 +138,6 @@ class ScenarioSource:
             self._clock.cancel_all()
             self._source.stop_faults()
             self._source.publish(PublicationStep.REBASE)
-
-    # --- the network ---
 
     def _answer(self, path: str, *, uncached: bool) -> LiveAnswer:
         faults = self._scenario.faults
@@ -182,8 +178,6 @@ class ScenarioSource:
 
     def _happens(self, rate: float) -> bool:
         return rate > 0 and not self._has_ended and self._random.random() < rate
-
-    # --- the page about the Source ---
 
     def _page(self) -> str:
         scenario, clock = self._scenario, self._clock
@@ -330,8 +324,6 @@ class LiveSource:
             media_type="text/plain", body=body, etag=_tag(body), lastmod=resource.lastmod
         )
 
-    # --- changes ---
-
     def _create(self, now: datetime) -> int:
         number, self._next = self._next, self._next + 1
         self._numbers.append(number)
@@ -364,8 +356,6 @@ class LiveSource:
             if not self._settings.tells_lastmod:
                 resource = replace(resource, lastmod=None)
         self._changes.append(Change(kind=kind, time=now, resource=resource))
-
-    # --- documents and pages ---
 
     def _resource(self, number: int) -> Resource:
         resource = self._resources[number]

@@ -263,8 +263,6 @@ class _Simulation:
                 return "converged"
         return "waiting"
 
-    # --- events ------------------------------------------------------------------------------
-
     def _change_later(self) -> None:
         gap = self._origin.gap()
         moment = self._clock.elapsed + gap
@@ -339,8 +337,6 @@ class _Simulation:
         for name in names:
             kind = ChangeKind.UPDATED if name in before else ChangeKind.CREATED
             self._changed(name, kind if name in self._origin.versions else ChangeKind.DELETED)
-
-    # --- both sides --------------------------------------------------------------------------
 
     def _on_listed(self, name: str, digest: str) -> None:
         self._claimed.record_origin_change(name, digest, self._clock.elapsed)

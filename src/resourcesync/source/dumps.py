@@ -155,8 +155,6 @@ class DumpPublisher:
             return replace(record, base_uri=base)
         return replace(record, base_uri=base, changes=(), former=())
 
-    # --- the two kinds -------------------------------------------------------------------------
-
     def _resources(
         self, snapshot: CatalogueSnapshot, writer: DocumentWriter, record: DumpRecord, oldest: int
     ) -> DumpRecord:
@@ -245,8 +243,6 @@ class DumpPublisher:
         """Return the number of the next package: one that no package ever had."""
         numbers = (naming.change_package_number(name) + 1 for name in self._documents.names())
         return max((record.number, *numbers))
-
-    # --- what lists them -----------------------------------------------------------------------
 
     def _list(
         self,

@@ -183,8 +183,6 @@ class ListPublisher:
         name = naming.SITEMAP if self._policy.sitemap else naming.RESOURCE_LIST
         return self._naming.uri(name)
 
-    # --- planning ------------------------------------------------------------------------------
-
     def _task(
         self,
         planned: PublicationPlan | None,
@@ -281,8 +279,6 @@ class ListPublisher:
             closed=(),
             open=Span(after=last, last=last, start=at, reached=at),
         )
-
-    # --- writing -------------------------------------------------------------------------------
 
     def _write(
         self,

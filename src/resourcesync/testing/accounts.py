@@ -77,8 +77,6 @@ class AccountSuite(ABC):
         """Make the system expire its changes so far; ``False`` if it cannot, or never does."""
         return False
 
-    # --- what there is ---
-
     def test_every_resource_is_listed_once_with_its_metadata(
         self, account: ResourceAccount
     ) -> None:
@@ -140,8 +138,6 @@ class AccountSuite(ABC):
             account.can_list_resources, self.can_list_resources, "can_list_resources is as declared"
         )
 
-    # --- when it fails ---
-
     def test_an_outage_raises_an_error(self, account: ResourceAccount) -> None:
         """No answer is not an empty answer: every method raises."""
         position = self._position(account) if self.has_changes else ""
@@ -165,8 +161,6 @@ class AccountSuite(ABC):
             skip_check("partial_failure is not given")
         with trouble, expect_error(ResourceSyncError, "resources raises when it is cut short"):
             list(account.resources())
-
-    # --- what changes ---
 
     def test_only_a_change_log_has_a_position(self, account: ResourceAccount) -> None:
         """`position` is empty exactly when there is no log."""
@@ -264,8 +258,6 @@ class AccountSuite(ABC):
         with expect_error(DiscontinuityError, "changes raises when some are forgotten"):
             list(account.changes(start, 0))
 
-    # --- what is written ---
-
     def test_posted_changes_are_listed_and_posting_is_idempotent(
         self, account: ResourceAccount
     ) -> None:
@@ -286,8 +278,6 @@ class AccountSuite(ABC):
             account.post(posted)
             self.wait_until_visible()
             self._expect_listed(account, {uris[0]: b"new", uris[2]: b"third"})
-
-    # --- what the checks are made of ---
 
     def _require_listing(self) -> None:
         if not self.can_list_resources:

@@ -64,8 +64,6 @@ class CatalogueSuite:
     many: ClassVar[int] = 5_000
     """Number of resources that exceeds one batch of reading or writing."""
 
-    # --- what is recorded ---
-
     def test_recorded_resources_are_read_unchanged_in_uri_order(
         self, catalogue: CatalogueStore
     ) -> None:
@@ -169,8 +167,6 @@ class CatalogueSuite:
         with catalogue.snapshot() as snapshot:
             expect_equal(list(snapshot.edits()), [], "a recording that fails edits nothing")
 
-    # --- the first recording ---
-
     def test_a_new_catalogue_is_empty_and_has_no_snapshot(self, catalogue: CatalogueStore) -> None:
         """It has no entries and no latest moment, and refuses a snapshot."""
         expect_equal(list(catalogue.entries()), [], "there are no entries")
@@ -199,8 +195,6 @@ class CatalogueSuite:
 
         kinds = [change.kind for _, change in _changes(catalogue)]
         expect_equal(kinds, [ChangeKind.CREATED], "only the second recording logs changes")
-
-    # --- changes and their times ---
 
     def test_each_change_is_logged_with_a_time_of_its_own(self, catalogue: CatalogueStore) -> None:
         """Kinds, resources and times are stored as recorded; a touch is no change."""
@@ -288,8 +282,6 @@ class CatalogueSuite:
             expect_equal(snapshot.at, NOW + _HOUR, "advancing time moves the moment")
             expect_equal(snapshot.last_change(), 0, "neither is a change")
 
-    # --- views ---
-
     def test_a_snapshot_is_isolated_from_later_recordings(self, catalogue: CatalogueStore) -> None:
         """A snapshot stays as it was when it was opened."""
         _record(catalogue, sample_resource("a"))
@@ -331,8 +323,6 @@ class CatalogueSuite:
         expected = {"b": sample_resource("b", 3), "e": sample_resource("e")}
         expect_equal(_edits(catalogue), expected, "later edits are not cleared")
 
-    # --- what is forgotten ---
-
     def test_changes_are_pruned_and_their_numbers_are_not_reused(
         self, catalogue: CatalogueStore
     ) -> None:
@@ -365,8 +355,6 @@ class CatalogueSuite:
         expect_equal(_times(catalogue), [NOW + _HOUR], "changes dated later are forgotten")
         _record(catalogue, sample_resource("c"), now=NOW + 3 * _HOUR)
         expect_equal(_times(catalogue)[1:], [NOW + 3 * _HOUR], "later ones are dated from there")
-
-    # --- notes ---
 
     def test_notes_are_stored_atomically(self, catalogue: CatalogueStore) -> None:
         """Any text by any key; a failed write changes nothing."""

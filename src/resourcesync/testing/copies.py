@@ -51,8 +51,6 @@ class CopiesSuite(ABC):
     def read_quarantined(self, place: str) -> bytes:
         """Return the bytes of what is in the quarantine under a name."""
 
-    # --- on their way ---
-
     def test_bytes_are_hashed_while_they_pass(self, copies: Copies) -> None:
         """`seal` returns the length and the requested digests of all chunks."""
         staged = copies.stage(["md5", "sha-256"])
@@ -103,8 +101,6 @@ class CopiesSuite(ABC):
 
         _expect_contents(copies, {"a.txt": b"one", "b.txt": b"one"})
         expect(copies.stage_copy("c.txt", ["sha-256"]) is None, "a missing copy is not copied")
-
-    # --- put in place ---
 
     def test_an_installed_copy_exists_with_its_signature(self, copies: Copies) -> None:
         """With the signature that was returned, an empty one too, and whatever time it has."""
@@ -217,8 +213,6 @@ class CopiesSuite(ABC):
 
         _expect_contents(copies, {"a": b"a copy", "b/c": b"another"})
 
-    # --- taken away ---
-
     def test_a_removed_copy_is_in_the_trash(self, copies: Copies) -> None:
         """Its path is free, and its bytes are in the trash under the returned name."""
         _put(copies, "a/c.txt", b"stays")
@@ -280,8 +274,6 @@ class CopiesSuite(ABC):
         )
         expect_equal(list(copies.trashed()), [], "the trash is empty")
         expect_equal(copies.signature("a.txt"), None, "it is gone from its place")
-
-    # --- moved ---
 
     def test_a_copy_moves_with_its_bytes(self, copies: Copies) -> None:
         """`move` returns the signature at the new path; a second move changes nothing."""
@@ -401,8 +393,6 @@ class CopiesSuite(ABC):
             expect_equal(code, "path-in-the-way", f"nothing is moved to {path}")
 
         _expect_contents(copies, {"a": b"a copy", "b/c": b"another"})
-
-    # --- looked at ---
 
     def test_foreign_changes_are_detected(self, copies: Copies) -> None:
         """Other bytes have another signature, and `digest` reads the present bytes."""

@@ -29,8 +29,6 @@ class DocumentStoreSuite:
     many: ClassVar[int] = 1_100
     """Number of documents that exceeds one page of a listing."""
 
-    # --- what is written ---
-
     def test_a_written_document_can_be_read(self, documents: DocumentStore) -> None:
         """All chunks, in their order, empty ones and empty documents too."""
         written = documents.write(_NAME, iter([b"one", b"", b" two"]))
@@ -84,8 +82,6 @@ class DocumentStoreSuite:
 
         expect_equal(length, sum(map(len, chunks)), "write returns the bytes of the document")
         expect(read_and_close(documents.open(_NAME)) == b"".join(chunks), "all chunks are stored")
-
-    # --- what is replaced ---
 
     def test_a_document_that_cannot_be_made_leaves_the_old_one(
         self, documents: DocumentStore
@@ -154,8 +150,6 @@ class DocumentStoreSuite:
 
         expect_equal(begun, [old[:10]] * 2, "a reader begins with the present document")
         expect(all(end in (None, old[10:]) for end in ends), "a reader has one document to its end")
-
-    # --- what is listed and deleted ---
 
     def test_only_the_named_document_is_deleted(self, documents: DocumentStore) -> None:
         """Twice is no error."""

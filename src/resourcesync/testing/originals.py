@@ -59,8 +59,6 @@ class OriginalsSuite(ABC):
         """Create a file that is not published; return its name, or ``None`` if all are."""
         return None
 
-    # --- what is listed ---
-
     def test_every_original_is_listed_once_in_uri_order(self, originals: Originals) -> None:
         """The order is strictly rising by the URIs' characters; length and time are given."""
         lengths = {self.put(name, name.encode()): len(name) for name in _NAMES}
@@ -135,8 +133,6 @@ class OriginalsSuite(ABC):
         expect_equal(found, [uri], "an omitted file is not listed")
         expect(reasons.get(name), "an omitted file is named, with a reason")
 
-    # --- when it fails ---
-
     def test_originals_out_of_reach_are_an_error(self, originals: Originals) -> None:
         """A failed listing is not an empty one: all originals would count as deleted."""
         self.put("a", b"x")
@@ -155,8 +151,6 @@ class OriginalsSuite(ABC):
             skip_check("partial_failure is not given")
         with trouble, expect_error(StorageError, "scan raises when it cannot go on"):
             list(originals.scan())
-
-    # --- what is measured ---
 
     def test_a_fingerprint_changes_with_the_bytes(self, originals: Originals) -> None:
         """It changes even if the length is the same; a system without this promise gives none."""

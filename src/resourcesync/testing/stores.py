@@ -81,8 +81,6 @@ class StoreSuite:
         del store, holder
         return False
 
-    # --- what is put ---
-
     def test_a_stored_object_is_visible_to_all_clients(self, store: Store) -> None:
         """`put` returns its version; `stat`, `open` and `keys` show it at once, to all clients."""
         version = _put(store, "a/b.txt", b"some bytes")
@@ -126,8 +124,6 @@ class StoreSuite:
             there = store.stat(key)
             expect_equal(there and there.length, len(body), f"stat returns the length of {key}")
             expect(read_and_close(store.open(key)) == body, f"the bytes of {key} are stored")
-
-    # --- what is replaced ---
 
     def test_the_named_version_is_replaced(self, store: Store) -> None:
         """`put` replaces the named version; other bytes have another version."""
@@ -204,8 +200,6 @@ class StoreSuite:
 
         expect_equal(read_and_close(store.open("a.txt")), b"old", "the old version is unchanged")
 
-    # --- what others see meanwhile ---
-
     def test_a_reader_always_sees_a_whole_version(self, store: Store) -> None:
         """During a replacement, readers see the whole old version or the whole new one."""
         bodies = [bytes([number]) * 200_000 for number in (1, 2)]
@@ -234,8 +228,6 @@ class StoreSuite:
 
         expect_equal(begun, [old[:10]] * 2, "a reader begins with the present version")
         expect(all(end in (None, old[10:]) for end in ends), "a reader has one version to its end")
-
-    # --- what is moved and removed ---
 
     def test_a_moved_object_has_only_its_new_key(self, store: Store) -> None:
         """`move` moves the bytes to the other key; the old one is free."""
@@ -296,8 +288,6 @@ class StoreSuite:
         expect(store.open("a.txt") is None, "it cannot be opened any more")
         expect_equal(sorted(store.keys("")), ["a.txt.old", "b/a.txt"], "the others still exist")
 
-    # --- what is listed ---
-
     def test_keys_are_listed_by_prefix(self, store: Store) -> None:
         """`keys` yields each key with a prefix once, and no others."""
         for key in ("a/b/1", "a/b/2", "a/bc", "b/a/b/1"):
@@ -330,8 +320,6 @@ class StoreSuite:
         expect_equal(sorted(lacking)[:5], [], "older keys are listed")
         expect_equal(len(found), len(set(found)), "no key is listed twice")
         expect(set(found) <= {*names, "many/zzz"}, "no other key is listed")
-
-    # --- who holds it ---
 
     def test_a_lock_excludes_a_second_holder(self, store: Store) -> None:
         """`lock` refuses a second holder and names the first, which can go on."""
@@ -385,8 +373,6 @@ class StoreSuite:
             pass
         with other.lock_as("who comes again", "the first"):
             expect(_put(other, "a.txt", b"x"), "the holder can write")
-
-    # --- several calls at a time ---
 
     def test_concurrent_calls_do_not_interfere(self, store: Store) -> None:
         """With `max_in_flight`: that many calls put and read at a time, each its own key."""

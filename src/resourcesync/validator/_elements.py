@@ -219,8 +219,6 @@ class ElementParser:
     def _at_error(self) -> int:
         return max(0, self._parser.ErrorByteIndex)
 
-    # --- what expat calls ----------------------------------------------------------------------
-
     def _declaration(self, _version: str, encoding: str | None, _standalone: int) -> None:
         if encoding is not None and encoding.lower() not in _ENCODINGS:
             self.encoding = encoding[:40]

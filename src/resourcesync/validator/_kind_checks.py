@@ -173,8 +173,6 @@ class LogEntryChecks:
             message = f"the index has an end, and {self._open} of its lists have none"
             subject.report_at("CI08", message, subject.md or subject.root)
 
-    # --- changes -------------------------------------------------------------------------------
-
     def change(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
         """Check an entry of a Change List (§12.1)."""
         if entry.is_change_list:
@@ -216,8 +214,6 @@ class LogEntryChecks:
             for name in ("hash", "length", "type", "encoding"):
                 if entry.has(name):
                     subject.report("CH13", f"a deletion with {name}", entry.place, name)
-
-    # --- lists and packages of changes ---------------------------------------------------------
 
     def change_list(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
         """Check an entry of a Change List Index (§12.2)."""
@@ -346,8 +342,6 @@ class EntryChecks:
             subject.report_at("RL08", "all entries are like those of an index", root)
         self._logs.finish(subject)
 
-    # --- descriptions --------------------------------------------------------------------------
-
     def _description(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
         is_channel = _is_framework_channel(entry)
         if entry.md is None:
@@ -379,8 +373,6 @@ class EntryChecks:
         elif len(self._capabilities) < 1_000:  # noqa: PLR2004 - far more than there are
             self._capabilities.add(label)
 
-    # --- snapshots -----------------------------------------------------------------------------
-
     def _resource(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
         self._repetition.check(subject, entry)
         self._parts += entry.is_part
@@ -400,8 +392,6 @@ class EntryChecks:
         if not entry.has("path"):
             subject.report("RM04", "an entry without path", entry.place)
         check_path(subject, entry)
-
-    # --- aggregators ---------------------------------------------------------------------------
 
     def _check_via(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
         """Check ``via`` links: the copy is our own, and no entry lacks the link (§14.8)."""

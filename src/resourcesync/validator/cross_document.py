@@ -179,9 +179,6 @@ def judge_reread(before: DocumentSummary, now: DocumentSummary) -> Iterator[Rule
         yield at_root("CH11", "earlier entries are missing or different", now)
 
 
-# --- upwards ------------------------------------------------------------------------------------
-
-
 def _judge_climb(
     document: DocumentSummary, known: dict[str, DocumentSummary]
 ) -> Iterator[RuleFinding]:
@@ -206,9 +203,6 @@ def _judge_archives(
     if target.capability is not document.capability.archive:
         message = f"archives leads to a {target.phrase}"
         yield at_root("AR05", message, document)
-
-
-# --- the same resources in several documents ----------------------------------------------------
 
 
 def _of(documents: Sequence[DocumentSummary], capability: Capability) -> list[DocumentSummary]:
@@ -268,9 +262,6 @@ def _count_unpacked(manifest: DocumentSummary, changes: DocumentSummary, packed:
         mark not in packed and manifest.covers(time) and time != start
         for mark, time in zip(changes.changes, changes.change_times, strict=True)
     )
-
-
-# --- the Source as a whole ----------------------------------------------------------------------
 
 
 def _judge_source(documents: Sequence[DocumentSummary]) -> Iterator[RuleFinding]:

@@ -133,8 +133,6 @@ class Examination(Iterator[RuleFinding]):
         self.summary.flush()
         yield from subject.drain()
 
-    # --- the children of the root --------------------------------------------------------------
-
     def _read_children(self) -> None:
         parser = self._parser
         if parser.root is None or not self._going:
@@ -179,8 +177,6 @@ class Examination(Iterator[RuleFinding]):
             self._descriptions.add(subject, entry)
             self._entries.check(subject, entry)
         self._add_to_summary(entry)
-
-    # --- the summary ---------------------------------------------------------------------------
 
     def _add_to_summary(self, entry: ParsedEntry) -> None:
         kind = self._subject.kind

@@ -182,8 +182,6 @@ class Deliveries:
         self._waiting.clear()
         self._is_woken = True
 
-    # --- selection ------------------------------------------------------------------------------
-
     def _now(self) -> int:
         return self._time.at(to_microseconds(self._clock.now()), self._clock.monotonic())
 
@@ -283,8 +281,6 @@ class Deliveries:
     def _jobs_of(self, kind: type[_T]) -> list[_T]:
         every = [*self._jobs.values(), *(job for _, job in self._waiting)]
         return [job for job in every if isinstance(job, kind)]
-
-    # --- outcomes -------------------------------------------------------------------------------
 
     def _finish_verification(
         self, job: _PendingVerification, outcome: FetchResponse | FetchFailure

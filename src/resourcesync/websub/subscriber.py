@@ -182,8 +182,6 @@ class Subscriber:
         """
         return self.ledger.reports(self._store.subscriptions())
 
-    # --- the operator's requests ---------------------------------------------------------------
-
     def follow(self, name: str, channels: Iterable[Channel], *, is_all: bool = True) -> None:
         """Subscribe a mirror to channels at the next tick, and end its other subscriptions.
 
@@ -224,8 +222,6 @@ class Subscriber:
             self._store.save(
                 replace(before, state=FollowerState.LEAVING, attempts=0, due=0), before
             )
-
-    # --- due work ------------------------------------------------------------------------------
 
     def tick(self) -> float:
         """Do what is due: requests to hubs, renewals, delayed hints.
@@ -346,8 +342,6 @@ class Subscriber:
 
     def _now(self) -> int:
         return to_microseconds(self._clock.now())
-
-    # --- requests of hubs ----------------------------------------------------------------------
 
     def verify(self, token: str, query: bytes) -> TextResponse:
         """Answer a hub's verification; confirm only our own requests (§5.3)."""

@@ -288,8 +288,6 @@ class TablePublication:
             self._record_unchanged(found, task)
         return self._report(found.imported, is_first=is_first)
 
-    # --- deciding ------------------------------------------------------------------------------
-
     def _step(self, now: datetime, step: PublicationStep) -> tuple[PublicationStep, int]:
         """Return the step, and the moment that all new times are later than."""
         if self._inventory.plan is None:
@@ -340,8 +338,6 @@ class TablePublication:
             return True
         changed = 0 if task.changes is None else task.changes.count
         return changed > 0 and is_rebase_worthwhile(plan, task.rows, changed)
-
-    # --- doing ---------------------------------------------------------------------------------
 
     def _run_task(self, task: PendingPublication) -> None:
         folder = self._place.folder
@@ -444,8 +440,6 @@ class TablePublication:
                 )
             )
         return sheets
-
-    # --- repair --------------------------------------------------------------------------------
 
     def _repair(self, plan: PublicationPlan) -> None:
         """Write altered or removed documents again, as they were.

@@ -436,8 +436,6 @@ class Validator:
             yield replace(finding, line=finding.line + above)
         yield Judged(examination.summary, target)
 
-    # --- packages ---
-
     def _judge_package(
         self, walk: DocumentWalk, uri: str, listed: ListedPackage | None = None
     ) -> Generator[ValidationEvent, None, DocumentSummary | None]:
@@ -479,8 +477,6 @@ class Validator:
         if unopened:
             yield Unopened(target, unopened, walk.is_local)
         return manifests
-
-    # --- documents ---
 
     def _judge_source(
         self, walk: DocumentWalk, target: str, first: str

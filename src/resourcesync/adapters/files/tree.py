@@ -218,8 +218,6 @@ class FileTreeOriginals:
         """Return what the last scan omitted, other than on purpose; the first 10,000."""
         return tuple(self._omissions)
 
-    # --- scanning ------------------------------------------------------------------------------
-
     def scan(self) -> Iterator[Original]:
         """Yield every file that is published, in rising URI order; nothing is read.
 
@@ -352,8 +350,6 @@ class FileTreeOriginals:
         if reason != LEFT_OUT and len(self._omissions) < _MAX_OMISSIONS:
             self._omissions.append(Omission(name=name, reason=reason))
 
-    # --- reading -------------------------------------------------------------------------------
-
     def measure(self, original: Original) -> tuple[Resource, str]:
         """Read a file once; return the resource with its digests, and its fingerprint.
 
@@ -470,8 +466,6 @@ class FileTreeOriginals:
                 if error.errno != errno.ELOOP:
                     raise
             return _open_file(root, self._resolve(root, names))
-
-    # --- times ---------------------------------------------------------------------------------
 
     def _now(self) -> int:
         return to_microseconds(self._clock.now()) * 1_000

@@ -110,8 +110,6 @@ class TransferRun:
             elif not more:
                 return
 
-    # --- sending --------------------------------------------------------------------------------
-
     def _accept_requests(self, requests: Iterator[FetchRequest | None]) -> bool:
         """Read requests ahead of those in flight; return whether there may be more."""
         self._polls_soon = False
@@ -207,8 +205,6 @@ class TransferRun:
         self._counts.requests += 1
         self._engine.start(errand, origin.headers(errand), now, private=origin.private)
 
-    # --- driving --------------------------------------------------------------------------------
-
     def _drive(self, now: float) -> None:
         for transfer in self._engine.poll():
             self._finish_transfer(transfer, now)
@@ -253,8 +249,6 @@ class TransferRun:
                 if wake is not None and wake < until:
                     until = wake
         self._engine.wait(max(0.0, until - now))
-
-    # --- outcomes -------------------------------------------------------------------------------
 
     def _finish_transfer(self, transfer: HttpTransfer, now: float) -> None:
         errand = transfer.errand

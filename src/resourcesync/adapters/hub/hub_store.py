@@ -106,8 +106,6 @@ class FileHub:
         """Return the latest moment that was stored, 0 at first."""
         return self._number("SELECT ifnull(max(latest_us), 0) FROM moment")
 
-    # --- intents --------------------------------------------------------------------------------
-
     def add_intent(self, intent: SubscriptionIntent) -> None:
         """Store an intent; those of one receiver for one topic are confirmed in their order."""
         with self._database.writing() as connection:
@@ -183,8 +181,6 @@ class FileHub:
         with self._database.writing() as connection:
             connection.execute("DELETE FROM intent WHERE number = ?", (intent.number,))
 
-    # --- subscriptions --------------------------------------------------------------------------
-
     def count_subscriptions(self, topic: str | None = None) -> int:
         """Return the number of subscriptions, to one topic or in all."""
         if topic is None:
@@ -244,8 +240,6 @@ class FileHub:
                         " due_us = ? WHERE number = ?",
                         (outcome.delivered, outcome.attempts, outcome.due, outcome.number),
                     )
-
-    # --- payloads -------------------------------------------------------------------------------
 
     def accept(self, topic: str, payload: Payload, digest: bytes, now: int) -> bool:
         """Store a payload durably; ``False`` if it is a recent duplicate."""

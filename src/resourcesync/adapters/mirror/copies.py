@@ -131,8 +131,6 @@ class FileTreeCopies:
         """
         self._staging.clear(oldest)
 
-    # --- staging and installing ---
-
     def stage(self, algorithms: Sequence[str], of: str = "") -> StagedFile:
         """Start a staged copy; digests are computed while the bytes are written.
 
@@ -262,8 +260,6 @@ class FileTreeCopies:
         finally:
             os.close(file)
         return agree(found, digests)
-
-    # --- removing ---
 
     def remove(self, batch: Sequence[CopyRemoval], reason: str) -> list[str | StorageError]:
         """Move a batch to the trash durably; return the new place of each (empty: no file).
@@ -406,8 +402,6 @@ class FileTreeCopies:
                 yield from (entry.name for entry in entries)
         except OSError as error:
             raise storage_error(error, "reading the trash") from error
-
-    # --- inspecting ---
 
     @contextmanager
     def _folders(self, *, at_once: bool = False) -> Iterator[OpenFolders]:

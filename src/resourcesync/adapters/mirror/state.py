@@ -171,8 +171,6 @@ class SqliteMirrorState(MirrorLogs):
             hint=f"move {self._path} away and pull again: good copies are kept, not fetched",
         )
 
-    # --- reading ---
-
     def note(self, key: str) -> str | None:
         """Return a stored note, or ``None``."""
         with self._guard():
@@ -342,8 +340,6 @@ class SqliteMirrorState(MirrorLogs):
         return RunRow(
             run=run, started=started, ended=ended, mode=mode, outcome=outcome, counts=counts
         )
-
-    # --- writing ---
 
     def add_proofs(self, uris: Sequence[str], moment: int) -> None:
         """Store that copies were proven."""

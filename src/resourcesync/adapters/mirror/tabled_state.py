@@ -87,8 +87,6 @@ class TabledState(SqliteMirrorState):
         """The files of the table's parts, in order."""
         return [str(self._folder / part.name) for part in self.parts]
 
-    # --- reading ---
-
     def copies(self) -> Iterator[Copy]:
         """Yield the copies in rising URI order; rows may be written meanwhile."""
         after = ""
@@ -187,8 +185,6 @@ class TabledState(SqliteMirrorState):
                 db.executemany("INSERT INTO temp.here VALUES (?,?,?)", rows)
         with self._guard():
             yield from state_logs.read_oldest_proofs(self._db, "temp.here")
-
-    # --- writing ---
 
     def commit(self, step: StateTransaction) -> None:
         """Store a step durably: all of it, or nothing."""

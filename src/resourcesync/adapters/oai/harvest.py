@@ -191,8 +191,6 @@ class Harvest:
             first=self._memory.number(_ATTEMPT) + 1,
         )
 
-    # --- which lists ---
-
     def _lists(self, state: _HarvestProgress) -> Iterator[RecordList]:
         for prefix in self._prefixes:
             for spec in self._choice.sets or ("",):
@@ -224,8 +222,6 @@ class Harvest:
                 yield told, _stamp(end - timedelta(seconds=1))
                 begin, told = end, _stamp(end)
         yield told, ""
-
-    # --- one list ---
 
     def _read_list(self, wanted: RecordList, state: _HarvestProgress) -> None:
         """Read a list to its end; restart one whose token expired."""

@@ -98,8 +98,6 @@ class PublishedResources:
         while rows := self._memory.rows(query):
             yield [row[0] for row in rows]
 
-    # --- metadata ---
-
     def _update_item(self, connection: sqlite3.Connection, identifier: str) -> None:
         for (path,) in connection.execute(_GONE, (identifier,)).fetchall():
             _store_resource(connection, uri_of(self._base_uri, path), b"")
@@ -133,8 +131,6 @@ class PublishedResources:
                 ),
             ),
         )
-
-    # --- files ---
 
     def _update_file(self, connection: sqlite3.Connection, uri: str) -> None:
         before = connection.execute("SELECT value FROM told WHERE uri = ?", (uri,)).fetchone()
@@ -189,8 +185,6 @@ class PublishedResources:
             for spec in specs[:_MOST_LINKS]
         ]
         return list(dict.fromkeys(links))
-
-    # --- published ---
 
     def resources(self) -> Iterator[Resource]:
         """Yield all resources, each once."""

@@ -170,8 +170,6 @@ class Bucket:
                 hint="see the variables AWS_ENDPOINT_URL, AWS_REGION and the others of AWS",
             ) from error
 
-    # --- reading ---
-
     def head(self, key: str) -> BucketObject | None:
         """Return the object at a key; ``None`` for none."""
         with self._guarded(f"looking at {key}"), suppress(FileNotFoundError):
@@ -239,8 +237,6 @@ class Bucket:
             for item in page:
                 if item["path"].startswith(prefix):
                     yield _bucket_object(item)
-
-    # --- writing ---
 
     def put(
         self,

@@ -112,8 +112,6 @@ class PostgresAccount:
         soonest = min(started + _BREATH, until)
         self._clock.sleep(max(0.0, soonest - self._clock.monotonic()))
 
-    # --- the log ---
-
     def _read_page(
         self, reading: ReadTransaction, position: PostgresPosition
     ) -> tuple[PostgresPosition, list[Change]]:

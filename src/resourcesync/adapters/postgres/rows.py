@@ -81,8 +81,6 @@ class RowDecoder:
         """Return the URIs of some rows, from the columns that they are made of."""
         return self._layout.uri.expand(count, columns)
 
-    # --- expressions ---
-
     def _add_expression(self, column: str, expression: str) -> int:
         check_column(column, self._types)
         asked = expression.format(f"{ROW}.{quoted(column)}")
@@ -100,8 +98,6 @@ class RowDecoder:
         is_bytes = self._types.get(column) == _BYTEA
         hexed = "encode({}, 'hex')" if is_bytes else "replace({}::text, '-', '')"
         return self._add_expression(column, f"left({hexed}, {_MAX_TEXT})")
-
-    # --- values ---
 
     def _expanded(self, template: Template, count: int, columns: Sequence[Column]) -> Iterator[str]:
         return template.expand(count, [columns[at] for at in self._texts_at[template]])

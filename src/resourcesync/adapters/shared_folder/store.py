@@ -198,8 +198,6 @@ class FolderStore:
         self._places = FolderLocations(root)
         self._locks = KeyLocks(self._places, patience)
 
-    # --- reading ---
-
     def stat(self, key: str) -> StoredObject | None:
         """Return the object at a key now; ``None`` if there is no ordinary file."""
         return self._at(key, _stored)
@@ -224,8 +222,6 @@ class FolderStore:
     def keys(self, prefix: str) -> Iterator[str]:
         """Yield all keys with a prefix: those of ordinary files, except the store's own."""
         return self._places.keys(prefix)
-
-    # --- writing ---
 
     def put(self, key: str, content: ObjectContent, replaces: str | None) -> str | None:
         """Store bytes, if the key still has the version to replace.
@@ -311,8 +307,6 @@ class FolderStore:
             sync_folder(folder)
             return True
 
-    # --- moving and removing ---
-
     def move(self, key: str, to: str, version: str) -> bool:
         """Move a version to a free key; false if it is not at ``key`` any more.
 
@@ -346,8 +340,6 @@ class FolderStore:
                     os.unlink(name, dir_fd=folder)
                     sync_folder(folder)
             self._places.drop_empty(key)
-
-    # --- locking ---
 
     @contextmanager
     def lock(self, who: str) -> Iterator[None]:

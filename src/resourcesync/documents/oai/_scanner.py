@@ -221,8 +221,6 @@ class ResponseScanner:
             moment=self.response_date,
         )
 
-    # --- handlers of expat ---
-
     def _parser(self) -> pyexpat.XMLParserType:
         parser = new_parser(on_declaration=self._declaration, on_doctype=self._doctype)
         parser.ordered_attributes = True
@@ -327,8 +325,6 @@ class ResponseScanner:
         self._length += len(text)
         if self._length <= _MOST_TEXT:
             self._text.append(text)
-
-    # --- what has ended ---
 
     def _field(self, name: str, text: str) -> None:
         inside = self._path[1:]

@@ -159,8 +159,6 @@ class _MetadataParser:
         elif namespace == XOAI_NS:
             self._end_xoai(local, text)
 
-    # --- METS ---
-
     def _start_group(self, attributes: dict[str, str]) -> None:
         self._uses.append(attributes.get("USE", self._uses[-1] if self._uses else ""))
 
@@ -179,8 +177,6 @@ class _MetadataParser:
             )
         )
 
-    # --- OAI-ORE ---
-
     def _link(self, attributes: dict[str, str]) -> None:
         if attributes.get("rel") == _AGGREGATES:
             self._add(
@@ -196,8 +192,6 @@ class _MetadataParser:
 
     def _describe(self, attributes: dict[str, str]) -> None:
         self._about = attributes.get(f"{_RDF}{SEPARATOR}about", "").strip()
-
-    # --- xoai ---
 
     def _start_element(self, attributes: dict[str, str]) -> None:
         self._names.append(attributes.get("name", ""))
@@ -235,8 +229,6 @@ class _MetadataParser:
                 embargo=told.get("embargo", "")[:64],
             )
         )
-
-    # --- what was found ---
 
     def _add(self, file: MetadataFile) -> None:
         uri = _encoded(file.uri.strip())

@@ -51,9 +51,6 @@ def apply(previous: BinaryIO, patch: BinaryIO, result: BinaryIO, limit: int) -> 
     result.write(written)
 
 
-# --- the bytes ---
-
-
 class _JsonStyle(NamedTuple):
     """The formatting of a JSON text."""
 
@@ -96,9 +93,6 @@ def _style_of(before: bytes, document: Json, patch: bytes) -> _JsonStyle:
             if hand.write(document) == before:
                 return hand
     raise PatchError("the version before is formatted in an unsupported way")
-
-
-# --- the operations (RFC 6902 §4) ---
 
 
 def apply_operations(document: Json, operations: Json) -> Json:

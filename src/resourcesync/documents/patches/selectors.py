@@ -319,8 +319,6 @@ class _NodeLocator(XmlScanner):
     def _unbind(self, _prefix: str | None) -> None:
         self._scopes.pop()
 
-    # --- tags, comments and instructions ---
-
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         if self._depth >= _MAX_DEPTH:
             raise PatchError("the version before is nested too deeply")
@@ -390,8 +388,6 @@ class _NodeLocator(XmlScanner):
 
     def _last_end(self) -> int:
         return 0 if self._last < 0 else self.markup_end(self._last)
-
-    # --- what is meant ---
 
     def _fits(self, step: SelectorStep, name: str, attributes: dict[str, str]) -> bool:
         if step.name is not None and _split(name) != step.name:

@@ -305,8 +305,6 @@ class _XmlDiffer:
     def _text_of(self, items: list[Item]) -> bytes:
         return self._after[items[0][0] : items[-1][1]] if items else b""
 
-    # --- neighbours that are more or fewer than before ---
-
     def _run(
         self, run: _ReplacedItems, way: str, parent: Element, scope: Mapping[str, str]
     ) -> Iterable[_DiffOperation]:

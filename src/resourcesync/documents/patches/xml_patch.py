@@ -206,9 +206,6 @@ def apply(previous: BinaryIO, patch: BinaryIO, result: BinaryIO, limit: int) -> 
     result.write(document)
 
 
-# --- the patch ---
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _PatchOperation:
     kind: str
@@ -271,9 +268,6 @@ class _PatchReader(XmlScanner):
                 scope=scope,
             )
         )
-
-
-# --- the operations ---
 
 
 def _add(document: bytes, operation: _PatchOperation, place: NodeSpan) -> bytes:
