@@ -35,7 +35,7 @@ EVENTS = st.lists(
 def poll(
     position: LogPosition, events: list[Event], now: int, skew: int
 ) -> tuple[LogPosition, set[str]]:
-    """Read the log as `ChangeLog` does; the writer's clock is behind ours by ``skew``."""
+    """Read the log as `IndexChangeLog` does; the writer's clock is behind ours by ``skew``."""
     entries = [
         ReportedEntry(str(number), event.at)
         for number, event in enumerate(events)
