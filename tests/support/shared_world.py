@@ -17,6 +17,7 @@ from resourcesync.destination.options import Dependencies
 from resourcesync.distributed import package_worker, worker
 from resourcesync.distributed.slices import SliceQueue
 from resourcesync.distributed.worker_context import WorkerContext
+from resourcesync.ports.cancellation import CancelToken
 from resourcesync.ports.engines import UnitOutcome
 from resourcesync.wiring.table_mirror import TableSyncStrategy
 from tests.support.campaign import Campaign
@@ -95,6 +96,7 @@ class SharedCampaign(Campaign):
                     copies=dying[0],
                     state=dying[1],
                     clock=self.clock,
+                    cancel=CancelToken(self.clock),
                     report=self._tell,
                     scratch=copies.scratch,
                     check_folder=mirror.check_marker,
@@ -157,6 +159,7 @@ class SharedCampaign(Campaign):
             copies=copies,
             memory=lambda: SqliteMirrorState(":memory:"),
             clock=self.clock,
+            cancel=CancelToken(self.clock),
             tables=self.tables,
             exchange=self.exchange,
             scratch=scratch,

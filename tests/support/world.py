@@ -20,6 +20,7 @@ from resourcesync.destination.options import Dependencies, PullOptions
 from resourcesync.destination.reports import AuditReport, RunReport
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.ports import FetchRequest
+from resourcesync.ports.cancellation import CancelToken
 from resourcesync.source.paging import PageLimits
 from resourcesync.source.plan import Policy, PublicationStep
 from resourcesync.source.publisher import ListPublisher, Publication
@@ -103,6 +104,7 @@ class World:
                     copies=self.before(mirror.copies),
                     state=self.before(mirror.state),
                     clock=self.clock,
+                    cancel=CancelToken(self.clock),
                     report=lambda event, fields: self.events.append((event, fields)),
                     scratch=mirror.copies.scratch,
                     check_folder=mirror.check_marker,

@@ -3,15 +3,10 @@
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Final
 
-from resourcesync.destination.budget import is_propagating
-from resourcesync.errors import ConfigurationError, StoppedError
+from resourcesync.errors import ConfigurationError
 from resourcesync.ports import Clock
-
-_CHECK_SECONDS: Final = 0.05
-_SLICE: Final = 0.2
+from resourcesync.ports.cancellation import CancelToken
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,26 +31,21 @@ Stop = Callable[[], bool]
 
 
 class CallContext:
-    """The clock and the receiver of events for one mirror, one call at a time.
-
-    All long work reads the clock again and again, and is safe to be interrupted at each of these
-    places. So a request to stop is raised there, and raised again should it get lost.
+    """The receiver of events and the request to stop, for one mirror, one call at a time.
 
     Args:
         clock: Time.
     """
 
     def __init__(self, clock: Clock) -> None:
-        self._clock = clock
+        self.cancel = CancelToken(clock, self._is_stop_requested)
         self._on_event: OnEvent | None = None
         self._stop: Stop | None = None
         self._is_busy = False
-        self._stopped: StoppedError | None = None
-        self._asked = 0.0
 
     @contextmanager
     def during(self, on_event: OnEvent | None, stop: Stop | None) -> Iterator[None]:
-        """Report events of the block to ``on_event``, and raise in it when ``stop`` says so.
+        """Report events of the block to ``on_event``, and cancel it when ``stop`` says so.
 
         Raises:
             ConfigurationError: Another call is active.
@@ -68,9 +58,9 @@ class CallContext:
             )
         self._is_busy = True
         self._on_event, self._stop = on_event, stop
-        self._stopped, self._asked = None, 0.0
+        self.cancel.reset()
         try:
-            self._check_stop()
+            self.cancel.raise_if_cancelled()
             yield
         finally:
             self._is_busy = False
@@ -81,40 +71,5 @@ class CallContext:
         if self._on_event is not None:
             self._on_event(Event(event, fields))
 
-    def now(self) -> datetime:
-        """Return the present moment, in UTC."""
-        return self._clock.now()
-
-    def monotonic(self) -> float:
-        """Return seconds that never go back.
-
-        Raises:
-            StoppedError: The caller asked to stop.
-        """
-        if self._stop is not None and self._clock.monotonic() - self._asked >= _CHECK_SECONDS:
-            self._check_stop()
-        return self._clock.monotonic()
-
-    def sleep(self, seconds: float) -> None:
-        """Wait.
-
-        Raises:
-            StoppedError: The caller asked to stop.
-        """
-        until = self._clock.monotonic() + seconds
-        while (left := until - self._clock.monotonic()) > 0:
-            self._check_stop()
-            self._clock.sleep(left if self._stop is None else min(_SLICE, left))
-
-    def _check_stop(self) -> None:
-        if self._stop is None or is_propagating(self._stopped):
-            return
-        self._asked = self._clock.monotonic()
-        if self._stopped is None and self._stop():
-            self._stopped = StoppedError(
-                "the program asked to stop",
-                evidence=(("kept", "what was complete"),),
-                hint="call it again: it continues from here",
-            )
-        if self._stopped is not None:
-            raise self._stopped
+    def _is_stop_requested(self) -> bool:
+        return self._stop is not None and self._stop()

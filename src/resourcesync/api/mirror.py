@@ -170,7 +170,7 @@ class Mirror:
             source=self.source,
             network=self._network,
             report=self._calls.report,
-            clock=self._calls,
+            cancel=self._calls.cancel,
         ) as destination:
             yield destination
 
@@ -306,7 +306,8 @@ class Mirror:
         ):
             report = destination.audit(method=method, offline=offline, rolling=rolling)
             if not report.in_sync or report.foreign:
-                findings.set_name(report.run, self._calls.now().strftime("%Y%m%d%H%M%S"))
+                now = self._calls.cancel.clock.now()
+                findings.set_name(report.run, now.strftime("%Y%m%d%H%M%S"))
             return report
 
     def repair(

@@ -236,7 +236,7 @@ def _job_of_many(
 def _context(configuration: MirrorConfiguration, words: "PullRenderer") -> PullContext:
     from resourcesync.wiring import machine  # noqa: PLC0415 - help stays quick
 
-    return PullContext(configuration, words, machine.system_clock())
+    return PullContext(configuration, words, machine.new_cancel_token())
 
 
 def _check(

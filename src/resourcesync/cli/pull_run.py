@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from resourcesync.destination.options import Review
     from resourcesync.destination.planner import Decision
     from resourcesync.destination.reports import Mode
-    from resourcesync.ports import Clock, Reporter
+    from resourcesync.ports import Reporter
+    from resourcesync.ports.cancellation import CancelToken
     from resourcesync.wiring.mirrors import Network
     from resourcesync.wiring.sets import SetMirror, SetPlan
     from resourcesync.wiring.stores import Home
@@ -163,12 +164,12 @@ class PullContext(NamedTuple):
     Attributes:
         configuration: The file's mirrors and secrets.
         renderer: Its ``first`` is set for each mirror.
-        clock: The clock; any call may raise to end the pull.
+        cancel: The request to stop, and the clock.
     """
 
     configuration: MirrorConfiguration
     renderer: "PullRenderer"
-    clock: "Clock"
+    cancel: "CancelToken"
 
 
 def pull(
@@ -205,7 +206,7 @@ def pull(
         return _pull_one(_MirrorPull(target, folder, name), network, context, on_event)
 
     request = sets.SetRequest(source=target.address, names=arguments.set, every=arguments.all_sets)
-    plan = sets.plan_sets(folder, request, network=network, clock=context.clock)
+    plan = sets.plan_sets(folder, request, network=network, cancel=context.cancel)
 
     def pull_one(set_target: SetTarget, report: "Reporter") -> CommandOutcome:
         of_set = replace(target, address=set_target.address)
@@ -232,7 +233,7 @@ def _pull_one(
     from resourcesync.wiring import mirrors  # noqa: PLC0415 - help stays quick
 
     address, folder = pull.target.address, pull.folder
-    words, clock = context.renderer, context.clock
+    words, cancel = context.renderer, context.cancel
     if address is None and not mirrors.is_mirror(folder):
         raise mirrors.not_a_mirror_error(folder)
     plan: dict[str, object] = {}
@@ -247,12 +248,12 @@ def _pull_one(
         source=pull.target.arguments.moved or address,
         network=network,
         report=report,
-        clock=clock,
+        cancel=cancel,
         is_expected=pull.target.is_configured,
     ) as destination:
         words.first = destination.is_new
         review = item_review(on_event) if pull.target.arguments.dry_run else None
-        chosen = replace(_options(pull, clock.now()), review=review)
+        chosen = replace(_options(pull, cancel.clock.now()), review=review)
         found = destination.pull(address, chosen)
     place, pruning = pull.target.store or str(folder), pull.target.arguments.prune
     return conclude(found, str(folder), first=words.first, plan=plan, pruning=pruning, place=place)

@@ -71,9 +71,9 @@ def _why(
             screen.report(event, fields)
 
     network = mirrors.Network() if offline else argument.network()
-    clock = machine.system_clock()
+    cancel = machine.new_cancel_token()
     with mirrors.open_destination(
-        mirror, network=network, report=report, clock=clock
+        mirror, network=network, report=report, cancel=cancel
     ) as destination:
         names = resource_names(resource, mirror)
         findings = partial(mirrors.last_findings, mirror)

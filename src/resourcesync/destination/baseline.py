@@ -429,7 +429,7 @@ class Baseline:
         pruning, policy = self._pull.options.prune, self._pull.options.delete
         decisions = decide(self._copies(), rows, sweeping=sweeping, pruning=pruning)
         return check_cancelled(
-            apply_deletion_policy(decisions, policy), self._pull.dependencies.clock
+            apply_deletion_policy(decisions, policy), self._pull.dependencies.cancel
         )
 
     def _without_undated_deletions(self, rows: Iterator[ListedEntry]) -> Iterator[ListedEntry]:

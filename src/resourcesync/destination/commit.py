@@ -299,12 +299,17 @@ class CommitBatch:
         self._report("patch", {"uri": listed.loc, "path": listed.path, "reason": reason})
 
     def flush_when_due(self) -> None:
-        """Flush the group when it is large or old enough."""
+        """Flush the group when it is large or old enough, and end there if the run is to end.
+
+        Raises:
+            StoppedError: The end was requested, or the time is over.
+        """
         waiting = len(self._group) + len(self._failed) + len(self._finished)
         if waiting >= _GROUP or (
             waiting and self._clock.monotonic() - self._opened_at >= _GROUP_SECONDS
         ):
             self.flush()
+            self._policy.budget.raise_if_cancelled()
 
     def flush(self) -> None:
         """Make the group durable, then record it.

@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from resourcesync.destination.budget import Deadline
 from resourcesync.destination.decisions import apply_policy_to_pending
 from resourcesync.destination.deletion import purge_old_trash, register_lost_trash
 from resourcesync.destination.incremental import LocalStrategy
@@ -62,15 +61,8 @@ class Destination:
     """
 
     def __init__(self, equipment: Dependencies) -> None:
-        clock = equipment.clock
-        self._deadline = clock if isinstance(clock, Deadline) else Deadline(clock)
-        self._measuring_fetcher = SkewMeasuringFetcher(equipment.fetcher, clock)
-        equipment = replace(
-            equipment,
-            fetcher=self._measuring_fetcher,
-            clock=self._deadline,
-            lift_deadline=self._deadline.lift,
-        )
+        self._measuring_fetcher = SkewMeasuringFetcher(equipment.fetcher, equipment.clock)
+        equipment = replace(equipment, fetcher=self._measuring_fetcher)
         self._dependencies = equipment
         self._strategy: SyncStrategy = equipment.strategy or LocalStrategy()
         self._sync_state = SyncState(equipment.state)
@@ -110,7 +102,7 @@ class Destination:
             if not options.dry_run:
                 dependencies = self._dependencies
                 register_lost_trash(dependencies.state, dependencies.copies, dependencies.clock)
-            pulled = self._pull_with_deadline(source, options)
+            pulled = self._pull_within_limit(source, options)
             if not options.dry_run and abs(self._measuring_fetcher.skew) < MAX_SKEW:
                 purge_old_trash(self._dependencies, options.trash_days)
         except BaseException as error:
@@ -137,7 +129,7 @@ class Destination:
         """Report a clock that differs from the Source's: then the mirror is not in sync."""
         skew, as_of = self._report_skew(), report.as_of
         # Lists of today agree with the local clock: then the server's clock is wrong.
-        is_right = as_of is not None and abs(self._deadline.now() - as_of) <= MAX_SKEW
+        is_right = as_of is not None and abs(self._dependencies.clock.now() - as_of) <= MAX_SKEW
         if abs(skew) < MAX_SKEW or is_right:
             return report
         state = Word.BEHIND if report.state is Word.IN_SYNC else report.state
@@ -150,10 +142,10 @@ class Destination:
             self._dependencies.report("warning", fields)
         return skew
 
-    def _pull_with_deadline(self, source: str | None, options: PullOptions) -> SyncOutcome:
+    def _pull_within_limit(self, source: str | None, options: PullOptions) -> SyncOutcome:
         """Pull until the time limit of the run is reached."""
         try:
-            with self._deadline.within(options.max_duration):
+            with self._dependencies.cancel.within(options.max_duration):
                 return self._pull(source, options)
         except BudgetError:
             if self._sync_state.identity is None:
@@ -426,7 +418,8 @@ class Destination:
             self._locator.address(None), self._sync_state.discovered, options, filters
         )
         pull = self._with_current_lists(pull)
-        with self._deadline.within(options.max_duration), pull.packages.retaining_packages():
+        limit = self._dependencies.cancel.within(options.max_duration)
+        with limit, pull.packages.retaining_packages():
             pulled = Repair(pull, deleting=deleting).run(findings, was_in_sync=was_in_sync)
         pulled.is_complete = pulled.is_complete and not self._sync_state.is_reading_incomplete
         report = run.with_duration(

@@ -171,6 +171,7 @@ class DumpTransfer:
         packages = self._pull.packages
         try:
             for uri in dict.fromkeys(filter(None, uris)):
+                self._pull.budget.raise_if_cancelled()
                 rest, self._policy = self._remaining(), self._policy_of(uri)
                 if is_dump_worth_checking(rest, self._policy) or (
                     rest.count and packages.has_retained

@@ -143,9 +143,7 @@ class SyncSession:
         self.now = to_microseconds(equipment.clock.now())
         self.generation = self.sync_state.generation + 1
         documents = self.documents = DocumentFetcher(equipment.fetcher, equipment.scratch)
-        self.budget = Budget(
-            options.max_bytes, lambda: equipment.traffic()[1], equipment.lift_deadline
-        )
+        self.budget = Budget(options.max_bytes, lambda: equipment.traffic()[1], equipment.cancel)
         chosen = self.sync_state.accept_missing_option
         if options.accept_missing is not None:
             chosen = options.accept_missing
@@ -158,6 +156,7 @@ class SyncSession:
                 documents=documents,
                 selection=selection,
                 clock=equipment.clock,
+                cancel=equipment.cancel,
                 new_sorter=self.new_sorter,
                 packages=manifests,
                 archive=found.change_list_archive or "",

@@ -251,6 +251,7 @@ class ResourceTransfer:
         """
         self._totals = (total, size)
         try:
+            self._policy.budget.raise_if_cancelled()
             self._progress_at = self._clock.monotonic()
             self._run(map(first_attempt, fetches))
             while (self._retries or self._deferred) and not self.stopped:

@@ -19,6 +19,7 @@ from resourcesync.destination.reports import RunReport
 from resourcesync.errors import ResourceSyncError, StorageError
 from resourcesync.model.digests import Digest
 from resourcesync.ports import CopyInstallation, CopyMove, CopyRemoval, PartialBody, StagedCopy
+from resourcesync.ports.cancellation import CancelToken
 from resourcesync.simulator.clock import SimulatedClock
 from resourcesync.simulator.faults import Crash, FaultInjector, with_crashes
 from resourcesync.simulator.network import SimulatedNetwork
@@ -330,6 +331,7 @@ class SimulatedDestination:
                 copies=self.copies,
                 state=with_crashes(state, self._injector),
                 clock=self._clock,
+                cancel=CancelToken(self._clock),
                 report=lambda _event, _fields: None,
                 scratch=_scratch,
                 check_folder=self._mirror.check_marker,

@@ -28,7 +28,6 @@ from resourcesync.adapters.mirror.mirror_folder import (
     read_sets,
 )
 from resourcesync.adapters.mirror.state import SqliteMirrorState
-from resourcesync.destination.budget import Deadline
 from resourcesync.destination.changelog import Consumers
 from resourcesync.destination.destination import Destination
 from resourcesync.destination.mapping import origin
@@ -44,6 +43,7 @@ from resourcesync.errors import (
     StorageError,
 )
 from resourcesync.ports import Clock, Reporter
+from resourcesync.ports.cancellation import CancelToken
 from resourcesync.ports.mirror import MirrorStateStore
 from resourcesync.wiring import mirror_state, plugins, stores, transports
 from resourcesync.wiring.credentials import Credentials
@@ -75,7 +75,7 @@ def open_strategy(
     home: Home,
     source: str | None,
     network: "SourceNetwork",
-    clock: Clock,
+    cancel: CancelToken,
     report: Reporter,
 ) -> Iterator["TableSyncStrategy | None"]:
     """Yield the strategy for a Destination whose copies are a table; ``None`` for others.
@@ -97,7 +97,7 @@ def open_strategy(
     site = work_units.Site(source=address, store=stores.store_of(home.folder), network=network)
     own = home.folder / OWN_FOLDER
     with table_mirror.open_table_strategy(
-        state, own, site, home.workers, clock, report
+        state, own, site, home.workers, cancel, report
     ) as strategy:
         yield strategy
 
@@ -348,7 +348,7 @@ def open_destination(
     source: str | None = None,
     network: Network = _DEFAULT_NETWORK,
     report: Reporter,
-    clock: Clock,
+    cancel: CancelToken,
     is_expected: bool = False,
 ) -> Iterator[Destination]:
     """Open a mirror for a pull or an audit; no other run may pull it meanwhile.
@@ -360,7 +360,7 @@ def open_destination(
         source: Address of the Source, for a mirror without a recorded one.
         network: Settings for requests to the Source.
         report: Receives events.
-        clock: Time.
+        cancel: The request to stop, and the clock.
         is_expected: True if a mirror is configured here, so that one whose first pull failed
             stays, with the failure in its state.
 
@@ -372,17 +372,18 @@ def open_destination(
         ConfigurationError: A setting cannot work.
     """
     home = place if isinstance(place, Home) else Home(place)
+    clock = cancel.clock
     with open_mirror_folder(place, source, clock, is_expected=is_expected, report=report) as mirror:
         state, local = open_state_and_copies(mirror)
-        timed, network = Deadline(clock), _with_stored_origins(network, SyncState(state))
+        network = _with_stored_origins(network, SyncState(state))
         address, rules = source or _followed(SyncState(state)), StoredRobotsRules(state, clock)
         with (
             stores.copies_of(mirror, clock) as copies,
-            transports.open_fetcher(address, network.settings, timed, rules, report) as (
+            transports.open_fetcher(address, network.settings, cancel, rules, report) as (
                 fetcher,
                 traffic,
             ),
-            open_strategy(mirror, home, source, network, timed, report) as strategy,
+            open_strategy(mirror, home, source, network, cancel, report) as strategy,
         ):
             yield Destination(
                 Dependencies(
@@ -390,7 +391,8 @@ def open_destination(
                     fetcher=fetcher,
                     copies=copies,
                     state=state,
-                    clock=timed,
+                    clock=clock,
+                    cancel=cancel,
                     report=report,
                     purge=copies.purge,
                     traffic=traffic if strategy is None else strategy.with_workers(traffic),
