@@ -71,8 +71,7 @@ class SharedCampaign(Campaign):
     def destination(self) -> Iterator[Destination]:
         with MirrorFolder(self.folder, self.clock, self._open) as mirror:
             copies, state = mirror.copies, mirror.state
-            assert copies is not None
-            assert isinstance(state, TabledState)
+            assert copies is not None and isinstance(state, TabledState)  # noqa: PT018 - two types
             self._fold(state)
             dying = self._dying(copies, state)
             unpack = package_worker.unpack

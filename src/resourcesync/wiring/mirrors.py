@@ -387,7 +387,6 @@ def open_destination(
         ):
             yield Destination(
                 Dependencies(
-                    folder=str(home.folder),
                     fetcher=fetcher,
                     copies=copies,
                     state=state,
@@ -397,7 +396,6 @@ def open_destination(
                     purge=copies.purge,
                     traffic=traffic if strategy is None else strategy.with_workers(traffic),
                     **_local_dependencies(home.folder, mirror, local, in_folder=copies is local),
-                    is_case_sensitive=copies is not local or _is_distinct(home.folder, state),
                     patches=plugins.patch_formats(),
                     mappers=plugins.mapper,
                     is_expected=is_expected,
@@ -410,7 +408,10 @@ def _local_dependencies(
     folder: Path, mirror: MirrorFolder, local: FileTreeCopies, *, in_folder: bool
 ) -> dict[str, Any]:
     """Return a Destination's dependencies on this machine's disk, wherever the copies are."""
+    assert mirror.state is not None
     return {
+        "folder": str(folder),
+        "is_case_sensitive": not in_folder or _is_distinct(folder, mirror.state),
         "scratch": local.scratch,
         "check_folder": mirror.check_marker,
         "drop_parts": partial(local.clear_temporary, inf),
