@@ -223,7 +223,7 @@ class _Destination:
         with mirrors.open_destination(
             self.folder, source=url, report=lambda *_: None, cancel=CancelToken(self.clock)
         ) as destination:
-            return destination.pull(url, PullOptions())
+            return destination.pull(PullOptions())
 
     def differences(self, truth: Truth, changed: Container[str] | None) -> Iterator[str]:
         """Yield what is not as the Source has it: each URI and digest, and the files of some.

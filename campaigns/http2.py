@@ -55,7 +55,7 @@ def _pull(url: str, mirror: Path, ca_file: str) -> MirrorState:
         report=lambda _event, _fields: None,
         cancel=CancelToken(SystemClock()),
     ) as destination:
-        return destination.pull(url, PullOptions()).state
+        return destination.pull(PullOptions()).state
 
 
 def _authority(folder: Path) -> tuple[str, Certificate]:

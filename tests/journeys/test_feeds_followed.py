@@ -37,7 +37,7 @@ def pull(folder: Path, url: str) -> None:
     with mirrors.open_destination(
         folder, source=url, report=lambda *_: None, cancel=CancelToken(SystemClock())
     ) as destination:
-        destination.pull(url, PullOptions())
+        destination.pull(PullOptions())
 
 
 def test_a_wiki_is_mirrored_though_its_feed_is_cut_and_its_publisher_ends_again_and_again(

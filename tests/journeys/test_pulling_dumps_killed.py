@@ -228,7 +228,7 @@ class Served:
         ) as destination:
             equipment = destination._dependencies
             object.__setattr__(equipment, "copies", before(equipment.copies))
-            return destination.pull(uri, PullOptions())
+            return destination.pull(PullOptions())
 
     def singly(self) -> int:
         return sum(target.startswith("/r/") for target in self.server.targets())

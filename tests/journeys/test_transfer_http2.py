@@ -48,7 +48,7 @@ def pull(url: str, mirror: Path, ca_file: str) -> RunReport:
         report=lambda event, fields: None,
         cancel=CancelToken(SystemClock()),
     ) as destination:
-        return destination.pull(url, PullOptions())
+        return destination.pull(PullOptions())
 
 
 def pulled_from(

@@ -109,7 +109,7 @@ class ScriptedSource:
             report=lambda event, fields: self.events.append((event, fields)),
             cancel=CancelToken(SystemClock()),
         ) as destination:
-            return destination.pull(self.uri, PullOptions(**options))
+            return destination.pull(PullOptions(**options))
 
     def file(self, target: str) -> bytes | None:
         path = self.folder / target.lstrip("/")

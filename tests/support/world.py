@@ -93,13 +93,14 @@ class World:
     # --- the mirror ---
 
     @contextmanager
-    def destination(self) -> Iterator[Destination]:
+    def destination(self, source: str | None = BASE) -> Iterator[Destination]:
         with MirrorFolder(self.folder, self.clock) as mirror:
             assert mirror.copies is not None
             assert mirror.state is not None
             yield Destination(
                 Dependencies(
                     folder=str(self.folder),
+                    source=source,
                     fetcher=self.fetcher,
                     copies=self.before(mirror.copies),
                     state=self.before(mirror.state),
@@ -120,8 +121,8 @@ class World:
         self.fetcher.asked.clear()
         self.fetcher.requests = self.fetcher.received = 0
         self.events.clear()
-        with self.destination() as destination:
-            return destination.pull(source, PullOptions(**options))
+        with self.destination(source) as destination:
+            return destination.pull(PullOptions(**options))
 
     def audit(self, **options: Any) -> AuditReport:
         with self.destination() as destination:

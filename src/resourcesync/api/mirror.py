@@ -230,8 +230,6 @@ class Mirror:
 
     @contextmanager
     def _open(self) -> Iterator[Destination]:
-        if self.source is None and not mirrors.is_mirror(self.folder):
-            raise mirrors.not_a_mirror_error(self.folder)
         with mirrors.open_destination(
             self._home if self._home.store or self._home.workers else self.folder,
             source=self.source,
@@ -327,7 +325,7 @@ class Mirror:
 
     def _pull(self, options: PullOptions, on_event: OnEvent | None, stop: Stop | None) -> RunReport:
         with self._open_for_call(on_event, stop) as destination:
-            return destination.pull(self.source, options)
+            return destination.pull(options)
 
     def audit(
         self,

@@ -232,8 +232,6 @@ def _audit(
     from resourcesync.wiring import machine, mirrors  # noqa: PLC0415 - help stays quick
 
     mirror, network, several = target
-    if not mirrors.is_mirror(mirror):
-        raise mirrors.not_a_mirror_error(mirror)
     cancel = machine.new_cancel_token()
 
     def report(event: str, fields: Mapping[str, object]) -> None:

@@ -226,7 +226,7 @@ class _Demo:
         with mirrors.open_destination(
             self._mirror, source=source, report=self._report, cancel=machine.new_cancel_token()
         ) as destination:
-            pulled = destination.pull(source, PullOptions())
+            pulled = destination.pull(PullOptions())
         ended = render_pull.conclude(pulled, "the mirror", first=source is not None, plan={})
         self._step(
             "pulled",

@@ -186,12 +186,13 @@ def pull(
     Raises:
         ResourceSyncError: The pull failed.
     """
-    from resourcesync.wiring import sets  # noqa: PLC0415 - help stays quick
+    from resourcesync.wiring import mirrors  # noqa: PLC0415 - help stays quick
 
     arguments, folder = target.arguments, target.folder
     network = _network(target, context.configuration)
     is_several = arguments.all_sets or len(arguments.set) > 1
-    if arguments.moved and (is_several or sets.is_folder_of_sets(folder)):
+    is_folder_of_sets = mirrors.is_folder_of_sets(folder)
+    if arguments.moved and (is_several or is_folder_of_sets):
         raise ConfigurationError(
             "--moved needs exactly one mirror",
             hint=f"run it for each set: name the folder of the set below {folder}",
@@ -201,9 +202,11 @@ def pull(
             "a store can contain only one mirror, and so only one set",
             hint="name one set, and give each set its own store",
         )
-    if not is_several and not sets.is_folder_of_sets(folder):
+    if not is_several and not is_folder_of_sets:
         name = "".join(arguments.set)
         return _pull_one(_MirrorPull(target, folder, name), network, context, on_event)
+
+    from resourcesync.wiring import sets  # noqa: PLC0415 - rarely
 
     request = sets.SetRequest(source=target.address, names=arguments.set, every=arguments.all_sets)
     plan = sets.plan_sets(folder, request, network=network, cancel=context.cancel)
@@ -234,8 +237,6 @@ def _pull_one(
 
     address, folder = pull.target.address, pull.folder
     words, cancel = context.renderer, context.cancel
-    if address is None and not mirrors.is_mirror(folder):
-        raise mirrors.not_a_mirror_error(folder)
     plan: dict[str, object] = {}
 
     def report(event: str, fields: Mapping[str, object]) -> None:
@@ -254,7 +255,7 @@ def _pull_one(
         words.first = destination.is_new
         review = item_review(on_event) if pull.target.arguments.dry_run else None
         chosen = replace(_options(pull, cancel.clock.now()), review=review)
-        found = destination.pull(address, chosen)
+        found = destination.pull(chosen)
     place, pruning = pull.target.store or str(folder), pull.target.arguments.prune
     return conclude(found, str(folder), first=words.first, plan=plan, pruning=pruning, place=place)
 

@@ -62,8 +62,6 @@ def _why(
     from resourcesync.wiring import machine, mirrors  # noqa: PLC0415 - help stays quick
 
     mirror = argument.folder
-    if not mirrors.is_mirror(mirror):
-        raise mirrors.not_a_mirror_error(mirror)
 
     def report(event: str, fields: Mapping[str, object]) -> None:
         """Show only warnings: events about other entries belong to other commands."""

@@ -13,13 +13,13 @@ from resourcesync.destination.change_history import (
     check_no_older,
     continue_from,
 )
+from resourcesync.destination.commit import TransferTally, combine_tallies
 from resourcesync.destination.decisions import (
     RecordedDecisions,
     pending_deletion_of,
     postponed_fetch,
 )
 from resourcesync.destination.deletion import DeletionResult
-from resourcesync.destination.dumps import DumpTransfer, combine_tallies
 from resourcesync.destination.entry_links import ENTRY_LINKS_COMPLETE, store_entry_links
 from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.listed_rows import (
@@ -351,8 +351,12 @@ class Baseline:
         plan, found = pulled.plan, self._pull.found
         transfer = self._pull.transfer(through)
         wanted = partial(self._wanted, sorters, sweeping=sweeping)
-        dumps = DumpTransfer(self._pull, plan, wanted, through)
-        dump_tally = dumps.fetch_from_dumps((found.resource_dump, found.change_dump))
+        dump_tally = TransferTally()
+        if found.resource_dump or found.change_dump:
+            from resourcesync.destination.dumps import DumpTransfer  # noqa: PLC0415 - lazy
+
+            dumps = DumpTransfer(self._pull, plan, wanted, through)
+            dump_tally = dumps.fetch_from_dumps((found.resource_dump, found.change_dump))
         decisions = self._decisions(sorters, ignore_conflict, sweeping=sweeping)
         fetches = self._fetches(decisions, through)
         total, size = plan.create + plan.update - dump_tally.done, plan.size - dump_tally.useful

@@ -112,6 +112,24 @@ class TransferTally:
         return had + self.failed + self.absent + self.skipped + self.gone
 
 
+def combine_tallies(brought: TransferTally, fetched: TransferTally) -> TransferTally:
+    """Return the sum of dump and single transfers; failures in dumps were requested singly."""
+    fixity = dict(brought.fixity)
+    for kind, count in fetched.fixity.items():
+        fixity[kind] = fixity.get(kind, 0) + count
+    return replace(
+        fetched,
+        created=brought.created + fetched.created,
+        updated=brought.updated + fetched.updated,
+        same=brought.same + fetched.same,
+        refetched=brought.refetched + fetched.refetched,
+        useful=brought.useful + fetched.useful,
+        open_dates=brought.open_dates + fetched.open_dates,
+        undecided=brought.undecided + fetched.undecided,
+        fixity=fixity,
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class StagedResource:
     """Resource with verified bytes that waits for its group.

@@ -1,7 +1,7 @@
 """Destination: pull, repair and audit of one mirror (§5)."""
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from resourcesync.destination.decisions import apply_policy_to_pending
 from resourcesync.destination.deletion import purge_old_trash, register_lost_trash
-from resourcesync.destination.incremental import LocalStrategy
 from resourcesync.destination.links import LinkFilter, PatchSizeLimits, check_relation
 from resourcesync.destination.locate import CapabilityListProbe, ListLocator, report_source
 from resourcesync.destination.mapping import FileSystemProfile, origin
@@ -47,10 +46,27 @@ if TYPE_CHECKING:
     from resourcesync.destination.audit import AuditMethod
     from resourcesync.destination.baseline import Baseline
     from resourcesync.destination.fixity import AuditRolling
+    from resourcesync.destination.incremental import Incremental
 
 _log = logging.getLogger(__name__)
 _LISTS_MOVED_ERRORS: Final = (ResourceMissingError, UnexpectedDocumentError, NotAListError)
 """Errors at a list's stored address that may mean that the Source moved its lists."""
+
+
+class LocalStrategy:
+    """`SyncStrategy` of this machine alone."""
+
+    def baseline(self, pull: SyncSession) -> "Baseline":
+        """Return the baseline synchronization of a session."""
+        from resourcesync.destination.baseline import Baseline  # noqa: PLC0415 - lazy
+
+        return Baseline(pull)
+
+    def incremental(self, pull: SyncSession, are_others: Callable[[], bool]) -> "Incremental":
+        """Return the incremental synchronization of a session."""
+        from resourcesync.destination.incremental import Incremental  # noqa: PLC0415 - lazy
+
+        return Incremental(pull, are_others)
 
 
 class Destination:
@@ -75,11 +91,10 @@ class Destination:
         """True if no pull has found the Source yet."""
         return self._sync_state.identity is None
 
-    def pull(self, source: str | None, options: PullOptions) -> RunReport:
+    def pull(self, options: PullOptions) -> RunReport:
         """Synchronize the mirror with its Source; run again to update.
 
         Args:
-            source: Any address of the Source; ``None`` uses that of the last pull.
             options: Options of the pull.
 
         Raises:
@@ -102,7 +117,7 @@ class Destination:
             if not options.dry_run:
                 dependencies = self._dependencies
                 register_lost_trash(dependencies.state, dependencies.copies, dependencies.clock)
-            pulled = self._pull_within_limit(source, options)
+            pulled = self._pull_within_limit(options)
             if not options.dry_run and abs(self._measuring_fetcher.skew) < MAX_SKEW:
                 purge_old_trash(self._dependencies, options.trash_days)
         except BaseException as error:
@@ -142,11 +157,11 @@ class Destination:
             self._dependencies.report("warning", fields)
         return skew
 
-    def _pull_within_limit(self, source: str | None, options: PullOptions) -> SyncOutcome:
+    def _pull_within_limit(self, options: PullOptions) -> SyncOutcome:
         """Pull until the time limit of the run is reached."""
         try:
             with self._dependencies.cancel.within(options.max_duration):
-                return self._pull(source, options)
+                return self._pull(options)
         except BudgetError:
             if self._sync_state.identity is None:
                 raise
@@ -155,10 +170,10 @@ class Destination:
                 mode=plan.mode, plan=plan, is_complete=False, are_deletions_done=False, spent="time"
             )
 
-    def _pull(self, source: str | None, options: PullOptions) -> SyncOutcome:
+    def _pull(self, options: PullOptions) -> SyncOutcome:
         if options.moved:
             return self._follow_move(options)
-        address = self._locator.address(source)
+        address = self._locator.address(self._dependencies.source)
         filters, is_due = self._filters(options)
         options = replace(options, filters=filters, changes={})
         stored = None if options.mode == "baseline" else self._sync_state.discovered

@@ -8,7 +8,6 @@ damaged or wrong costs only time.
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from resourcesync.destination.commit import CommitBatch, StagedResource, TransferTally
@@ -461,21 +460,3 @@ class DumpTransfer:
                 "failed": tally.failed,
             },
         )
-
-
-def combine_tallies(brought: TransferTally, fetched: TransferTally) -> TransferTally:
-    """Return the sum of dump and single transfers; failures in dumps were requested singly."""
-    fixity = dict(brought.fixity)
-    for kind, count in fetched.fixity.items():
-        fixity[kind] = fixity.get(kind, 0) + count
-    return replace(
-        fetched,
-        created=brought.created + fetched.created,
-        updated=brought.updated + fetched.updated,
-        same=brought.same + fetched.same,
-        refetched=brought.refetched + fetched.refetched,
-        useful=brought.useful + fetched.useful,
-        open_dates=brought.open_dates + fetched.open_dates,
-        undecided=brought.undecided + fetched.undecided,
-        fixity=fixity,
-    )

@@ -119,6 +119,7 @@ class Dependencies:
 
     Attributes:
         folder: The mirror's folder, as displayed.
+        source: Address of the Source, as given; ``None``: that of the last pull.
         fetcher: The network.
         copies: The mirror's files.
         state: The mirror's state.
@@ -140,6 +141,7 @@ class Dependencies:
     """
 
     folder: str
+    source: str | None = None
     fetcher: Fetcher
     copies: Copies
     state: MirrorStateStore

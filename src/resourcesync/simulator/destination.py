@@ -299,7 +299,7 @@ class SimulatedDestination:
     def pull(self) -> RunReport | ResourceSyncError | None:
         """Pull once; return the result, ``None`` when the Destination crashed meanwhile."""
         try:
-            report = self._destination().pull(BASE, self._options)
+            report = self._destination().pull(self._options)
         except Crash:
             self.crashes += 1
             self._restart()
@@ -327,6 +327,7 @@ class SimulatedDestination:
         return Destination(
             Dependencies(
                 folder=str(self._folder),
+                source=BASE,
                 fetcher=self._network,
                 copies=self.copies,
                 state=with_crashes(state, self._injector),

@@ -18,7 +18,6 @@ from resourcesync import config
 from resourcesync.adapters.http import FetchSettings
 from resourcesync.adapters.http.certificate_authorities import check_authorities
 from resourcesync.adapters.mirror import mirror_folder
-from resourcesync.adapters.mirror.audit_files import AuditFiles
 from resourcesync.adapters.mirror.change_log import ConsumerFiles
 from resourcesync.adapters.mirror.copies import OWN_FOLDER, FileTreeCopies
 from resourcesync.adapters.mirror.mirror_folder import (
@@ -27,8 +26,7 @@ from resourcesync.adapters.mirror.mirror_folder import (
     probe_file_system,
     read_sets,
 )
-from resourcesync.adapters.mirror.state import SqliteMirrorState
-from resourcesync.destination.changelog import Consumers
+from resourcesync.adapters.mirror.state import TABLES_NOTE, SqliteMirrorState
 from resourcesync.destination.destination import Destination
 from resourcesync.destination.mapping import origin
 from resourcesync.destination.options import Dependencies
@@ -51,6 +49,8 @@ from resourcesync.wiring.stores import Home
 from resourcesync.wiring.transports import StoredRobotsRules
 
 if TYPE_CHECKING:
+    from resourcesync.adapters.mirror.audit_files import AuditFiles
+    from resourcesync.destination.changelog import Consumers
     from resourcesync.wiring.table_mirror import TableSyncStrategy
     from resourcesync.wiring.work_units import SourceNetwork
 
@@ -73,7 +73,7 @@ def state_opener(home: Home) -> Callable[[Path], SqliteMirrorState]:
 def open_strategy(
     mirror: MirrorFolder,
     home: Home,
-    source: str | None,
+    source: str,
     network: "SourceNetwork",
     cancel: CancelToken,
     report: Reporter,
@@ -87,14 +87,12 @@ def open_strategy(
     """
     state = mirror.state
     assert state is not None
-    if state.note(mirror_state.TABLE_NOTE) is None and home.workers is None:
+    if state.note(TABLES_NOTE) is None and home.workers is None:
         yield None
         return
     from resourcesync.wiring import table_mirror, work_units  # noqa: PLC0415 - rarely
 
-    known = SyncState(state).identity
-    address = source or ("" if known is None else known.source)
-    site = work_units.Site(source=address, store=stores.store_of(home.folder), network=network)
+    site = work_units.Site(source=source, store=stores.store_of(home.folder), network=network)
     own = home.folder / OWN_FOLDER
     with table_mirror.open_table_strategy(
         state, own, site, home.workers, cancel, report
@@ -119,12 +117,15 @@ def open_mirror_folder(
         report: Receives events.
 
     Raises:
-        ConfigurationError: The folder is published at the address of the Source.
+        ConfigurationError: It is no mirror, and no Source is named; or it is published at the
+            address of the Source.
     """
     home = place if isinstance(place, Home) else Home(place)
     folder, open_state = home.folder, state_opener(home)
-    _check_no_loop(folder, source or "")
     was_folder, was_mirror = folder.is_dir(), is_mirror(folder)
+    if source is None and not was_mirror:
+        raise not_a_mirror_error(folder)
+    _check_no_loop(folder, source or "")
     had_own = (folder / OWN_FOLDER).is_dir()
     if isinstance(place, Home):
         stores.bind(place)
@@ -327,6 +328,18 @@ def is_mirror(folder: Path) -> bool:
     return mirror_folder.is_mirror(folder)
 
 
+def is_folder_of_sets(folder: Path) -> bool:
+    """True if a folder has a mirror for each set of a Source, even if its state is damaged.
+
+    Raises:
+        StorageError: It cannot be read.
+    """
+    try:
+        return read_sets(folder) is not None
+    except StateError:
+        return True
+
+
 def knows_source(folder: Path) -> bool:
     """True if a folder is a mirror with a known Source: its first pull found one.
 
@@ -383,13 +396,13 @@ def open_destination(
                 fetcher,
                 traffic,
             ),
-            open_strategy(mirror, home, source, network, cancel, report) as strategy,
+            open_strategy(mirror, home, address, network, cancel, report) as strategy,
         ):
             yield Destination(
                 Dependencies(
+                    source=source,
                     fetcher=fetcher,
                     copies=copies,
-                    state=state,
                     clock=clock,
                     cancel=cancel,
                     report=report,
@@ -411,6 +424,7 @@ def _local_dependencies(
     assert mirror.state is not None
     return {
         "folder": str(folder),
+        "state": mirror.state,
         "is_case_sensitive": not in_folder or _is_distinct(folder, mirror.state),
         "scratch": local.scratch,
         "check_folder": mirror.check_marker,
@@ -467,7 +481,7 @@ class OpenChanges:
     """A mirror's change log, open for reading, and the positions of its readers."""
 
     state: MirrorStateStore
-    consumers: Consumers
+    consumers: "Consumers"
 
 
 @contextmanager
@@ -485,8 +499,10 @@ def open_changes(folder: Path) -> Iterator[OpenChanges]:
         yield OpenChanges(state=state, consumers=ConsumerFiles(own))
 
 
-def audit_files(folder: Path) -> AuditFiles:
+def audit_files(folder: Path) -> "AuditFiles":
     """Return the store of the findings of a mirror's audits."""
+    from resourcesync.adapters.mirror.audit_files import AuditFiles  # noqa: PLC0415 - no pull has
+
     return AuditFiles(folder / OWN_FOLDER)
 
 

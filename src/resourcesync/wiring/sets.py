@@ -20,7 +20,6 @@ from resourcesync.errors import (
     ConfigurationError,
     DocumentError,
     SourceError,
-    StateError,
     StorageError,
 )
 from resourcesync.model.timestamps import to_microseconds
@@ -77,18 +76,6 @@ class SetPlan:
             delete_sets(self.folder)
             with suppress(OSError):
                 self.folder.rmdir()
-
-
-def is_folder_of_sets(folder: Path) -> bool:
-    """True if a folder has a mirror for each set of a Source, even if its state is damaged.
-
-    Raises:
-        StorageError: It cannot be read.
-    """
-    try:
-        return read_sets(folder) is not None
-    except StateError:
-        return True
 
 
 def each_mirror(folders: Iterable[Path]) -> tuple[Path, ...]:

@@ -8,8 +8,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
-from resourcesync.adapters.mirror.state import SqliteMirrorState
-from resourcesync.adapters.mirror.tabled_state import TABLES_NOTE, TabledState
+from resourcesync.adapters.mirror.state import TABLES_NOTE, SqliteMirrorState
+from resourcesync.adapters.mirror.tabled_state import TabledState
 from resourcesync.adapters.stored_files import StoredExchange
 from resourcesync.destination.session import SyncSession
 from resourcesync.distributed.baseline import SharedBaseline
