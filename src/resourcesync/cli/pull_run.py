@@ -13,7 +13,6 @@ from resourcesync.cli.exit_codes import worst
 from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.output import CommandOutcome, Problem, Screen, problem_of
 from resourcesync.errors import ConfigurationError, ResourceSyncError
-from resourcesync.ports import Reporter
 
 if TYPE_CHECKING:
     from resourcesync.cli.render_pull import PullRenderer
@@ -342,7 +341,7 @@ def _without_empty(values: Mapping[str, Any]) -> dict[str, Any]:
     return {**found, "forgotten": frozenset(forgotten)}
 
 
-PullNamed = Callable[[str, Reporter], CommandOutcome]
+PullNamed = Callable[[str, "Reporter"], CommandOutcome]
 """A function that pulls the mirror of a name; raises ``ResourceSyncError``."""
 
 
@@ -426,7 +425,7 @@ class SetTarget(NamedTuple):
     uri: str
 
 
-PullSet = Callable[[SetTarget, Reporter], CommandOutcome]
+PullSet = Callable[[SetTarget, "Reporter"], CommandOutcome]
 """A function that pulls one mirror; raises ``ResourceSyncError``."""
 
 
@@ -470,7 +469,7 @@ def _pull_set(
         return report_failure(problem_of(error), str(mirror.folder), screen)
 
 
-def item_review(report: Reporter) -> "Review":
+def item_review(report: "Reporter") -> "Review":
     """Return a review that reports each planned action as an ``item``.
 
     Args:

@@ -15,7 +15,7 @@ from types import FrameType
 from typing import Final
 
 from resourcesync.cli.exit_codes import ExitCode
-from resourcesync.ports.cancellation import is_propagating
+from resourcesync.errors import is_propagating
 
 REPEAT_SECONDS: Final = 0.5
 """Seconds after which a swallowed stop is raised again."""

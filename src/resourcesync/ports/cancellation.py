@@ -1,11 +1,10 @@
 """Cancellation: the request to stop a run, and the run's time limit."""
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from resourcesync.errors import BudgetError, StoppedError
+from resourcesync.errors import BudgetError, StoppedError, is_propagating
 from resourcesync.ports import Clock
 
 POLL_SECONDS: Final = 0.05
@@ -114,14 +113,3 @@ class CancelToken:
             self._poll_at = now + POLL_SECONDS
             if is_requested():
                 self.cancel()
-
-
-def is_propagating(error: BaseException) -> bool:
-    """True if an enclosing ``finally``, ``except`` or ``with`` is passing the error on."""
-    current, seen = sys.exception(), set[int]()
-    while current is not None and id(current) not in seen:
-        if current is error:
-            return True
-        seen.add(id(current))
-        current = current.__context__
-    return False
