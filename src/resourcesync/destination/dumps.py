@@ -14,7 +14,6 @@ from resourcesync.destination.commit import CommitBatch, StagedResource, Transfe
 from resourcesync.destination.dump_policy import (
     REQUEST_COST,
     AgeIndex,
-    DumpPolicy,
     PackageEstimate,
     ResourceCount,
     are_manifests_worth_fetching,
@@ -33,6 +32,7 @@ from resourcesync.destination.manifests import (
     provides,
     read_manifest,
 )
+from resourcesync.destination.options import DumpPolicy
 from resourcesync.destination.packages import DumpPackage
 from resourcesync.destination.planner import Fetch, algorithms_for, recordable_lastmod
 from resourcesync.destination.reports import PlanSummary

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, BinaryIO, Literal, Protocol
 
-from resourcesync.destination.dump_policy import DumpPolicy
 from resourcesync.destination.mapping_rules import MapperFactory, load_no_mapper
 from resourcesync.destination.planner import Decision, DeletionLimit
 from resourcesync.destination.reports import Mode
@@ -16,6 +15,8 @@ from resourcesync.ports.patches import PatchFormat
 
 Deletion = Literal["auto", "signalled", "absent", "never"]
 PullMode = Literal["auto", "baseline", "incremental"]
+DumpPolicy = Literal["auto", "never", "always"]
+"""Use of dumps: where they are cheaper, not at all, or wherever they help."""
 Review = Callable[[Mode, Callable[[], Iterator[Decision]], int], None]
 """Review of the decisions of a pull before anything is changed; an exception ends the pull.
 
