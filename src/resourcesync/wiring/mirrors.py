@@ -44,13 +44,13 @@ from resourcesync.ports import Clock, Reporter
 from resourcesync.ports.cancellation import CancelToken
 from resourcesync.ports.mirror import MirrorStateStore
 from resourcesync.wiring import mirror_state, plugins, stores, transports
-from resourcesync.wiring.credentials import Credentials
 from resourcesync.wiring.stores import Home
 from resourcesync.wiring.transports import StoredRobotsRules
 
 if TYPE_CHECKING:
     from resourcesync.adapters.mirror.audit_files import AuditFiles
     from resourcesync.destination.changelog import Consumers
+    from resourcesync.wiring.credentials import Credentials
     from resourcesync.wiring.table_mirror import TableSyncStrategy
     from resourcesync.wiring.work_units import SourceNetwork
 
@@ -227,7 +227,7 @@ class Network:
     retries: int | None = None
     robots: Literal["obey", "ignore"] = "obey"
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
-    credentials: tuple[Credentials, ...] = ()
+    credentials: "tuple[Credentials, ...]" = ()
     allow_origins: tuple[str, ...] = ()
     proxy: str = ""
     proxy_auth: tuple[str, str] | None = field(default=None, repr=False)
@@ -285,7 +285,9 @@ class Network:
     def _fields(self, home: str) -> dict[str, tuple[tuple[str, str], ...]]:
         """Return the header fields for each origin; two secrets for one field are a mistake."""
         fields: dict[str, tuple[tuple[str, str], ...]] = {}
-        for credentials in (Credentials(fields=self.headers), *self.credentials):
+        if home and self.headers:
+            fields[home] = self.headers
+        for credentials in self.credentials:
             to = origin_of(credentials.origin) if credentials.origin else home
             if to and credentials.fields:
                 fields[to] = (*fields.get(to, ()), *credentials.fields)
