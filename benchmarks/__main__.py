@@ -36,6 +36,7 @@ _JOBS: Mapping[str, Callable[[Bench], Iterator[JobResult]]] = {
     "pull-memory": pull.into_memory,
     "pull-disk": pull.onto_disk,
     "pull-20ms": pull.over_slow_line,
+    "pull-250ms": pull.over_distant_line,
     "serve": serve.run,
     "no-change": keep.no_change,
     "audit": keep.audit,

@@ -131,3 +131,10 @@ def times_as_fast(
 def at_most(measured: float | None, limit: float, unit: str, sentence: str) -> Target:
     """Return the target that a figure does not exceed ``limit``."""
     return Target(sentence=sentence, measured=measured, limit=limit, at_least=False, unit=unit)
+
+
+def at_least(rows: Sequence[Row], name: str, limit: float, sentence: str) -> Target:
+    """Return the target that a contender does at least ``limit`` items in a second."""
+    row = next((row for row in rows if row.name == name and not row.problem), None)
+    measured = None if row is None else row.rate
+    return Target(sentence=sentence, measured=measured, limit=limit, at_least=True, unit="/s")

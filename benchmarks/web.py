@@ -1,4 +1,4 @@
-"""nginx on loopback: as fast as it goes, or with 20 ms before each answer."""
+"""nginx on loopback: as fast as it goes, or with a delay before each answer."""
 
 import contextlib
 import os
@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 _ECHO = Path("/usr/lib/nginx/modules/ngx_http_echo_module.so")
-_DELAY = 0.020
 
 _CONFIG = """\
 {modules}
@@ -66,7 +65,7 @@ def free_port() -> int:
 
 @contextlib.contextmanager
 def serve(
-    root: Path, run: Path, port: int, *, slow: bool = False, log: Path | None = None
+    root: Path, run: Path, port: int, *, delay: float = 0.0, log: Path | None = None
 ) -> Iterator[str]:
     """Serve ``root`` while the block runs; yield its address.
 
@@ -74,19 +73,19 @@ def serve(
         root: The tree.
         run: An empty folder for nginx's own files.
         port: Where to listen on loopback.
-        slow: Wait 20 ms before each answer.
+        delay: Seconds before each answer.
         log: Where to write a line for each request.
     """
     run.mkdir(parents=True, exist_ok=True)
     config = run / "nginx.conf"
     config.write_text(
         _CONFIG.format(
-            modules=f"load_module {_ECHO};" if slow else "",
+            modules=f"load_module {_ECHO};" if delay else "",
             user="user root;" if os.geteuid() == 0 else "",
             run=run,
             port=port,
             root=root,
-            delay=f"echo_sleep {_DELAY}; echo_exec @file;" if slow else "",
+            delay=f"echo_sleep {delay}; echo_exec @file;" if delay else "",
             log=f"access_log {log} short;" if log else "",
         )
     )

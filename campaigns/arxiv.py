@@ -35,6 +35,7 @@ from resourcesync.model.digests import Digest
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports import Original
+from resourcesync.ports.cancellation import CancelToken
 from resourcesync.source.contents import PresentContents
 from resourcesync.source.plan import PublicationStep
 from resourcesync.wiring import catalogues, dump_publication, mirrors
@@ -220,9 +221,9 @@ class _Destination:
     def pull(self, url: str) -> RunReport:
         """Follow the Source."""
         with mirrors.open_destination(
-            self.folder, source=url, report=lambda *_: None, clock=self.clock
+            self.folder, source=url, report=lambda *_: None, cancel=CancelToken(self.clock)
         ) as destination:
-            return destination.pull(url, PullOptions())
+            return destination.pull(PullOptions())
 
     def differences(self, truth: Truth, changed: Container[str] | None) -> Iterator[str]:
         """Yield what is not as the Source has it: each URI and digest, and the files of some.

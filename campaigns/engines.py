@@ -16,6 +16,7 @@ from resourcesync.adapters.system import SystemClock
 from resourcesync.distributed.politeness import HostLimits
 from resourcesync.distributed.unit_runner import run_units
 from resourcesync.errors import EngineError
+from resourcesync.ports.cancellation import CancelToken
 from resourcesync.ports.engines import ExecutionEngine
 from resourcesync.ports.engines import UnitOutcome as Became
 from resourcesync.wiring.engines import open_engine
@@ -73,9 +74,15 @@ def _spark(master: str) -> Iterator[ExecutionEngine]:
 
 def _measure(name: str, engine: ExecutionEngine, asked: Asked, outcome: Outcome) -> None:
     units = pieces(asked.folder, asked.size)
-    list(run_units(engine, do_nothing, units[:4], limits=HostLimits(), clock=SystemClock()))
+    list(
+        run_units(
+            engine, do_nothing, units[:4], limits=HostLimits(), cancel=CancelToken(SystemClock())
+        )
+    )
     began = time.monotonic()
-    found = list(run_units(engine, do_nothing, units, limits=HostLimits(), clock=SystemClock()))
+    found = list(
+        run_units(engine, do_nothing, units, limits=HostLimits(), cancel=CancelToken(SystemClock()))
+    )
     outcome.add(f"{name}: ms for each unit", (time.monotonic() - began) * 1_000 / asked.size)
     outcome.require(len(found) == asked.size, f"{name}: {len(found)} outcomes")
 
@@ -85,7 +92,9 @@ def _kill(name: str, engine: ExecutionEngine, asked: Asked, outcome: Outcome) ->
     folder.mkdir()
     units, found = pieces(folder, asked.size), list[Became]()
     began = time.monotonic()
-    for became in run_units(engine, do_a_little, units, limits=HostLimits(), clock=SystemClock()):
+    for became in run_units(
+        engine, do_a_little, units, limits=HostLimits(), cancel=CancelToken(SystemClock())
+    ):
         found.append(became)
         if len(found) == asked.size // 2:
             for pid in _victims(name, became):
@@ -116,7 +125,9 @@ def _hold_the_rate(name: str, engine: ExecutionEngine, folder: Path, outcome: Ou
     with serving(tree, folder / f"nginx-{name.replace(' ', '-')}") as server:
         units = [Batch(name, server.url.removeprefix("http://"), BATCH) for name in names]
         manners = HostLimits(units=4, rate=RATE)
-        done = run_units(engine, fetch_batch, units, limits=manners, clock=SystemClock())
+        done = run_units(
+            engine, fetch_batch, units, limits=manners, cancel=CancelToken(SystemClock())
+        )
         rows = sum(outcome.rows for outcome in done)
         moments = server.moments()
     worst = busiest(moments, RATE, lanes=min(4, engine.slots))
@@ -139,7 +150,7 @@ def _restart(asked: Asked, outcome: Outcome) -> None:
         engine = second.enter_context(open_engine(address))
         units = pieces(folder, asked.size)
         for became in run_units(
-            engine, do_a_little, units, limits=HostLimits(), clock=SystemClock()
+            engine, do_a_little, units, limits=HostLimits(), cancel=CancelToken(SystemClock())
         ):
             found.append(became)
             if len(found) == asked.size // 2:

@@ -11,6 +11,7 @@ from campaigns.outcome import Asked, Campaign, Outcome
 from resourcesync.adapters.system import SystemClock
 from resourcesync.destination.options import PullOptions
 from resourcesync.destination.reports import MirrorState
+from resourcesync.ports.cancellation import CancelToken
 from resourcesync.wiring.mirrors import Network, open_destination
 from tests.support.commands import resourcesync
 from tests.support.nginx import Certificate, serving
@@ -52,9 +53,9 @@ def _pull(url: str, mirror: Path, ca_file: str) -> MirrorState:
         source=url,
         network=Network(ca_file=ca_file),
         report=lambda _event, _fields: None,
-        clock=SystemClock(),
+        cancel=CancelToken(SystemClock()),
     ) as destination:
-        return destination.pull(url, PullOptions()).state
+        return destination.pull(PullOptions()).state
 
 
 def _authority(folder: Path) -> tuple[str, Certificate]:

@@ -1,4 +1,4 @@
-"""A Source on loopback is mirrored: into memory, onto disk, and over a slow line."""
+"""A Source on loopback is mirrored: into memory, onto disk, and over slow lines."""
 
 import shutil
 from collections.abc import Callable, Iterator, Sequence
@@ -13,6 +13,7 @@ from benchmarks.results import (
     JobResult,
     Role,
     Sample,
+    at_least,
     interleave,
     times_as_fast,
 )
@@ -21,6 +22,8 @@ _OURS = "resourcesync pull"
 _RESYNC = "resync-sync"
 _CURL = "curl, 50 parallel"
 _WGET = "wget2, 16 threads"
+_RCLONE = "rclone copy, 50 transfers"
+_BY_DUMP = "resourcesync pull, from a dump"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +74,13 @@ def over_slow_line(bench: Bench) -> Iterator[JobResult]:
     if not web.can_delay():
         raise Skipped("the slow line needs nginx and its echo module")
     yield _slow(bench)
+
+
+def over_distant_line(bench: Bench) -> Iterator[JobResult]:
+    """Measure the first pull of 2,000 small records when each answer takes 250 ms."""
+    if not web.can_delay():
+        raise Skipped("the slow line needs nginx and its echo module")
+    yield _distant(bench)
 
 
 def _fast(bench: Bench, where: Path) -> JobResult:
@@ -133,6 +143,10 @@ def _contenders(place: _Place, expected: int) -> list[Contender]:
         found.append(
             contender(_WGET, "peer", lambda to: peers.wget2(url, names, to, scratch / "wget2"))
         )
+    if shutil.which("rclone"):
+        found.append(
+            contender(_RCLONE, "peer", lambda to: peers.rclone(url, names, to, scratch / "rclone"))
+        )
     return found
 
 
@@ -166,8 +180,8 @@ def _slow(bench: Bench) -> JobResult:
         short = inputs.make_tree(folder / "short", few, 1024)
         inputs.offer(short, f"http://127.0.0.1:{short_port}")
         with (
-            web.serve(tree.root, folder / "nginx", port, slow=True) as url,
-            web.serve(short.root, folder / "nginx-short", short_port, slow=True) as short_url,
+            web.serve(tree.root, folder / "nginx", port, delay=0.02) as url,
+            web.serve(short.root, folder / "nginx-short", short_port, delay=0.02) as short_url,
             bench.folder(bench.fast) as into,
         ):
             place = _Place(bench=bench, tree=tree, url=url, into=into, scratch=scratch)
@@ -191,6 +205,45 @@ def _slow(bench: Bench) -> JobResult:
         rows=rows,
         targets=[
             times_as_fast(rows, _OURS, _RESYNC, 25, ">= 25 x resync-sync"),
+            times_as_fast(rows, _OURS, _CURL, 1, ">= curl"),
+        ],
+    )
+
+
+def _distant(bench: Bench) -> JobResult:
+    files = bench.size(2_000, 500)
+    with bench.folder(bench.fast) as folder, bench.folder(bench.fast) as scratch:
+        port, packed_port = web.free_port(), web.free_port()
+        tree = inputs.make_tree(folder / "tree", files, 1024)
+        inputs.offer(tree, f"http://127.0.0.1:{port}")
+        packed = inputs.make_tree(folder / "packed", files, 1024)
+        if ours.installed():
+            bench.must(ours.dump(packed.root, f"http://127.0.0.1:{packed_port}"))
+        with (
+            web.serve(tree.root, folder / "nginx", port, delay=0.25) as url,
+            web.serve(packed.root, folder / "nginx-packed", packed_port, delay=0.25) as packed_url,
+            bench.folder(bench.fast) as into,
+        ):
+            place = _Place(bench=bench, tree=tree, url=url, into=into, scratch=scratch)
+            contenders = [c for c in _contenders(place, files) if c.name != _RESYNC]
+            if ours.installed():
+                contenders.append(
+                    Contender(
+                        name=_BY_DUMP,
+                        role="ours",
+                        items=files,
+                        once=lambda: place.sample(lambda to: ours.pull(packed_url, to), files),
+                        note="the same records in a Resource Dump",
+                    )
+                )
+            rows = interleave(contenders, bench.runs)
+    return JobResult(
+        name="pull-250ms",
+        title=f"pull {files:,} records of 1 KiB, 250 ms before each answer, into memory",
+        rows=rows,
+        targets=[
+            at_least(rows, _OURS, 250, ">= 250 records/s, one by one"),
+            at_least(rows, _BY_DUMP, 2_000, ">= 2,000 records/s, from a dump"),
             times_as_fast(rows, _OURS, _CURL, 1, ">= curl"),
         ],
     )

@@ -19,7 +19,7 @@ _HOMES = {
     "Credentials": "wiring.credentials",
     "Digest": "model.digests",
     "Document": "documents.reader",
-    "Event": "api.calls",
+    "Event": "api.mirror",
     "FailedRun": "destination.reports",
     "Failing": "destination.reports",
     "FindingKind": "destination.reports",

@@ -1,4 +1,4 @@
-from resourcesync.api.calls import Event as Event
+from resourcesync.api.mirror import Event as Event
 from resourcesync.api.mirror import Mirror as Mirror
 from resourcesync.api.mirror import MirrorChange as MirrorChange
 from resourcesync.api.plans import Plan as Plan

@@ -40,6 +40,7 @@
         └── LockedError                  another run holds the lock of this mirror or this tree
 """
 
+import sys
 from typing import ClassVar
 
 Evidence = tuple[tuple[str, str], ...]
@@ -379,3 +380,14 @@ class LockedError(StorageError):
     """Another run holds the lock of this mirror or this tree."""
 
     default_code = "locked"
+
+
+def is_propagating(error: BaseException) -> bool:
+    """True if an enclosing ``finally``, ``except`` or ``with`` is passing the error on."""
+    current, seen = sys.exception(), set[int]()
+    while current is not None and id(current) not in seen:
+        if current is error:
+            return True
+        seen.add(id(current))
+        current = current.__context__
+    return False

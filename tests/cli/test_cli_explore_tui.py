@@ -21,6 +21,7 @@ from resourcesync.adapters.system import SystemClock
 from resourcesync.cli.explore_tui import BackgroundWalk, ExplorerApp, Step
 from resourcesync.discovery.tree import SourceNode
 from resourcesync.errors import ResourceMissingError
+from resourcesync.ports.cancellation import CancelToken
 from resourcesync.wiring import document_access
 from resourcesync.wiring.mirrors import Network
 from tests.support.commands import script
@@ -74,7 +75,7 @@ def under_cursor(explorer: ExplorerApp) -> str:
 
 def steps_of(source: TinySource) -> Iterator[Step]:
     network = Network(allow_origins=(source.url,), retries=0)
-    return document_access.explore(source.url, network=network, clock=SystemClock())
+    return document_access.explore(source.url, network=network, cancel=CancelToken(SystemClock()))
 
 
 def failing(uri: str, *branches: bool) -> SourceNode:

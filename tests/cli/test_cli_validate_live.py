@@ -8,6 +8,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from resourcesync.cli.main import run
+from resourcesync.ports.cancellation import CancelToken
 from resourcesync.validator.rules import RULES
 from resourcesync.wiring import validation
 from resourcesync.wiring.mirrors import Network
@@ -81,7 +82,9 @@ def test_it_waits_once_as_long_as_asked_and_not_at_all_without_a_change_list(
         clock = ActingClock(lambda: None)
         network = Network(allow_origins=(source.url,))
         list(
-            Validator(ValidationOptions(again=LONG), network=network, clock=clock).judge(source.url)
+            Validator(
+                ValidationOptions(again=LONG), network=network, cancel=CancelToken(clock)
+            ).judge(source.url)
         )
         assert clock.waited.count(LONG) == number
 

@@ -5,11 +5,12 @@ from typing import Any
 
 import pytest
 
-from resourcesync.destination.budget import Budget, Deadline
+from resourcesync.destination.budget import Budget
 from resourcesync.destination.reports import MirrorState, Mode, RunReport
 from resourcesync.destination.status import status_of
 from resourcesync.errors import BudgetError
 from resourcesync.ports import FetchRequest
+from resourcesync.ports.cancellation import CancelToken
 from tests.support.memory_fetcher import Answer
 from tests.support.world import BASE, World
 
@@ -138,23 +139,23 @@ def test_enough_time_spends_nothing(large: World) -> None:
 
 
 def test_what_is_raised_at_the_deadline_is_raised_again_when_it_got_lost(large: World) -> None:
-    deadline = Deadline(large.clock)
-    deadline.monotonic()
-    deadline.set(5)
-    deadline.sleep(1)
-    deadline.monotonic()
-    with pytest.raises(BudgetError) as first:
-        deadline.sleep(10)
-    with pytest.raises(BudgetError) as again:
-        deadline.monotonic()
-    assert first.value is again.value
-    try:
-        deadline.monotonic()
-    except BudgetError:
-        deadline.monotonic()  # on its way: the work above us may end in good order
-    deadline.lift()
+    cancel = CancelToken(large.clock)
+    cancel.raise_if_cancelled()
+    with cancel.within(5):
+        cancel.wait(1)
+        with pytest.raises(BudgetError) as first:
+            cancel.wait(10)
+        with pytest.raises(BudgetError) as again:
+            cancel.raise_if_cancelled()
+        assert first.value is again.value
+        try:
+            cancel.raise_if_cancelled()
+        except BudgetError:
+            cancel.raise_if_cancelled()  # on its way: the work above us may end in good order
+            cancel.wait(10)
+    assert not cancel.is_cancelled
 
-    deadline.monotonic()
+    cancel.raise_if_cancelled()
 
 
 def test_what_is_under_way_counts_as_if_it_were_here() -> None:

@@ -12,6 +12,7 @@ from resourcesync.adapters.feeds import change_feed, event_feeds
 from resourcesync.adapters.system import SystemClock
 from resourcesync.destination.options import PullOptions
 from resourcesync.ports.accounts import ChangeBatch
+from resourcesync.ports.cancellation import CancelToken
 from resourcesync.server.uvicorn_server import ServerThread
 from resourcesync.wiring import accounts, mirrors
 from resourcesync.wiring.accounts import FollowedAccount
@@ -34,9 +35,9 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def pull(folder: Path, url: str) -> None:
     with mirrors.open_destination(
-        folder, source=url, report=lambda *_: None, clock=SystemClock()
+        folder, source=url, report=lambda *_: None, cancel=CancelToken(SystemClock())
     ) as destination:
-        destination.pull(url, PullOptions())
+        destination.pull(PullOptions())
 
 
 def test_a_wiki_is_mirrored_though_its_feed_is_cut_and_its_publisher_ends_again_and_again(

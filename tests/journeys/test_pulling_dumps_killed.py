@@ -13,6 +13,7 @@ from resourcesync.adapters.system import SystemClock
 from resourcesync.destination.options import PullOptions
 from resourcesync.destination.reports import MirrorState, RunReport
 from resourcesync.errors import DiskFullError
+from resourcesync.ports.cancellation import CancelToken
 from resourcesync.wiring.mirrors import Network, open_destination
 from tests.support.documents import document
 from tests.support.dump_world import AT, DumpWorld, Packed, Told, many, md, rows, sha256, zipped
@@ -223,11 +224,11 @@ class Served:
             source=uri,
             network=Network(retries=0, timeout=5.0),
             report=lambda event, fields: None,
-            clock=SystemClock(),
+            cancel=CancelToken(SystemClock()),
         ) as destination:
             equipment = destination._dependencies
             object.__setattr__(equipment, "copies", before(equipment.copies))
-            return destination.pull(uri, PullOptions())
+            return destination.pull(PullOptions())
 
     def singly(self) -> int:
         return sum(target.startswith("/r/") for target in self.server.targets())

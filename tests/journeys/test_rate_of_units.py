@@ -7,6 +7,7 @@ import pytest
 from resourcesync.adapters.system import SystemClock
 from resourcesync.distributed.politeness import HostLimits
 from resourcesync.distributed.unit_runner import run_units
+from resourcesync.ports.cancellation import CancelToken
 from resourcesync.wiring.engines import open_engine
 from tests.support.nginx import installed, serving
 from tests.support.polite_work import Batch, busiest, fetch_batch
@@ -31,7 +32,7 @@ def test_two_processes_together_ask_no_more_than_the_rate(tmp_path: Path) -> Non
                 fetch_batch,
                 units,
                 limits=HostLimits(units=4, rate=RATE, jobs=4),
-                clock=SystemClock(),
+                cancel=CancelToken(SystemClock()),
             )
         )
         moments = server.moments()

@@ -249,7 +249,7 @@ def test_a_package_that_is_read_again_past_caches_is_another_one_and_none_is_lef
         world.answers[name] = lambda request: (new if request.uncached else old)[request.uri]
 
     with world.destination() as destination:
-        report = destination.pull(BASE, PullOptions())
+        report = destination.pull(PullOptions())
         waiting = list((world.folder / ".resourcesync" / "tmp").iterdir())
 
     assert report.state is MirrorState.IN_SYNC
@@ -279,7 +279,7 @@ def test_packages_that_stand_for_lists_are_fetched_once(tmp_path: Path) -> None:
     world.dump_changes(*packed, from_="2026-01-01T01:00:00Z")
 
     with world.destination() as destination:
-        report = destination.pull(BASE, PullOptions())
+        report = destination.pull(PullOptions())
         waiting = list((world.folder / ".resourcesync" / "tmp").iterdir())
 
     assert report.state is MirrorState.IN_SYNC

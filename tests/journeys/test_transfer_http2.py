@@ -8,6 +8,7 @@ import trustme
 from resourcesync.adapters.system import SystemClock
 from resourcesync.destination.options import PullOptions
 from resourcesync.destination.reports import MirrorState, RunReport
+from resourcesync.ports.cancellation import CancelToken
 from resourcesync.wiring.mirrors import Network, open_destination
 from tests.support.commands import files_of, resourcesync
 from tests.support.nginx import Asked, Certificate, installed, serving
@@ -45,9 +46,9 @@ def pull(url: str, mirror: Path, ca_file: str) -> RunReport:
         source=url,
         network=Network(retries=0, ca_file=ca_file),
         report=lambda event, fields: None,
-        clock=SystemClock(),
+        cancel=CancelToken(SystemClock()),
     ) as destination:
-        return destination.pull(url, PullOptions())
+        return destination.pull(PullOptions())
 
 
 def pulled_from(

@@ -254,8 +254,8 @@ class Campaign(Rotting):
     # --- the mirror ---
 
     @contextmanager
-    def destination(self) -> Iterator[Destination]:
-        with super().destination() as destination:
+    def destination(self, source: str | None = BASE) -> Iterator[Destination]:
+        with super().destination(source) as destination:
             if self.fuse is None:
                 yield destination
                 return

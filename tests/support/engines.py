@@ -19,6 +19,7 @@ from resourcesync.adapters.engines.executors import ExecutorEngine
 from resourcesync.adapters.system import SystemClock
 from resourcesync.distributed.politeness import HostLimits
 from resourcesync.distributed.unit_runner import run_units
+from resourcesync.ports.cancellation import CancelToken
 from resourcesync.ports.engines import ExecutionEngine, UnitOutcome
 from resourcesync.wiring.engines import open_engine
 from tests.support.commands import free_port, script
@@ -33,7 +34,13 @@ def done(
 ) -> list[UnitOutcome]:
     """Do units and return all outcomes."""
     return list(
-        run_units(engine, do_piece, units, limits=manners or HostLimits(), clock=SystemClock())
+        run_units(
+            engine,
+            do_piece,
+            units,
+            limits=manners or HostLimits(),
+            cancel=CancelToken(SystemClock()),
+        )
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from resourcesync.adapters.system import SystemClock
 from resourcesync.ports.accounts import AccountOptions, ChangeBatch
+from resourcesync.ports.cancellation import CancelToken
 from resourcesync.wiring.document_access import open_fetcher
 from resourcesync.wiring.mirrors import Network
 
@@ -40,5 +41,5 @@ def options(address: str, **values: str) -> AccountOptions:
         memory="/nonexistent",
         out="/nonexistent",
         clock=clock,
-        fetcher=partial(open_fetcher, network=Network(), clock=clock),
+        fetcher=partial(open_fetcher, network=Network(), cancel=CancelToken(clock)),
     )

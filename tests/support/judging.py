@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from resourcesync.adapters.system import SystemClock
+from resourcesync.ports.cancellation import CancelToken
 from resourcesync.validator.findings import RuleFinding
 from resourcesync.wiring.mirrors import Network
 from resourcesync.wiring.validation import ValidationEvent, ValidationOptions, Validator
@@ -30,7 +31,7 @@ def judged(
     judge = Validator(
         ValidationOptions(**how),  # type: ignore[arg-type]  # its fields
         network=Network(allow_origins=(target,), retries=0),
-        clock=ActingClock(act),
+        cancel=CancelToken(ActingClock(act)),
     )
     return list(judge.judge(target))
 

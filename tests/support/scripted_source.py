@@ -9,6 +9,7 @@ from typing import Any, Self
 from resourcesync.adapters.system import SystemClock
 from resourcesync.destination.options import PullOptions
 from resourcesync.destination.reports import RunReport
+from resourcesync.ports.cancellation import CancelToken
 from resourcesync.wiring.mirrors import Network, open_destination
 from tests.support.hostile_server import Asked, HostileServer, Step, answer
 
@@ -106,9 +107,9 @@ class ScriptedSource:
             source=self.uri,
             network=network or Network(retries=0, timeout=2.0),
             report=lambda event, fields: self.events.append((event, fields)),
-            clock=SystemClock(),
+            cancel=CancelToken(SystemClock()),
         ) as destination:
-            return destination.pull(self.uri, PullOptions(**options))
+            return destination.pull(PullOptions(**options))
 
     def file(self, target: str) -> bytes | None:
         path = self.folder / target.lstrip("/")

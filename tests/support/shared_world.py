@@ -17,11 +17,13 @@ from resourcesync.destination.options import Dependencies
 from resourcesync.distributed import package_worker, worker
 from resourcesync.distributed.slices import SliceQueue
 from resourcesync.distributed.worker_context import WorkerContext
+from resourcesync.ports.cancellation import CancelToken
 from resourcesync.ports.engines import UnitOutcome
 from resourcesync.wiring.table_mirror import TableSyncStrategy
 from tests.support.campaign import Campaign
 from tests.support.killing import Dying, Fuse, Killed
 from tests.support.loose_source import Style
+from tests.support.world import BASE
 
 _TRIES: Final = 3
 
@@ -67,11 +69,10 @@ class SharedCampaign(Campaign):
         shutil.rmtree(self.scratch)
 
     @contextmanager
-    def destination(self) -> Iterator[Destination]:
+    def destination(self, source: str | None = BASE) -> Iterator[Destination]:
         with MirrorFolder(self.folder, self.clock, self._open) as mirror:
             copies, state = mirror.copies, mirror.state
-            assert copies is not None
-            assert isinstance(state, TabledState)
+            assert copies is not None and isinstance(state, TabledState)  # noqa: PT018 - two types
             self._fold(state)
             dying = self._dying(copies, state)
             unpack = package_worker.unpack
@@ -88,23 +89,24 @@ class SharedCampaign(Campaign):
                 slice_rows=3,
             )
             SliceQueue(crew, self.clock, self._tell).recover()
-            yield Destination(
-                Dependencies(
-                    folder=str(self.folder),
-                    fetcher=self.fetcher,
-                    copies=dying[0],
-                    state=dying[1],
-                    clock=self.clock,
-                    report=self._tell,
-                    scratch=copies.scratch,
-                    check_folder=mirror.check_marker,
-                    purge=copies.purge,
-                    traffic=lambda: (self.fetcher.requests, self.fetcher.received),
-                    patches=self.patches,
-                    mappers=self.mappers,
-                    strategy=TableSyncStrategy(crew),
-                )
+            dependencies = Dependencies(
+                folder=str(self.folder),
+                source=source,
+                fetcher=self.fetcher,
+                copies=dying[0],
+                state=dying[1],
+                clock=self.clock,
+                cancel=CancelToken(self.clock),
+                report=self._tell,
+                scratch=copies.scratch,
+                check_folder=mirror.check_marker,
+                purge=copies.purge,
+                traffic=lambda: (self.fetcher.requests, self.fetcher.received),
+                patches=self.patches,
+                mappers=self.mappers,
+                strategy=TableSyncStrategy(crew),
             )
+            yield Destination(dependencies)
             if self.luck.random() < 0.8:  # else what was changed stays beside the table
                 self._fold(state)
 
@@ -157,6 +159,7 @@ class SharedCampaign(Campaign):
             copies=copies,
             memory=lambda: SqliteMirrorState(":memory:"),
             clock=self.clock,
+            cancel=CancelToken(self.clock),
             tables=self.tables,
             exchange=self.exchange,
             scratch=scratch,

@@ -20,6 +20,7 @@ from resourcesync.destination.options import Dependencies, PullOptions
 from resourcesync.destination.reports import AuditReport, RunReport
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.ports import FetchRequest
+from resourcesync.ports.cancellation import CancelToken
 from resourcesync.source.paging import PageLimits
 from resourcesync.source.plan import Policy, PublicationStep
 from resourcesync.source.publisher import ListPublisher, Publication
@@ -92,17 +93,19 @@ class World:
     # --- the mirror ---
 
     @contextmanager
-    def destination(self) -> Iterator[Destination]:
+    def destination(self, source: str | None = BASE) -> Iterator[Destination]:
         with MirrorFolder(self.folder, self.clock) as mirror:
             assert mirror.copies is not None
             assert mirror.state is not None
             yield Destination(
                 Dependencies(
                     folder=str(self.folder),
+                    source=source,
                     fetcher=self.fetcher,
                     copies=self.before(mirror.copies),
                     state=self.before(mirror.state),
                     clock=self.clock,
+                    cancel=CancelToken(self.clock),
                     report=lambda event, fields: self.events.append((event, fields)),
                     scratch=mirror.copies.scratch,
                     check_folder=mirror.check_marker,
@@ -118,8 +121,8 @@ class World:
         self.fetcher.asked.clear()
         self.fetcher.requests = self.fetcher.received = 0
         self.events.clear()
-        with self.destination() as destination:
-            return destination.pull(source, PullOptions(**options))
+        with self.destination(source) as destination:
+            return destination.pull(PullOptions(**options))
 
     def audit(self, **options: Any) -> AuditReport:
         with self.destination() as destination:

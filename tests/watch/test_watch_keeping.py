@@ -10,7 +10,8 @@ from random import Random
 
 import pytest
 
-from resourcesync.watch.loop import FinishedJob, IsStopped, WakeUp, WatchLoop
+from resourcesync.ports.cancellation import CancelToken
+from resourcesync.watch.loop import FinishedJob, WakeUp, WatchLoop
 from resourcesync.watch.scheduler import (
     PULL_TURN,
     Cron,
@@ -43,7 +44,7 @@ class _SetClock:
         time.sleep(seconds)
 
 
-Work = Callable[[MirrorJob, IsStopped], tuple[JobOutcome, object]]
+Work = Callable[[MirrorJob, CancelToken], tuple[JobOutcome, object]]
 
 
 def watch_of(work: Work, told: list[FinishedJob], clock: _SetClock, most: int = 4) -> WatchLoop:
@@ -53,7 +54,7 @@ def watch_of(work: Work, told: list[FinishedJob], clock: _SetClock, most: int = 
 def test_a_fault_of_the_work_is_a_failure_and_no_more() -> None:
     told: list[FinishedJob] = []
 
-    def work(errand: MirrorJob, _stop: IsStopped) -> tuple[JobOutcome, object]:
+    def work(errand: MirrorJob, _cancel: CancelToken) -> tuple[JobOutcome, object]:
         if errand.mirror == "bad":
             raise RuntimeError("boom")
         return GOOD, "fine"
@@ -73,7 +74,7 @@ def test_no_more_work_goes_on_at_a_time_than_was_said() -> None:
     busy: list[int] = [0, 0]
     lock = threading.Lock()
 
-    def work(_errand: MirrorJob, _stop: IsStopped) -> tuple[JobOutcome, object]:
+    def work(_errand: MirrorJob, _cancel: CancelToken) -> tuple[JobOutcome, object]:
         with lock:
             busy[0] += 1
             busy[1] = max(busy)
@@ -96,9 +97,9 @@ def test_a_slow_source_gives_its_place_to_a_mirror_that_waits_and_goes_on_later(
     told: list[FinishedJob] = []
     clock, go_on = _SetClock(), threading.Event()
 
-    def work(errand: MirrorJob, is_stopped: IsStopped) -> tuple[JobOutcome, object]:
+    def work(errand: MirrorJob, cancel: CancelToken) -> tuple[JobOutcome, object]:
         while errand.mirror.startswith("a slow") and not go_on.is_set():
-            if is_stopped():
+            if cancel.is_cancelled:
                 return JobOutcome(status=JobStatus.PREEMPTED), "stopped"
             time.sleep(0.005)
         return GOOD, "done"
@@ -132,7 +133,7 @@ def test_programs_that_hang_stop_no_pull_and_turn_no_loop() -> None:
     told: list[FinishedJob] = []
     go_on = threading.Event()
 
-    def work(errand: MirrorJob, _stop: IsStopped) -> tuple[JobOutcome, object]:
+    def work(errand: MirrorJob, _cancel: CancelToken) -> tuple[JobOutcome, object]:
         if errand.kind is JobKind.HAND_OVER:
             go_on.wait(20)
         return JobOutcome(status=JobStatus.DONE, changed=True), None
@@ -179,8 +180,8 @@ def test_work_that_heeds_a_stop_ends_and_work_that_does_not_is_left() -> None:
     told: list[FinishedJob] = []
     go_on = threading.Event()
 
-    def work(errand: MirrorJob, is_stopped: IsStopped) -> tuple[JobOutcome, object]:
-        while not (go_on.is_set() if errand.mirror == "deaf" else is_stopped()):
+    def work(errand: MirrorJob, cancel: CancelToken) -> tuple[JobOutcome, object]:
+        while not (go_on.is_set() if errand.mirror == "deaf" else cancel.is_cancelled):
             time.sleep(0.005)
         return GOOD, None
 
@@ -200,7 +201,7 @@ def test_a_mirror_that_is_taken_away_and_back_is_not_worked_on_twice() -> None:
     began: list[str] = []
     go_on = threading.Event()
 
-    def work(errand: MirrorJob, _stop: IsStopped) -> tuple[JobOutcome, object]:
+    def work(errand: MirrorJob, _cancel: CancelToken) -> tuple[JobOutcome, object]:
         began.append(errand.mirror)
         go_on.wait(20)
         return GOOD, len(began)

@@ -4,21 +4,20 @@ import os
 import selectors
 import signal
 import subprocess
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from threading import Event
 from typing import Final
 
-from resourcesync.errors import ConfigurationError, StoppedError
+from resourcesync.errors import ConfigurationError
+from resourcesync.ports.cancellation import CancelToken
 
 _POLL_SECONDS: Final = 0.1
 _PATIENCE: Final = 50
 """Number of checks whether a program that was asked to end has ended: five seconds."""
 
 
-def run_program(
-    command: Sequence[str], lines: Iterable[bytes], is_stopped: Callable[[], bool]
-) -> int:
+def run_program(command: Sequence[str], lines: Iterable[bytes], cancel: CancelToken) -> int:
     """Run a program and write lines to it; return its exit code, negative for a signal.
 
     The program need not read. Its output goes to our stderr. No shell is used.
@@ -26,12 +25,12 @@ def run_program(
     Args:
         command: The program and its arguments.
         lines: Its stdin, each line with its line break.
-        is_stopped: Called many times a second; if true, the program and its children are asked to
-            end, and killed after five seconds.
+        cancel: Checked many times a second; once it is cancelled, the program and its children are
+            asked to end, and killed after five seconds.
 
     Raises:
         ConfigurationError: The program is not there, or may not be run.
-        StoppedError: ``is_stopped`` returned true; the program has ended.
+        StoppedError: The end was requested; the program has ended.
     """
     try:
         process = subprocess.Popen(  # noqa: S603 - the operator's own command, and no shell
@@ -44,15 +43,13 @@ def run_program(
         ) from error
     try:
         with suppress(BrokenPipeError):
-            _write(process, lines, is_stopped)
-        return _wait(process, is_stopped)
+            _write(process, lines, cancel)
+        return _wait(process, cancel)
     finally:
         _end(process)
 
 
-def _write(
-    process: "subprocess.Popen[bytes]", lines: Iterable[bytes], is_stopped: Callable[[], bool]
-) -> None:
+def _write(process: "subprocess.Popen[bytes]", lines: Iterable[bytes], cancel: CancelToken) -> None:
     assert process.stdin is not None
     pipe = process.stdin.fileno()
     os.set_blocking(pipe, False)
@@ -61,27 +58,19 @@ def _write(
         for line in lines:
             left = memoryview(line)
             while left:
-                _check(is_stopped)
+                cancel.raise_if_cancelled()
                 if selector.select(_POLL_SECONDS):
                     with suppress(BlockingIOError):
                         left = left[os.write(pipe, left) :]
     process.stdin.close()
 
 
-def _wait(process: "subprocess.Popen[bytes]", is_stopped: Callable[[], bool]) -> int:
+def _wait(process: "subprocess.Popen[bytes]", cancel: CancelToken) -> int:
     while True:
         try:
             return process.wait(_POLL_SECONDS)
         except subprocess.TimeoutExpired:
-            _check(is_stopped)
-
-
-def _check(is_stopped: Callable[[], bool]) -> None:
-    if is_stopped():
-        raise StoppedError(
-            "the program was stopped before it had read all changes",
-            evidence=(("kept", "the changes are sent to it again"),),
-        )
+            cancel.raise_if_cancelled()
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:

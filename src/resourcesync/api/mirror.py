@@ -2,7 +2,7 @@
 
 import os
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Executor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -10,7 +10,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Self, Unpack
 
-from resourcesync.api.calls import CallContext, Event, OnEvent, Stop
 from resourcesync.api.plans import Plan
 from resourcesync.api.settings import MirrorOptions, mirror_settings
 from resourcesync.destination import changelog
@@ -23,6 +22,8 @@ from resourcesync.destination.reports import AuditFinding, AuditReport, MirrorSt
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.digests import Digest, parse_digests
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
+from resourcesync.ports import Clock
+from resourcesync.ports.cancellation import CancelToken
 from resourcesync.ports.changes import LoggedChange, MirrorChangeKind
 from resourcesync.wiring import engines, machine, mirrors, stores
 from resourcesync.wiring.mirrors import OpenChanges
@@ -100,6 +101,72 @@ def _change(folder: Path, row: LoggedChange) -> MirrorChange:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened while a call goes on.
+
+    Attributes:
+        kind: ``source`` (lists were found), ``plan``, ``progress``, ``item`` (one resource was
+            dealt with), ``warning`` or ``finding``; further kinds may come.
+        fields: The fields of the event, as the lines of the command line's ``--json`` have them.
+    """
+
+    kind: str
+    fields: Mapping[str, object]
+
+
+OnEvent = Callable[[Event], object]
+"""Receives an event, on the thread of the call; what it raises ends the call."""
+
+Stop = Callable[[], bool]
+"""Called many times a second; ``True`` stops the call."""
+
+
+class CallContext:
+    """The receiver of events and the request to stop, for one mirror, one call at a time.
+
+    Args:
+        clock: Time.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self.cancel = CancelToken(clock, self._is_stop_requested)
+        self._on_event: OnEvent | None = None
+        self._stop: Stop | None = None
+        self._is_busy = False
+
+    @contextmanager
+    def during(self, on_event: OnEvent | None, stop: Stop | None) -> Iterator[None]:
+        """Report events of the block to ``on_event``, and cancel it when ``stop`` says so.
+
+        Raises:
+            ConfigurationError: Another call is active.
+            StoppedError: ``stop`` said so.
+        """
+        if self._is_busy:
+            raise ConfigurationError(
+                "this Mirror is busy with another call",
+                hint="make a Mirror for each thread, and call none from its own events",
+            )
+        self._is_busy = True
+        self._on_event, self._stop = on_event, stop
+        self.cancel.reset()
+        try:
+            self.cancel.raise_if_cancelled()
+            yield
+        finally:
+            self._is_busy = False
+            self._on_event = self._stop = None
+
+    def report(self, event: str, fields: Mapping[str, object]) -> None:
+        """Report an event (``Reporter``)."""
+        if self._on_event is not None:
+            self._on_event(Event(event, fields))
+
+    def _is_stop_requested(self) -> bool:
+        return self._stop is not None and self._stop()
+
+
 class Mirror:
     """A folder that is synchronized with a Source.
 
@@ -163,14 +230,12 @@ class Mirror:
 
     @contextmanager
     def _open(self) -> Iterator[Destination]:
-        if self.source is None and not mirrors.is_mirror(self.folder):
-            raise mirrors.not_a_mirror_error(self.folder)
         with mirrors.open_destination(
             self._home if self._home.store or self._home.workers else self.folder,
             source=self.source,
             network=self._network,
             report=self._calls.report,
-            clock=self._calls,
+            cancel=self._calls.cancel,
         ) as destination:
             yield destination
 
@@ -260,7 +325,7 @@ class Mirror:
 
     def _pull(self, options: PullOptions, on_event: OnEvent | None, stop: Stop | None) -> RunReport:
         with self._open_for_call(on_event, stop) as destination:
-            return destination.pull(self.source, options)
+            return destination.pull(options)
 
     def audit(
         self,
@@ -306,7 +371,8 @@ class Mirror:
         ):
             report = destination.audit(method=method, offline=offline, rolling=rolling)
             if not report.in_sync or report.foreign:
-                findings.set_name(report.run, self._calls.now().strftime("%Y%m%d%H%M%S"))
+                now = self._calls.cancel.clock.now()
+                findings.set_name(report.run, now.strftime("%Y%m%d%H%M%S"))
             return report
 
     def repair(

@@ -7,8 +7,7 @@ from datetime import datetime
 from typing import Final, Literal, NamedTuple, TypedDict, TypeVar, cast
 
 from resourcesync import config
-from resourcesync.destination.dump_policy import DumpPolicy
-from resourcesync.destination.options import Deletion, PullOptions
+from resourcesync.destination.options import Deletion, DumpPolicy, PullOptions
 from resourcesync.destination.planner import DeletionLimit
 from resourcesync.errors import ConfigurationError
 from resourcesync.source.plan import DIALECTS, ChangeLists

@@ -104,8 +104,8 @@ def _parts(index: Document, since: datetime | None) -> Iterator[str]:
 
 @contextmanager
 def _open_network(address: str, network: Network) -> Iterator[DocumentFetcher]:
-    clock = machine.system_clock()
-    with document_access.open_fetcher(address, network, clock) as fetcher:
+    cancel = machine.new_cancel_token()
+    with document_access.open_fetcher(address, network, cancel) as fetcher:
         yield document_access.network_documents(fetcher)
 
 

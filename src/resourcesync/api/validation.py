@@ -52,7 +52,8 @@ def validate(
     if isinstance(target, str | os.PathLike):
         size = None if sample is None else SampleSize(count=sample)
         judgement = ValidationOptions(profile=chosen, live=live, sample=size)
-        judge = Validator(judgement, network=network or Network(), clock=machine.system_clock())
+        cancel = machine.new_cancel_token()
+        judge = Validator(judgement, network=network or Network(), cancel=cancel)
         return _validate_target(judge, os.fspath(target))
     return _validate_bytes(target, chosen)
 

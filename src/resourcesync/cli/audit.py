@@ -232,9 +232,7 @@ def _audit(
     from resourcesync.wiring import machine, mirrors  # noqa: PLC0415 - help stays quick
 
     mirror, network, several = target
-    if not mirrors.is_mirror(mirror):
-        raise mirrors.not_a_mirror_error(mirror)
-    clock = machine.system_clock()
+    cancel = machine.new_cancel_token()
 
     def report(event: str, fields: Mapping[str, object]) -> None:
         if event == "finding":
@@ -242,7 +240,7 @@ def _audit(
             kept.add(fields)
         screen.report(event, {**several, **fields})
 
-    opened = mirrors.open_destination(mirror, network=network, report=report, clock=clock)
+    opened = mirrors.open_destination(mirror, network=network, report=report, cancel=cancel)
     # The findings are stored under the mirror's lock, so that two audits cannot mix theirs.
     with opened as destination, mirrors.audit_files(mirror).write_findings() as kept:
         found = destination.audit(
@@ -251,7 +249,7 @@ def _audit(
             rolling=_rolling(arguments),
             kept=MOST_FINDINGS if arguments.report else SHOWN_FINDINGS,
         )
-        now = clock.now()
+        now = cancel.clock.now()
         if not found.in_sync or found.foreign or found.unlisted:
             kept.set_name(found.run, now.strftime("%Y%m%d%H%M%S"))
         written = _write_evidence(arguments, found, mirror, now, destination.read_only_session())

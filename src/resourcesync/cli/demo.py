@@ -221,12 +221,12 @@ class _Demo:
     def _pull(self, source: str | None) -> "RunReport":
         from resourcesync.cli import render_pull  # noqa: PLC0415 - help stays quick
         from resourcesync.destination.options import PullOptions  # noqa: PLC0415 - the same
-        from resourcesync.wiring import mirrors  # noqa: PLC0415 - the same
+        from resourcesync.wiring import machine, mirrors  # noqa: PLC0415 - the same
 
         with mirrors.open_destination(
-            self._mirror, source=source, report=self._report, clock=self._clock
+            self._mirror, source=source, report=self._report, cancel=machine.new_cancel_token()
         ) as destination:
-            pulled = destination.pull(source, PullOptions())
+            pulled = destination.pull(PullOptions())
         ended = render_pull.conclude(pulled, "the mirror", first=source is not None, plan={})
         self._step(
             "pulled",
@@ -251,10 +251,10 @@ class _Demo:
 
     def _audit(self) -> "AuditReport":
         from resourcesync.cli import render_audit  # noqa: PLC0415 - help stays quick
-        from resourcesync.wiring import mirrors  # noqa: PLC0415 - the same
+        from resourcesync.wiring import machine, mirrors  # noqa: PLC0415 - the same
 
         with mirrors.open_destination(
-            self._mirror, report=self._report, clock=self._clock
+            self._mirror, report=self._report, cancel=machine.new_cancel_token()
         ) as destination:
             audited = destination.audit()
         ended = render_audit.conclude(audited, self._mirror)

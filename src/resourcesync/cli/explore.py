@@ -68,16 +68,16 @@ def _explore(source: str, depth: int, asking: SourceAccess, screen: Screen) -> C
     from resourcesync.wiring import document_access, machine  # noqa: PLC0415 - help stays quick
 
     totals = Totals()
-    clock = machine.system_clock()
-    began = clock.monotonic()
+    cancel = machine.new_cancel_token()
+    began = cancel.clock.monotonic()
     for step in document_access.explore(
-        source, network=asking.network(source), clock=clock, depth=depth
+        source, network=asking.network(source), cancel=cancel, depth=depth
     ):
         totals.add(step)
         screen.report(step_event(step), step_fields(step))
     code = ExitCode.PARTIAL if totals.failed else ExitCode.OK
     return CommandOutcome(
-        exit=code, closing=totals.lines(clock.monotonic() - began), fields=totals.fields()
+        exit=code, closing=totals.lines(cancel.clock.monotonic() - began), fields=totals.fields()
     )
 
 
@@ -95,13 +95,13 @@ def _browse(source: str, depth: int, asking: SourceAccess) -> CommandOutcome:
         raise ConfigurationError("--tui needs a terminal", hint=f"resourcesync explore {source}")
     from resourcesync.wiring import document_access, machine  # noqa: PLC0415 - help stays quick
 
-    clock = machine.system_clock()
-    began = clock.monotonic()
+    cancel = machine.new_cancel_token()
+    began = cancel.clock.monotonic()
     steps = document_access.explore(
-        source, network=asking.network(source), clock=clock, depth=depth
+        source, network=asking.network(source), cancel=cancel, depth=depth
     )
     totals, is_whole = explore_tui.browse(steps, source)
-    lines = totals.lines(clock.monotonic() - began)
+    lines = totals.lines(cancel.clock.monotonic() - began)
     if not is_whole:
         lines += (TextLine("  ended before all documents were read", level=QUIET),)
     return CommandOutcome(exit=ExitCode.PARTIAL if totals.failed else ExitCode.OK, closing=lines)

@@ -7,14 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from resourcesync.api.calls import CallContext
 from resourcesync.cli.configured_mirrors import MirrorConfiguration
 from resourcesync.cli.configured_sources import ConfiguredSources
 from resourcesync.cli.output import problem_of
 from resourcesync.cli.render_explore import Totals, describe_step, step_details, step_fields
 from resourcesync.discovery.tree import PartsTotal, SourceNode
-from resourcesync.errors import ConfigurationError, ResourceSyncError, StoppedError
+from resourcesync.errors import BudgetError, ConfigurationError, ResourceSyncError
 from resourcesync.ports import Clock
+from resourcesync.ports.cancellation import CancelToken
 from resourcesync.server.dashboard.views import DocumentTree, TreeItem
 from resourcesync.wiring import document_access
 from resourcesync.wiring.mirrors import Network
@@ -68,19 +68,18 @@ class CachedExplorer:
     def _walk(
         self, empty: DocumentTree, network: Callable[[], Network], again: str
     ) -> DocumentTree:
-        calls, totals, found = CallContext(self._clock), Totals(), list[TreeItem]()
-        ends = self._clock.monotonic() + self._seconds
+        cancel, totals, found = CancelToken(self._clock), Totals(), list[TreeItem]()
         whole = f"next   resourcesync explore {shlex.quote(again)}"
         notes: tuple[str, ...] = ()
         try:
-            with calls.during(None, lambda: self._clock.monotonic() >= ends):
-                for step in self._steps(empty, network(), calls):
+            with cancel.within(self._seconds):
+                for step in self._steps(empty, network(), cancel):
                     if len(found) == self._most:
                         notes = (f"only the first {self._most} nodes are shown.", whole)
                         break
                     totals.add(step)
                     found.append(_page_node(step))
-        except StoppedError:
+        except BudgetError:
             notes = (f"the time limit of {self._seconds:g} s was reached.", whole)
         except ResourceSyncError as error:
             problem = problem_of(error)
@@ -89,13 +88,13 @@ class CachedExplorer:
         return replace(empty, found=tuple(found), summary=said, notes=notes)
 
     def _steps(
-        self, tree: DocumentTree, network: Network, calls: CallContext
+        self, tree: DocumentTree, network: Network, cancel: CancelToken
     ) -> Iterator[SourceNode | PartsTotal]:
         for step in document_access.explore(
-            tree.address, network=network, clock=calls, depth=tree.depth
+            tree.address, network=network, cancel=cancel, depth=tree.depth
         ):
             yield step
-            calls.monotonic()  # checks the deadline: reading a disk does not ask the clock
+            cancel.raise_if_cancelled()  # reading a disk does not check it
 
 
 def own_sources(configuration: MirrorConfiguration) -> dict[str, str]:

@@ -183,7 +183,9 @@ def command(output: OutputOptions, **values: Any) -> Job:
     if values["moved"] and (len(places) != 1 or _is_source(places)):
         raise click.UsageError("--moved needs exactly one MIRROR, and no SOURCE")
     chosen = TargetResolver(configuration, values, given_options())
-    words = PullRenderer(itemize=values["itemize"], dry_run=values["dry_run"])
+    words = PullRenderer(
+        itemize=values["itemize"], dry_run=values["dry_run"], details=bool(output.verbose)
+    )
     if every or (len(places) > 1 and not _is_source(places)):
         job = _job_of_many(configuration.names if every else places, chosen, words, output)
         return replace(job, work=with_metrics(job.work, metrics, ""))
@@ -236,7 +238,7 @@ def _job_of_many(
 def _context(configuration: MirrorConfiguration, words: "PullRenderer") -> PullContext:
     from resourcesync.wiring import machine  # noqa: PLC0415 - help stays quick
 
-    return PullContext(configuration, words, machine.system_clock())
+    return PullContext(configuration, words, machine.new_cancel_token())
 
 
 def _check(

@@ -13,14 +13,14 @@ from resourcesync.cli.exit_codes import worst
 from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.output import CommandOutcome, Problem, Screen, problem_of
 from resourcesync.errors import ConfigurationError, ResourceSyncError
-from resourcesync.ports import Reporter
 
 if TYPE_CHECKING:
     from resourcesync.cli.render_pull import PullRenderer
     from resourcesync.destination.options import Review
     from resourcesync.destination.planner import Decision
     from resourcesync.destination.reports import Mode
-    from resourcesync.ports import Clock, Reporter
+    from resourcesync.ports import Reporter
+    from resourcesync.ports.cancellation import CancelToken
     from resourcesync.wiring.mirrors import Network
     from resourcesync.wiring.sets import SetMirror, SetPlan
     from resourcesync.wiring.stores import Home
@@ -163,12 +163,12 @@ class PullContext(NamedTuple):
     Attributes:
         configuration: The file's mirrors and secrets.
         renderer: Its ``first`` is set for each mirror.
-        clock: The clock; any call may raise to end the pull.
+        cancel: The request to stop, and the clock.
     """
 
     configuration: MirrorConfiguration
     renderer: "PullRenderer"
-    clock: "Clock"
+    cancel: "CancelToken"
 
 
 def pull(
@@ -185,12 +185,13 @@ def pull(
     Raises:
         ResourceSyncError: The pull failed.
     """
-    from resourcesync.wiring import sets  # noqa: PLC0415 - help stays quick
+    from resourcesync.wiring import mirrors  # noqa: PLC0415 - help stays quick
 
     arguments, folder = target.arguments, target.folder
     network = _network(target, context.configuration)
     is_several = arguments.all_sets or len(arguments.set) > 1
-    if arguments.moved and (is_several or sets.is_folder_of_sets(folder)):
+    is_folder_of_sets = mirrors.is_folder_of_sets(folder)
+    if arguments.moved and (is_several or is_folder_of_sets):
         raise ConfigurationError(
             "--moved needs exactly one mirror",
             hint=f"run it for each set: name the folder of the set below {folder}",
@@ -200,12 +201,14 @@ def pull(
             "a store can contain only one mirror, and so only one set",
             hint="name one set, and give each set its own store",
         )
-    if not is_several and not sets.is_folder_of_sets(folder):
+    if not is_several and not is_folder_of_sets:
         name = "".join(arguments.set)
         return _pull_one(_MirrorPull(target, folder, name), network, context, on_event)
 
+    from resourcesync.wiring import sets  # noqa: PLC0415 - rarely
+
     request = sets.SetRequest(source=target.address, names=arguments.set, every=arguments.all_sets)
-    plan = sets.plan_sets(folder, request, network=network, clock=context.clock)
+    plan = sets.plan_sets(folder, request, network=network, cancel=context.cancel)
 
     def pull_one(set_target: SetTarget, report: "Reporter") -> CommandOutcome:
         of_set = replace(target, address=set_target.address)
@@ -232,9 +235,7 @@ def _pull_one(
     from resourcesync.wiring import mirrors  # noqa: PLC0415 - help stays quick
 
     address, folder = pull.target.address, pull.folder
-    words, clock = context.renderer, context.clock
-    if address is None and not mirrors.is_mirror(folder):
-        raise mirrors.not_a_mirror_error(folder)
+    words, cancel = context.renderer, context.cancel
     plan: dict[str, object] = {}
 
     def report(event: str, fields: Mapping[str, object]) -> None:
@@ -247,13 +248,13 @@ def _pull_one(
         source=pull.target.arguments.moved or address,
         network=network,
         report=report,
-        clock=clock,
+        cancel=cancel,
         is_expected=pull.target.is_configured,
     ) as destination:
         words.first = destination.is_new
         review = item_review(on_event) if pull.target.arguments.dry_run else None
-        chosen = replace(_options(pull, clock.now()), review=review)
-        found = destination.pull(address, chosen)
+        chosen = replace(_options(pull, cancel.clock.now()), review=review)
+        found = destination.pull(chosen)
     place, pruning = pull.target.store or str(folder), pull.target.arguments.prune
     return conclude(found, str(folder), first=words.first, plan=plan, pruning=pruning, place=place)
 
@@ -340,7 +341,7 @@ def _without_empty(values: Mapping[str, Any]) -> dict[str, Any]:
     return {**found, "forgotten": frozenset(forgotten)}
 
 
-PullNamed = Callable[[str, Reporter], CommandOutcome]
+PullNamed = Callable[[str, "Reporter"], CommandOutcome]
 """A function that pulls the mirror of a name; raises ``ResourceSyncError``."""
 
 
@@ -424,7 +425,7 @@ class SetTarget(NamedTuple):
     uri: str
 
 
-PullSet = Callable[[SetTarget, Reporter], CommandOutcome]
+PullSet = Callable[[SetTarget, "Reporter"], CommandOutcome]
 """A function that pulls one mirror; raises ``ResourceSyncError``."""
 
 
@@ -468,7 +469,7 @@ def _pull_set(
         return report_failure(problem_of(error), str(mirror.folder), screen)
 
 
-def item_review(report: Reporter) -> "Review":
+def item_review(report: "Reporter") -> "Review":
     """Return a review that reports each planned action as an ``item``.
 
     Args:

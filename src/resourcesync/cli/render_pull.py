@@ -28,12 +28,14 @@ class PullRenderer:
         first: True for the mirror's first pull: then lists and plan are shown.
         itemize: True if every action gets a line.
         dry_run: True if the actions are only planned.
+        details: True if lines of the level ``DETAIL`` are shown; no others are made.
         failures: Number of failures so far.
     """
 
     first: bool = True
     itemize: bool = False
     dry_run: bool = False
+    details: bool = True
     failures: int = 0
 
     def __call__(self, event: str, fields: Mapping[str, object]) -> Iterator[TextLine]:
@@ -83,6 +85,9 @@ class PullRenderer:
 
     def _item(self, fields: Mapping[str, object]) -> Iterator[TextLine]:
         status, action = fields.get("status"), str(fields.get("action"))
+        is_shown = self.details or self.itemize or self.dry_run
+        if status == "ok" and not is_shown and not fields.get("code"):
+            return
         if status in {"absent", "skipped"}:
             kept = "; the copy is kept" if fields.get("kept") else ""
             yield TextLine(

@@ -92,7 +92,7 @@ def _repair(
         max_delete=DeletionLimit(count=limit.count, percent=limit.percent or 0.0),
     )
     with mirrors.open_destination(
-        folder, network=network(), report=report, clock=machine.system_clock()
+        folder, network=network(), report=report, cancel=machine.new_cancel_token()
     ) as destination:
         found = destination.repair(known, chosen, deleting=arguments.delete)
     return conclude(found, str(folder), first=False, plan=plan)

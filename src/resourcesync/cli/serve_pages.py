@@ -8,13 +8,13 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from resourcesync.api.calls import CallContext
 from resourcesync.cli.explore_pages import CachedExplorer
 from resourcesync.cli.output import problem_of
 from resourcesync.cli.render_findings import html_page
 from resourcesync.cli.render_validate import ValidationTally
-from resourcesync.errors import ResourceSyncError, StoppedError
+from resourcesync.errors import BudgetError, ResourceSyncError
 from resourcesync.ports import Clock
+from resourcesync.ports.cancellation import CancelToken
 from resourcesync.server.admin import MetricsSource
 from resourcesync.server.dashboard.layout import INTERVALS, interval_start
 from resourcesync.server.dashboard.views import (
@@ -98,18 +98,18 @@ class Validation:
         return None if self._finished is None else self._finished.report
 
     def _judge(self, documents: tuple[DocumentFile, ...]) -> None:
-        tally, events, calls = self._tally, list[ValidationEvent](), CallContext(self._clock)
-        ends = self._clock.monotonic() + self._seconds
+        tally, events, cancel = self._tally, list[ValidationEvent](), CancelToken(self._clock)
         trouble = ""
         try:
-            with calls.during(None, lambda: self._clock.monotonic() >= ends):
-                judge = Validator(ValidationOptions(), network=Network(), clock=calls)
+            with cancel.within(self._seconds):
+                cancel.raise_if_cancelled()
+                judge = Validator(ValidationOptions(), network=Network(), cancel=cancel)
                 for event in judge.judge(str(self._tree)):
-                    calls.monotonic()  # checks the deadline: reading a disk does not ask the clock
+                    cancel.raise_if_cancelled()  # reading a disk does not check it
                     tally.add(event)
                     if not isinstance(event, RuleFinding) or len(events) < _MOST_FINDINGS:
                         events.append(event)
-        except StoppedError:
+        except BudgetError:
             trouble = f"The validation took longer than {self._seconds:g} s and was stopped."
         except ResourceSyncError as error:
             trouble = f"{problem_of(error).message}."

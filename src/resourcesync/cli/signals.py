@@ -15,6 +15,7 @@ from types import FrameType
 from typing import Final
 
 from resourcesync.cli.exit_codes import ExitCode
+from resourcesync.errors import is_propagating
 
 REPEAT_SECONDS: Final = 0.5
 """Seconds after which a swallowed stop is raised again."""
@@ -65,20 +66,8 @@ class _StopRepeater:
 
     def raise_again(self, _number: int, _frame: FrameType | None) -> None:
         """Raise the stop again unless it is being handled."""
-        if self._stop is not None and not _is_propagating(self._stop):
+        if self._stop is not None and not is_propagating(self._stop):
             raise self._stop
-
-
-def _is_propagating(stop: BaseException) -> bool:
-    """True if a ``finally``, an ``except`` or a ``with`` of a caller is handling the stop."""
-    current = sys.exception()
-    seen = set()
-    while current is not None and id(current) not in seen:
-        if current is stop:
-            return True
-        seen.add(id(current))
-        current = current.__context__
-    return False
 
 
 @contextmanager

@@ -208,7 +208,7 @@ def _targets(
     from resourcesync.wiring import mirrors, sets  # noqa: PLC0415 - help stays quick
 
     def is_ours(folder: Path) -> bool:
-        return mirrors.is_mirror(folder) or sets.is_folder_of_sets(folder)
+        return mirrors.is_mirror(folder) or mirrors.is_folder_of_sets(folder)
 
     if not places:
         yield from map(_StatusTarget, sets.each_mirror(_mirrors_in_folder(is_ours)))

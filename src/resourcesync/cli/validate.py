@@ -139,7 +139,9 @@ def _validate(
 
     address = next((target for target in arguments.targets if "://" in target), "")
     judge = validation.Validator(
-        _judgement(arguments), network=asking.network(address), clock=machine.system_clock()
+        _judgement(arguments),
+        network=asking.network(address),
+        cancel=machine.new_cancel_token(),
     )
     tally = ValidationTally(fail_on=arguments.fail_on)
     codes = [ExitCode.OK]

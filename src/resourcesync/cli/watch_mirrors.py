@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from resourcesync.api.calls import CallContext
 from resourcesync.cli import formatting as forms
 from resourcesync.cli.changes import change_fields
 from resourcesync.cli.crash import write_crash_report
@@ -18,11 +17,16 @@ from resourcesync.cli.output import CollectingScreen, CommandOutcome, Problem, S
 from resourcesync.cli.pull_run import PullContext, PullTarget, TargetResolver, pull
 from resourcesync.cli.render_audit import conclude as conclude_audit
 from resourcesync.cli.render_pull import PullRenderer
-from resourcesync.errors import ResourceSyncError, SourceUnavailableError, StoppedError
+from resourcesync.errors import (
+    BudgetError,
+    ResourceSyncError,
+    SourceUnavailableError,
+    StoppedError,
+)
 from resourcesync.ports import Clock
+from resourcesync.ports.cancellation import CancelToken
 from resourcesync.ports.changes import LoggedChange
 from resourcesync.server.dashboard.views import PushStatus
-from resourcesync.watch.loop import IsStopped
 from resourcesync.watch.scheduler import JobKind, JobOutcome, JobStatus, MirrorJob, MirrorSchedule
 from resourcesync.websub.subscription_status import SubscriptionReport, SubscriptionStatus
 from resourcesync.wiring import mirrors, sets
@@ -107,7 +111,7 @@ class WatchJobRunner:
         """Set the mirrors for later jobs; running jobs keep their settings."""
         self._watched, self._resolver = watched, chosen
 
-    def __call__(self, job: MirrorJob, is_stopped: IsStopped) -> tuple[JobOutcome, JobReport]:
+    def __call__(self, job: MirrorJob, cancel: CancelToken) -> tuple[JobOutcome, JobReport]:
         """Run a job; a bug is reported, and raises nothing."""
         mirror = self._watched.get(job.mirror)
         if mirror is None:
@@ -115,11 +119,11 @@ class WatchJobRunner:
         try:
             match job.kind:
                 case JobKind.PULL:
-                    return self._pull(mirror, is_stopped)
+                    return self._pull(mirror, cancel)
                 case JobKind.AUDIT:
-                    return self._audit(mirror, is_stopped)
+                    return self._audit(mirror, cancel)
                 case JobKind.HAND_OVER:
-                    return self._send_changes(mirror, is_stopped)
+                    return self._send_changes(mirror, cancel)
         except StoppedError:
             return JobOutcome(status=JobStatus.PREEMPTED), JobReport(
                 exit=ExitCode.TERMINATED, stopped=True
@@ -132,14 +136,13 @@ class WatchJobRunner:
             problem = write_crash_report(error, ["watch", job.mirror])
             return _job_result(JobReport(exit=problem.exit, problem=problem), None)
 
-    def _pull(self, mirror: WatchedMirror, is_stopped: IsStopped) -> tuple[JobOutcome, JobReport]:
+    def _pull(self, mirror: WatchedMirror, cancel: CancelToken) -> tuple[JobOutcome, JobReport]:
         assert self._resolver is not None
-        calls, notes = CallContext(self._clock), CollectingScreen()
+        notes = CollectingScreen()
         words = PullRenderer(itemize=False, dry_run=False)
-        way = PullContext(self._resolver.configuration, words, calls)
-        with calls.during(None, is_stopped):
-            outcome = pull(mirror.target, way, notes, notes.report)
-            self._on_pulled(mirror)
+        way = PullContext(self._resolver.configuration, words, cancel)
+        outcome = pull(mirror.target, way, notes, notes.report)
+        self._on_pulled(mirror)
         return _job_result(
             JobReport(
                 exit=outcome.exit,
@@ -150,20 +153,19 @@ class WatchJobRunner:
             None,
         )
 
-    def _audit(self, mirror: WatchedMirror, is_stopped: IsStopped) -> tuple[JobOutcome, JobReport]:
+    def _audit(self, mirror: WatchedMirror, cancel: CancelToken) -> tuple[JobOutcome, JobReport]:
         assert self._resolver is not None
-        calls, outcomes = CallContext(self._clock), list[CommandOutcome]()
+        outcomes = list[CommandOutcome]()
         network = self._resolver.configuration.network(mirror.target.name, {})
-        with calls.during(None, is_stopped):
-            for folder in sets.each_mirror([mirror.target.folder]):
-                found = audit_mirror(folder, mirror.audit, network, calls)
-                outcomes.append(conclude_audit(found, folder, quiet=True, named=False))
+        for folder in sets.each_mirror([mirror.target.folder]):
+            found = audit_mirror(folder, mirror.audit, network, cancel)
+            outcomes.append(conclude_audit(found, folder, quiet=True, named=False))
         code = worst(outcome.exit for outcome in outcomes)
         fields = outcomes[0].fields if len(outcomes) == 1 else {}
         return _job_result(JobReport(exit=code, fields=fields), None)
 
     def _send_changes(
-        self, mirror: WatchedMirror, is_stopped: IsStopped
+        self, mirror: WatchedMirror, cancel: CancelToken
     ) -> tuple[JobOutcome, JobReport]:
         folders = [
             path for path in sets.each_mirror([mirror.target.folder]) if mirrors.is_mirror(path)
@@ -177,7 +179,7 @@ class WatchJobRunner:
             forwarder = ChangeForwarder(
                 CONSUMER, mirror.on_change, partial(_change_line, run, below)
             )
-            sent, why = self._run_program(forwarder, folder, mirror.limit, is_stopped)
+            sent, why = self._run_program(forwarder, folder, mirror.limit, cancel)
             count += sent
             if why:
                 break
@@ -197,17 +199,13 @@ class WatchJobRunner:
         )
 
     def _run_program(
-        self, forwarder: ChangeForwarder, folder: Path, limit: float, is_stopped: IsStopped
+        self, forwarder: ChangeForwarder, folder: Path, limit: float, cancel: CancelToken
     ) -> tuple[int, str]:
         """Return the number of changes sent, and the failure of the program; empty for none."""
-        until = self._clock.monotonic() + limit
         try:
-            sent, code = forwarder.forward(
-                folder, lambda: is_stopped() or self._clock.monotonic() >= until
-            )
-        except StoppedError:
-            if is_stopped():
-                raise
+            with cancel.within(limit):
+                sent, code = forwarder.forward(folder, cancel)
+        except BudgetError:
             return 0, f"was stopped: it took longer than {forms.duration(limit)}"
         return sent, f"exited with {code}" if code else ""
 

@@ -62,8 +62,6 @@ def _why(
     from resourcesync.wiring import machine, mirrors  # noqa: PLC0415 - help stays quick
 
     mirror = argument.folder
-    if not mirrors.is_mirror(mirror):
-        raise mirrors.not_a_mirror_error(mirror)
 
     def report(event: str, fields: Mapping[str, object]) -> None:
         """Show only warnings: events about other entries belong to other commands."""
@@ -71,9 +69,9 @@ def _why(
             screen.report(event, fields)
 
     network = mirrors.Network() if offline else argument.network()
-    clock = machine.system_clock()
+    cancel = machine.new_cancel_token()
     with mirrors.open_destination(
-        mirror, network=network, report=report, clock=clock
+        mirror, network=network, report=report, cancel=cancel
     ) as destination:
         names = resource_names(resource, mirror)
         findings = partial(mirrors.last_findings, mirror)

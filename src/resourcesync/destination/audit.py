@@ -251,7 +251,7 @@ class Audit:
         differences = compare(self._pull.state.copies(), wanted, same=same)
         often = {"every": 1} if self._method == "hash" else {}  # a copy may be large
         plain = 0
-        for difference in check_cancelled(differences, self._pull.dependencies.clock, **often):
+        for difference in check_cancelled(differences, self._pull.dependencies.cancel, **often):
             match difference:
                 case Same():
                     plain += 1

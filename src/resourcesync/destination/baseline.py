@@ -9,6 +9,7 @@ from typing import Final
 
 from resourcesync.destination.budget import check_cancelled
 from resourcesync.destination.changes.history import ChangeHistory
+from resourcesync.destination.commit import TransferTally, combine_tallies
 from resourcesync.destination.cursor import Cursor, Phase, after_list, check_no_older
 from resourcesync.destination.decisions import (
     RecordedDecisions,
@@ -16,7 +17,6 @@ from resourcesync.destination.decisions import (
     postponed_fetch,
 )
 from resourcesync.destination.deletion import DeletionResult
-from resourcesync.destination.dumps import DumpTransfer, combine_tallies
 from resourcesync.destination.entry_links import ENTRY_LINKS_COMPLETE, store_entry_links
 from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.listed_rows import (
@@ -339,8 +339,12 @@ class Baseline:
         plan, found = pulled.plan, self._pull.found
         transfer = self._pull.transfer(through)
         wanted = partial(self._wanted, sorters, sweeping=sweeping)
-        dumps = DumpTransfer(self._pull, plan, wanted, through)
-        dump_tally = dumps.fetch_from_dumps((found.resource_dump, found.change_dump))
+        dump_tally = TransferTally()
+        if found.resource_dump or found.change_dump:
+            from resourcesync.destination.dumps import DumpTransfer  # noqa: PLC0415 - lazy
+
+            dumps = DumpTransfer(self._pull, plan, wanted, through)
+            dump_tally = dumps.fetch_from_dumps((found.resource_dump, found.change_dump))
         decisions = self._decisions(sorters, ignore_conflict, sweeping=sweeping)
         fetches = self._fetches(decisions, through)
         total, size = plan.create + plan.update - dump_tally.done, plan.size - dump_tally.useful
@@ -417,7 +421,7 @@ class Baseline:
         pruning, policy = self._pull.options.prune, self._pull.options.delete
         decisions = decide(self._copies(), rows, sweeping=sweeping, pruning=pruning)
         return check_cancelled(
-            apply_deletion_policy(decisions, policy), self._pull.dependencies.clock
+            apply_deletion_policy(decisions, policy), self._pull.dependencies.cancel
         )
 
     def _without_undated_deletions(self, rows: Iterator[ListedEntry]) -> Iterator[ListedEntry]:

@@ -114,6 +114,24 @@ class TransferTally:
         return had + self.failed + self.absent + self.skipped + self.gone
 
 
+def combine_tallies(brought: TransferTally, fetched: TransferTally) -> TransferTally:
+    """Return the sum of dump and single transfers; failures in dumps were requested singly."""
+    fixity = dict(brought.fixity)
+    for kind, count in fetched.fixity.items():
+        fixity[kind] = fixity.get(kind, 0) + count
+    return replace(
+        fetched,
+        created=brought.created + fetched.created,
+        updated=brought.updated + fetched.updated,
+        same=brought.same + fetched.same,
+        refetched=brought.refetched + fetched.refetched,
+        useful=brought.useful + fetched.useful,
+        open_dates=brought.open_dates + fetched.open_dates,
+        undecided=brought.undecided + fetched.undecided,
+        fixity=fixity,
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class StagedResource:
     """Resource with verified bytes that waits for its group.
@@ -301,12 +319,17 @@ class CommitBatch:
         self._report("patch", {"uri": listed.loc, "path": listed.path, "reason": reason})
 
     def flush_when_due(self) -> None:
-        """Flush the group when it is large or old enough."""
+        """Flush the group when it is large or old enough, and end there if the run is to end.
+
+        Raises:
+            StoppedError: The end was requested, or the time is over.
+        """
         waiting = len(self._group) + len(self._failed) + len(self._finished)
         if waiting >= _GROUP or (
             waiting and self._clock.monotonic() - self._opened_at >= _GROUP_SECONDS
         ):
             self.flush()
+            self._policy.budget.raise_if_cancelled()
 
     def flush(self) -> None:
         """Make the group durable, then record it.

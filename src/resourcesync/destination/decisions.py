@@ -155,7 +155,7 @@ class RecordedDecisions:
     def _recorded(self) -> Iterator[Decision]:
         return check_cancelled(
             _with_pending_deletions(self._pull, iter(self._decisions)),
-            self._pull.dependencies.clock,
+            self._pull.dependencies.cancel,
         )
 
 

@@ -1,17 +1,15 @@
 """Destination: pull, repair and audit of one mirror (§5)."""
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from resourcesync.destination.budget import Deadline
 from resourcesync.destination.cursor import Phase
 from resourcesync.destination.decisions import apply_policy_to_pending
 from resourcesync.destination.deletion import purge_old_trash, register_lost_trash
-from resourcesync.destination.incremental import LocalStrategy
 from resourcesync.destination.links import LinkFilter, PatchSizeLimits, check_relation
 from resourcesync.destination.locate import CapabilityListProbe, ListLocator, report_source
 from resourcesync.destination.mapping import FileSystemProfile, origin
@@ -49,10 +47,27 @@ if TYPE_CHECKING:
     from resourcesync.destination.audit import AuditMethod
     from resourcesync.destination.baseline import Baseline
     from resourcesync.destination.fixity import AuditRolling
+    from resourcesync.destination.incremental import Incremental
 
 _log = logging.getLogger(__name__)
 _LISTS_MOVED_ERRORS: Final = (ResourceMissingError, UnexpectedDocumentError, NotAListError)
 """Errors at a list's stored address that may mean that the Source moved its lists."""
+
+
+class LocalStrategy:
+    """`SyncStrategy` of this machine alone."""
+
+    def baseline(self, pull: SyncSession) -> "Baseline":
+        """Return the baseline synchronization of a session."""
+        from resourcesync.destination.baseline import Baseline  # noqa: PLC0415 - lazy
+
+        return Baseline(pull)
+
+    def incremental(self, pull: SyncSession, are_others: Callable[[], bool]) -> "Incremental":
+        """Return the incremental synchronization of a session."""
+        from resourcesync.destination.incremental import Incremental  # noqa: PLC0415 - lazy
+
+        return Incremental(pull, are_others)
 
 
 class Destination:
@@ -63,15 +78,8 @@ class Destination:
     """
 
     def __init__(self, equipment: Dependencies) -> None:
-        clock = equipment.clock
-        self._deadline = clock if isinstance(clock, Deadline) else Deadline(clock)
-        self._measuring_fetcher = SkewMeasuringFetcher(equipment.fetcher, clock)
-        equipment = replace(
-            equipment,
-            fetcher=self._measuring_fetcher,
-            clock=self._deadline,
-            lift_deadline=self._deadline.lift,
-        )
+        self._measuring_fetcher = SkewMeasuringFetcher(equipment.fetcher, equipment.clock)
+        equipment = replace(equipment, fetcher=self._measuring_fetcher)
         self._dependencies = equipment
         self._strategy: SyncStrategy = equipment.strategy or LocalStrategy()
         self._sync_state = SyncState(equipment.state)
@@ -84,11 +92,10 @@ class Destination:
         """True if no pull has found the Source yet."""
         return self._sync_state.identity is None
 
-    def pull(self, source: str | None, options: PullOptions) -> RunReport:
+    def pull(self, options: PullOptions) -> RunReport:
         """Synchronize the mirror with its Source; run again to update.
 
         Args:
-            source: Any address of the Source; ``None`` uses that of the last pull.
             options: Options of the pull.
 
         Raises:
@@ -111,7 +118,7 @@ class Destination:
             if not options.dry_run:
                 dependencies = self._dependencies
                 register_lost_trash(dependencies.state, dependencies.copies, dependencies.clock)
-            pulled = self._pull_with_deadline(source, options)
+            pulled = self._pull_within_limit(options)
             if not options.dry_run and abs(self._measuring_fetcher.skew) < MAX_SKEW:
                 purge_old_trash(self._dependencies, options.trash_days)
         except BaseException as error:
@@ -138,7 +145,7 @@ class Destination:
         """Report a clock that differs from the Source's: then the mirror is not in sync."""
         skew, as_of = self._report_skew(), report.as_of
         # Lists of today agree with the local clock: then the server's clock is wrong.
-        is_right = as_of is not None and abs(self._deadline.now() - as_of) <= MAX_SKEW
+        is_right = as_of is not None and abs(self._dependencies.clock.now() - as_of) <= MAX_SKEW
         if abs(skew) < MAX_SKEW or is_right:
             return report
         state = Word.BEHIND if report.state is Word.IN_SYNC else report.state
@@ -151,11 +158,11 @@ class Destination:
             self._dependencies.report("warning", fields)
         return skew
 
-    def _pull_with_deadline(self, source: str | None, options: PullOptions) -> SyncOutcome:
+    def _pull_within_limit(self, options: PullOptions) -> SyncOutcome:
         """Pull until the time limit of the run is reached."""
         try:
-            with self._deadline.within(options.max_duration):
-                return self._pull(source, options)
+            with self._dependencies.cancel.within(options.max_duration):
+                return self._pull(options)
         except BudgetError:
             if self._sync_state.identity is None:
                 raise
@@ -164,10 +171,10 @@ class Destination:
                 mode=plan.mode, plan=plan, is_complete=False, are_deletions_done=False, spent="time"
             )
 
-    def _pull(self, source: str | None, options: PullOptions) -> SyncOutcome:
+    def _pull(self, options: PullOptions) -> SyncOutcome:
         if options.moved:
             return self._follow_move(options)
-        address = self._locator.address(source)
+        address = self._locator.address(self._dependencies.source)
         filters, is_due = self._filters(options)
         options = replace(options, filters=filters, changes={})
         stored = None if options.mode == "baseline" else self._sync_state.discovered
@@ -425,7 +432,8 @@ class Destination:
             self._locator.address(None), self._sync_state.discovered, options, filters
         )
         pull = self._with_current_lists(pull)
-        with self._deadline.within(options.max_duration), pull.packages.retaining_packages():
+        limit = self._dependencies.cancel.within(options.max_duration)
+        with limit, pull.packages.retaining_packages():
             pulled = Repair(pull, deleting=deleting).run(findings, was_in_sync=was_in_sync)
         pulled.is_complete = pulled.is_complete and not self._sync_state.cursor.is_incomplete
         report = run.with_duration(

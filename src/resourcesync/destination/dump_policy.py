@@ -9,10 +9,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import accumulate
 from math import ceil
-from typing import Final, Literal
+from typing import Final
 
-DumpPolicy = Literal["auto", "never", "always"]
-"""Use of dumps: where they are cheaper, not at all, or wherever they help."""
+from resourcesync.destination.options import DumpPolicy
 
 REQUEST_COST: Final = 32 * 1024
 """Cost of one request in bytes, at a polite request rate."""

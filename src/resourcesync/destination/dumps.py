@@ -8,14 +8,12 @@ damaged or wrong costs only time.
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from resourcesync.destination.commit import CommitBatch, StagedResource, TransferTally
 from resourcesync.destination.dump_policy import (
     REQUEST_COST,
     AgeIndex,
-    DumpPolicy,
     PackageEstimate,
     ResourceCount,
     are_manifests_worth_fetching,
@@ -34,6 +32,7 @@ from resourcesync.destination.manifests import (
     provides,
     read_manifest,
 )
+from resourcesync.destination.options import DumpPolicy
 from resourcesync.destination.packages import DumpPackage
 from resourcesync.destination.planner import Fetch, algorithms_for, recordable_lastmod
 from resourcesync.destination.reports import PlanSummary
@@ -171,6 +170,7 @@ class DumpTransfer:
         packages = self._pull.packages
         try:
             for uri in dict.fromkeys(filter(None, uris)):
+                self._pull.budget.raise_if_cancelled()
                 rest, self._policy = self._remaining(), self._policy_of(uri)
                 if is_dump_worth_checking(rest, self._policy) or (
                     rest.count and packages.has_retained
@@ -460,21 +460,3 @@ class DumpTransfer:
                 "failed": tally.failed,
             },
         )
-
-
-def combine_tallies(brought: TransferTally, fetched: TransferTally) -> TransferTally:
-    """Return the sum of dump and single transfers; failures in dumps were requested singly."""
-    fixity = dict(brought.fixity)
-    for kind, count in fetched.fixity.items():
-        fixity[kind] = fixity.get(kind, 0) + count
-    return replace(
-        fetched,
-        created=brought.created + fetched.created,
-        updated=brought.updated + fetched.updated,
-        same=brought.same + fetched.same,
-        refetched=brought.refetched + fetched.refetched,
-        useful=brought.useful + fetched.useful,
-        open_dates=brought.open_dates + fetched.open_dates,
-        undecided=brought.undecided + fetched.undecided,
-        fixity=fixity,
-    )

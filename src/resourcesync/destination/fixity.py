@@ -237,7 +237,7 @@ class FixityChecker:
 
     def _check_group(self, group: list[Copy], look: CopyInspector) -> None:
         proven = self._result
-        for copy in check_cancelled(group, self._pull.dependencies.clock, every=1):
+        for copy in check_cancelled(group, self._pull.dependencies.cancel, every=1):
             proven.count += 1
             bad = self._check_file(copy, look)
             if bad is not None:

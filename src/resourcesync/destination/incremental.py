@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from resourcesync.destination.changes.history import ChangeHistory
 from resourcesync.destination.changes.times import DAY, is_plausible
+from resourcesync.destination.commit import TransferTally, combine_tallies
 from resourcesync.destination.cursor import (
     Following,
     Gap,
@@ -63,7 +64,7 @@ from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.mirror import Copy, Pending, PendingTask, StateTransaction
 
 if TYPE_CHECKING:
-    from resourcesync.destination.baseline import Baseline
+    pass
 
 
 _log = logging.getLogger(__name__)
@@ -360,10 +361,12 @@ class Incremental:
         """Fetch what is due, from dumps and singly."""
         plan, found = pulled.plan, self._pull.found
         transfer = self._pull.transfer(through)
-        from resourcesync.destination.dumps import DumpTransfer, combine_tallies  # noqa: PLC0415 - lazy
+        dump_tally = TransferTally()
+        if found.change_dump or found.resource_dump:
+            from resourcesync.destination.dumps import DumpTransfer  # noqa: PLC0415 - lazy
 
-        dumps = DumpTransfer(self._pull, plan, self._due_fetches, through)
-        dump_tally = dumps.fetch_from_dumps((found.change_dump, found.resource_dump))
+            dumps = DumpTransfer(self._pull, plan, self._due_fetches, through)
+            dump_tally = dumps.fetch_from_dumps((found.change_dump, found.resource_dump))
         total, size = plan.create + plan.update - dump_tally.done, plan.size - dump_tally.useful
         with closing(self._due_fetches()) as fetches:
             fetched = transfer.execute(fetches, total=total, size=max(0, size))
@@ -405,17 +408,3 @@ class Incremental:
         listed, copy = listed_from_task(row), self._pull.state.copy(row.uri)
         is_conditional = copy is not None and match_copy(copy, listed) is not Match.DIFFERENT
         return Fetch(listed, copy, is_conditional=is_conditional)
-
-
-class LocalStrategy:
-    """`SyncStrategy` of this machine alone."""
-
-    def baseline(self, pull: SyncSession) -> "Baseline":
-        """Return the baseline synchronization of a session."""
-        from resourcesync.destination.baseline import Baseline  # noqa: PLC0415 - lazy
-
-        return Baseline(pull)
-
-    def incremental(self, pull: SyncSession, are_others: Callable[[], bool]) -> Incremental:
-        """Return the incremental synchronization of a session."""
-        return Incremental(pull, are_others)

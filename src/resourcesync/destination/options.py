@@ -5,16 +5,18 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, BinaryIO, Literal, Protocol
 
-from resourcesync.destination.dump_policy import DumpPolicy
 from resourcesync.destination.mapping_rules import MapperFactory, load_no_mapper
 from resourcesync.destination.planner import Decision, DeletionLimit
 from resourcesync.destination.reports import Mode
 from resourcesync.ports import Clock, Copies, Fetcher, Reporter
+from resourcesync.ports.cancellation import CancelToken
 from resourcesync.ports.mirror import MirrorStateStore
 from resourcesync.ports.patches import PatchFormat
 
 Deletion = Literal["auto", "signalled", "absent", "never"]
 PullMode = Literal["auto", "baseline", "incremental"]
+DumpPolicy = Literal["auto", "never", "always"]
+"""Use of dumps: where they are cheaper, not at all, or wherever they help."""
 Review = Callable[[Mode, Callable[[], Iterator[Decision]], int], None]
 """Review of the decisions of a pull before anything is changed; an exception ends the pull.
 
@@ -118,10 +120,12 @@ class Dependencies:
 
     Attributes:
         folder: The mirror's folder, as displayed.
+        source: Address of the Source, as given; ``None``: that of the last pull.
         fetcher: The network.
         copies: The mirror's files.
         state: The mirror's state.
         clock: Time.
+        cancel: The request to stop, and the time limit of a run.
         report: Receives events.
         scratch: Opens an unnamed temporary file on the mirror's disk.
         check_folder: Raises if the mirror's folder is not the known one.
@@ -131,7 +135,6 @@ class Dependencies:
             of a letter.
         traffic: Returns requests sent and bytes received so far.
         room: Returns the bytes free on the mirror's disk; ``None`` if unknown.
-        lift_deadline: Removes the deadline that the clock may have.
         patches: Formats of patches that can be applied, by media type.
         mappers: Returns a plug-in's mapper factory by name.
         is_expected: A first pull that fails is recorded: there is to be a mirror.
@@ -139,10 +142,12 @@ class Dependencies:
     """
 
     folder: str
+    source: str | None = None
     fetcher: Fetcher
     copies: Copies
     state: MirrorStateStore
     clock: Clock
+    cancel: CancelToken
     report: Reporter
     scratch: Callable[[], BinaryIO]
     check_folder: Callable[[], None]
@@ -151,7 +156,6 @@ class Dependencies:
     is_case_sensitive: bool = True
     traffic: Callable[[], tuple[int, int]] = lambda: (0, 0)
     room: Callable[[], int | None] = lambda: None
-    lift_deadline: Callable[[], None] = lambda: None
     patches: Mapping[str, PatchFormat] = field(default_factory=dict)
     mappers: Callable[[str], MapperFactory] = load_no_mapper
     is_expected: bool = False

@@ -8,8 +8,9 @@ from typing import Final
 
 from resourcesync.compare import Created, Deleted, Updated, compare
 from resourcesync.destination.baseline import Baseline
+from resourcesync.destination.commit import combine_tallies
 from resourcesync.destination.decisions import show_decisions
-from resourcesync.destination.dumps import DumpTransfer, combine_tallies
+from resourcesync.destination.dumps import DumpTransfer
 from resourcesync.destination.listed_rows import ListedRows
 from resourcesync.destination.planner import (
     FILTERED,

@@ -35,7 +35,6 @@ from resourcesync.destination.planner import (
 )
 from resourcesync.destination.uris import origin
 from resourcesync.destination.verification import describe_mismatch, verify_bytes
-from resourcesync.documents.patches.limits import BoundedSink
 from resourcesync.errors import (
     BudgetError,
     PatchError,
@@ -147,6 +146,8 @@ class PatchApplication:
         self, listed: ListedEntry, previous: StagedCopy, patch: StagedCopy, result: StagedCopy
     ) -> None:
         assert listed.length is not None, "without a length there is no patch"
+        from resourcesync.documents.patches.limits import BoundedSink  # noqa: PLC0415 - rarely
+
         refusal = "the patched version is longer than listed"
         sink = cast("BinaryIO", BoundedSink(result.write, listed.length, refusal))
         try:
@@ -251,6 +252,7 @@ class ResourceTransfer:
         """
         self._totals = (total, size)
         try:
+            self._policy.budget.raise_if_cancelled()
             self._progress_at = self._clock.monotonic()
             self._run(map(first_attempt, fetches))
             while (self._retries or self._deferred) and not self.stopped:

@@ -8,7 +8,6 @@ from urllib.parse import urljoin, urlsplit
 
 from resourcesync.discovery.addresses import is_at_home, join, origin_of
 from resourcesync.discovery.document_fetcher import DocumentProvider, FetchedDocument, fetch
-from resourcesync.discovery.link_header import find_targets
 from resourcesync.discovery.sets import ANY, OfferedSet, choose
 from resourcesync.documents.reader import Document
 from resourcesync.errors import (
@@ -180,6 +179,7 @@ class Search:
         self, uri: str, page: FetchedDocument, error: NotAListError
     ) -> list[tuple[str, tuple[str, ...]]]:
         """Return where a page leads: by its ``Link`` field, then by the links in its head."""
+        from resourcesync.discovery.link_header import find_targets  # noqa: PLC0415 - rarely needed
         from resourcesync.discovery.pages import head_of, is_html, linked_sets  # noqa: PLC0415 - rarely needed
 
         fields = find_targets(page.links, Relation.RESOURCESYNC, page.final_uri)

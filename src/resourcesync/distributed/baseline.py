@@ -15,9 +15,8 @@ import msgspec
 
 from resourcesync.destination.baseline import Baseline
 from resourcesync.destination.changes.history import ChangeHistory
-from resourcesync.destination.commit import TransferTally
+from resourcesync.destination.commit import TransferTally, combine_tallies
 from resourcesync.destination.dump_policy import ResourceCount, is_dump_worth_checking
-from resourcesync.destination.dumps import combine_tallies
 from resourcesync.destination.entry_links import store_entry_links
 from resourcesync.destination.listed_rows import ignore_conflict
 from resourcesync.destination.packages import DumpPackage

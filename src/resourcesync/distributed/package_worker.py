@@ -71,6 +71,7 @@ def _pull(unit: PackageUnit, tools: WorkerTools) -> SyncSession:
         copies=FencedCopies(tools.copies, f"{unit.name}{PERMIT}", tools.exchange, is_begun=True),
         state=state,
         clock=tools.clock,
+        cancel=tools.cancel,
         report=lambda _event, _fields: None,
         scratch=tools.scratch,
         check_folder=lambda: None,

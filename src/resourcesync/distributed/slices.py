@@ -101,7 +101,7 @@ class SliceQueue:
 
     Args:
         context: Workers and tables.
-        clock: The clock; it may end the run by raising.
+        clock: The clock.
         report: Called with events.
     """
 

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from resourcesync.distributed.politeness import HostLimits, Turn, TurnQueue
 from resourcesync.errors import EngineError, ResourceSyncError
-from resourcesync.ports import Clock
+from resourcesync.ports.cancellation import CancelToken
 from resourcesync.ports.engines import (
     ExecutionEngine,
     UnitFunction,
@@ -30,14 +30,13 @@ _LONGEST: Final = 500
 _log = logging.getLogger(__name__)
 
 
-def run_units(  # noqa: PLR0913 - most runs have no observer of losses
+def run_units(
     engine: ExecutionEngine,
     work: UnitFunction,
     units: Iterable[WorkUnit],
     *,
     limits: HostLimits,
-    clock: Clock,
-    stop: Callable[[], bool] = lambda: False,
+    cancel: CancelToken,
     tell: Callable[[str], None] = lambda _: None,
 ) -> Iterator[UnitOutcome]:
     """Run all units, and yield the outcome of each, once, as they come.
@@ -47,7 +46,7 @@ def run_units(  # noqa: PLR0913 - most runs have no observer of losses
     is repaired, and all units in progress start again. A unit that was in progress at two such
     failures then runs alone, to find one that kills its worker.
 
-    When it is closed, interrupted or stopped, units in progress are cancelled as far as possible,
+    When it is closed, interrupted or cancelled, units in progress are cancelled as far as possible,
     and nothing more is yielded.
 
     Args:
@@ -55,14 +54,14 @@ def run_units(  # noqa: PLR0913 - most runs have no observer of losses
         work: The function that runs a unit.
         units: They are read one by one as there is room.
         limits: The limits of each host, for all units together.
-        clock: The clock.
-        stop: Called at least every second; true ends the run.
+        cancel: The request to stop, checked at least every second, and the clock.
         tell: Called with a sentence for each worker that died, and each unit that was lost.
 
     Raises:
         EngineError: The engine cannot be repaired, or very many tries in a row failed.
+        StoppedError: The end was requested.
     """
-    return _UnitRun(engine, work, TurnQueue(units, limits), clock, tell).outcomes(stop)
+    return _UnitRun(engine, work, TurnQueue(units, limits), cancel, tell).outcomes()
 
 
 class _RunningUnit(NamedTuple):
@@ -77,14 +76,15 @@ class _UnitRun:
         engine: ExecutionEngine,
         work: UnitFunction,
         turns: TurnQueue,
-        clock: Clock,
+        cancel: CancelToken,
         tell: Callable[[str], None],
     ) -> None:
         self._report = tell
         self._engine = engine
         self._work = work
         self._turns = turns
-        self._clock = clock
+        self._cancel = cancel
+        self._clock = cancel.clock
         self._finished: SimpleQueue[int] = SimpleQueue()
         self._under_way: dict[int, _RunningUnit] = {}
         self._suspects: list[WorkUnit] = []
@@ -93,13 +93,12 @@ class _UnitRun:
         self._breaks: Counter[str] = Counter()
         self._failures_in_a_row = 0
 
-    def outcomes(self, stop: Callable[[], bool]) -> Iterator[UnitOutcome]:
+    def outcomes(self) -> Iterator[UnitOutcome]:
         try:
             while True:
                 while self._ready:
                     yield self._ready.pop()
-                if stop():
-                    return
+                self._cancel.raise_if_cancelled()
                 self._submit()
                 if self._ready:
                     continue
@@ -148,7 +147,7 @@ class _UnitRun:
         moment = self._next_moment(now)
         seconds = _POLL_SECONDS if moment is None else min(_POLL_SECONDS, max(0.0, moment - now))
         if not self._under_way:
-            self._clock.sleep(seconds)
+            self._cancel.wait(seconds)
             return
         with suppress(Empty):
             self._handle_finished(self._finished.get(timeout=seconds))

@@ -42,6 +42,7 @@ from resourcesync.distributed.units import (
 from resourcesync.errors import ResourceSyncError, StorageError, UnexpectedDocumentError
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock, Copies, CopyInstallation, CopyRemoval, Fetcher
+from resourcesync.ports.cancellation import CancelToken
 from resourcesync.ports.engines import FileExchange, UnitOutcome
 from resourcesync.ports.mirror import Copy, MirrorStateStore, Pending, PendingTask, StateTransaction
 from resourcesync.ports.tables import DoneRow, Tables, WorkRow
@@ -62,6 +63,7 @@ class WorkerTools:
         copies: The mirror's copies.
         memory: Opens an empty state, for one slice.
         clock: The clock.
+        cancel: The request to stop.
         tables: Reads and writes files of rows.
         exchange: The store of units and outcomes.
         scratch: Opens a nameless temporary file.
@@ -75,6 +77,7 @@ class WorkerTools:
     copies: Copies
     memory: Callable[[], MirrorStateStore]
     clock: Clock
+    cancel: CancelToken
     tables: Tables
     exchange: FileExchange
     scratch: Callable[[], BinaryIO]

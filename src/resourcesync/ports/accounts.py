@@ -26,7 +26,7 @@ class AccountOptions:
             by their targets, so a secret may be among them.
         memory: A folder for the state of the account between runs; not made yet, and not public.
         out: The folder of the published documents, for an account that makes resources itself.
-        clock: The clock. It may end a run by raising, at any call.
+        clock: The clock.
         fetcher: Opens a fetcher over http for an origin, given by any URL of it, with the limits
             and secrets that the operator configured.
         allow_empty: True if the operator confirmed that most or all known resources may be gone, so

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from resourcesync.ports import Clock, Fetcher
+from resourcesync.ports.cancellation import CancelToken
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,7 +16,9 @@ class TransportOptions:
         jobs: Most requests at a time.
         timeout: Seconds without an answer after which a request has failed.
         retries: Further tries after a failure that may pass.
-        clock: The clock. It may end a run by raising, at any call.
+        clock: The clock.
+        cancel: The request to stop. Call ``raise_if_cancelled`` often, and let its error pass; wait
+            by ``wait``.
     """
 
     scheme: str
@@ -23,6 +26,7 @@ class TransportOptions:
     timeout: float
     retries: int
     clock: Clock
+    cancel: CancelToken
 
 
 TransportFactory = Callable[[TransportOptions], Fetcher]

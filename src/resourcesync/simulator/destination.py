@@ -19,6 +19,7 @@ from resourcesync.destination.reports import RunReport
 from resourcesync.errors import ResourceSyncError, StorageError
 from resourcesync.model.digests import Digest
 from resourcesync.ports import CopyInstallation, CopyMove, CopyRemoval, PartialBody, StagedCopy
+from resourcesync.ports.cancellation import CancelToken
 from resourcesync.simulator.clock import SimulatedClock
 from resourcesync.simulator.faults import Crash, FaultInjector, with_crashes
 from resourcesync.simulator.network import SimulatedNetwork
@@ -298,7 +299,7 @@ class SimulatedDestination:
     def pull(self) -> RunReport | ResourceSyncError | None:
         """Pull once; return the result, ``None`` when the Destination crashed meanwhile."""
         try:
-            report = self._destination().pull(BASE, self._options)
+            report = self._destination().pull(self._options)
         except Crash:
             self.crashes += 1
             self._restart()
@@ -326,10 +327,12 @@ class SimulatedDestination:
         return Destination(
             Dependencies(
                 folder=str(self._folder),
+                source=BASE,
                 fetcher=self._network,
                 copies=self.copies,
                 state=with_crashes(state, self._injector),
                 clock=self._clock,
+                cancel=CancelToken(self._clock),
                 report=lambda _event, _fields: None,
                 scratch=_scratch,
                 check_folder=self._mirror.check_marker,

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final, Literal
 
-from resourcesync.destination.dump_policy import DumpPolicy
+from resourcesync.destination.options import DumpPolicy
 
 Strategy = Literal["changes", "lists"]
 

@@ -11,6 +11,7 @@ from queue import Empty, SimpleQueue
 from typing import Final, TypeVar
 
 from resourcesync.ports import Clock
+from resourcesync.ports.cancellation import CancelToken
 from resourcesync.watch.scheduler import (
     JobKind,
     JobOutcome,
@@ -66,11 +67,8 @@ class WakeUp:
         self._rope.close()
 
 
-IsStopped = Callable[[], bool]
-"""Called many times a second; ``True`` stops the work."""
-
-JobRunner = Callable[[MirrorJob, IsStopped], tuple[JobOutcome, object]]
-"""Runs a job in a thread of its own; returns its outcome, and a report of it."""
+JobRunner = Callable[[MirrorJob, CancelToken], tuple[JobOutcome, object]]
+"""Runs a job in a thread of its own until it is cancelled; returns its outcome, and a report."""
 
 OnJobEnd = Callable[["FinishedJob"], None]
 """Receives each finished job, on the thread of the loop."""
@@ -132,10 +130,8 @@ class WatchLoop:
         self._clock, self._most = clock, most
         self._ended: SimpleQueue[tuple[MirrorJob, JobOutcome, object]] = SimpleQueue()
         self._hints: SimpleQueue[str] = SimpleQueue()
-        self._threads: dict[MirrorJob, tuple[threading.Thread, float]] = {}
-        self._cut: set[MirrorJob] = set()
+        self._threads: dict[MirrorJob, tuple[threading.Thread, CancelToken, float]] = {}
         self._ahead: float | None = None
-        self._stop = threading.Event()
 
     def configure(
         self, wanted: Mapping[str, MirrorSchedule], past: Mapping[str, MirrorHistory]
@@ -190,13 +186,17 @@ class WatchLoop:
         self._collect()
         for errand in self._rota.begin(now, *self._free_places()):
             name = f"resourcesync-{errand.kind.value.replace(' ', '-')}-{errand.mirror}"
-            thread = threading.Thread(target=self._do, args=(errand,), name=name, daemon=True)
-            self._threads[errand] = thread, self._clock.monotonic()
+            cancel = CancelToken(self._clock)
+            thread = threading.Thread(
+                target=self._do, args=(errand, cancel), name=name, daemon=True
+            )
+            self._threads[errand] = thread, cancel, self._clock.monotonic()
             thread.start()
         work, hand_overs = self._free_places()
         for mirror in self._rota.preempt(now, work):
             _logger.info("the pull of %s stops for other mirrors, and resumes later", mirror)
-            self._cut.add(MirrorJob(mirror=mirror, kind=JobKind.PULL))
+            _, cancel, _ = self._threads[MirrorJob(mirror=mirror, kind=JobKind.PULL)]
+            cancel.cancel()
         due = self._rota.next_moment(work=work > 0, tell=hand_overs > 0) - now.steady
         self.wake_up.wait(max(0.0, min(due, longest)))
         self._collect()
@@ -213,7 +213,8 @@ class WatchLoop:
             grace: Seconds to wait. Work that takes longer is abandoned: every step of it is safe to
                 be interrupted.
         """
-        self._stop.set()
+        for _, cancel, _ in self._threads.values():
+            cancel.cancel()
         until = self._clock.monotonic() + grace
         while self._threads and (left := until - self._clock.monotonic()) > 0:
             self.wake_up.wait(left)
@@ -230,12 +231,9 @@ class WatchLoop:
         self.beat = self._clock.monotonic()
         return Now(self._clock.now().timestamp(), self.beat)
 
-    def _do(self, errand: MirrorJob) -> None:
-        def is_stopped() -> bool:
-            return errand in self._cut or self._stop.is_set()
-
+    def _do(self, errand: MirrorJob, cancel: CancelToken) -> None:
         try:
-            ended, report = self._work(errand, is_stopped)
+            ended, report = self._work(errand, cancel)
         except Exception as error:  # the work reports its own failures; this is a fault of ours
             _logger.exception("%s of %s", errand.kind.value, errand.mirror)
             ended, report = JobOutcome(status=JobStatus.FAILED), error
@@ -247,9 +245,8 @@ class WatchLoop:
             self._rota.hint(hint)
         while (found := _poll_queue(self._ended)) is not None:
             errand, ended, report = found
-            thread, began = self._threads.pop(errand)
+            thread, _, began = self._threads.pop(errand)
             thread.join()
-            self._cut.discard(errand)
             now = self._now()
             due = self._rota.record_end(errand, ended, now)
             failures = self._rota.failures(errand.mirror, errand.kind)

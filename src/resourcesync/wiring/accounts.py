@@ -32,6 +32,7 @@ from resourcesync.ports.accounts import (
     ResourceAccount,
     WritableAccount,
 )
+from resourcesync.ports.cancellation import CancelToken
 from resourcesync.ports.catalogue import Posted
 from resourcesync.source.round_trip import find_fault
 from resourcesync.source.scan import LeftFile
@@ -235,7 +236,7 @@ def _open_follower(
             memory=str(path.parent / "account"),
             out=str(followed.out),
             clock=clock,
-            fetcher=partial(open_fetcher, network=followed.network, clock=clock),
+            fetcher=partial(open_fetcher, network=followed.network, cancel=CancelToken(clock)),
             allow_empty=asked.allow_empty,
         )
         account = stack.enter_context(open_account(options))
@@ -546,7 +547,7 @@ def _writable(address: str, values: Mapping[str, str], clock: Clock) -> Iterator
             memory=memory,
             out=memory,
             clock=clock,
-            fetcher=partial(open_fetcher, network=Network(), clock=clock),
+            fetcher=partial(open_fetcher, network=Network(), cancel=CancelToken(clock)),
         )
         with open_account(options) as account:
             if not isinstance(account, WritableAccount):

@@ -33,6 +33,7 @@ from resourcesync.discovery.listing import (
 )
 from resourcesync.errors import ConfigurationError
 from resourcesync.ports import Clock
+from resourcesync.ports.cancellation import CancelToken
 from resourcesync.ports.mirror import Copy
 from resourcesync.wiring import mirror_state, plugins
 from resourcesync.wiring.document_access import is_web_address, open_documents
@@ -255,7 +256,7 @@ def _read_target(
         plain = normalise_if_possible(row.uri)
         sorter.add(row if plain == row.uri else row._replace(uri=plain))
 
-    with open_documents(target, network, clock) as (documents, first):
+    with open_documents(target, network, CancelToken(clock)) as (documents, first):
         return ListingReader(documents, add, network.allow_origins).read(first)
 
 

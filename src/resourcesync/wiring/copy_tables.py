@@ -11,6 +11,7 @@ from resourcesync.adapters.mirror.mirror_folder import STATE_FILE, MirrorFolder,
 from resourcesync.adapters.mirror.tabled_state import TabledState
 from resourcesync.errors import ConfigurationError
 from resourcesync.ports import Clock
+from resourcesync.ports.cancellation import CancelToken
 from resourcesync.ports.tables import TablePart
 from resourcesync.wiring import mirror_state, state_backup, stores, table_mirror
 from resourcesync.wiring.mirrors import Network, not_a_mirror_error
@@ -84,7 +85,7 @@ def dissolve_table(home: Home, clock: Clock) -> CopyTable:
     with _open_locked(home, clock) as (state, table, keep):
         site = Site(source="", store=stores.store_of(home.folder), network=Network())
         with table_mirror.open_table_strategy(
-            state, home.folder / OWN_FOLDER, site, None, clock, _ignore_event
+            state, home.folder / OWN_FOLDER, site, None, CancelToken(clock), _ignore_event
         ):
             pass  # the results of workers of a killed run are committed
         table.dissolve(keep)

@@ -13,7 +13,8 @@ from resourcesync.discovery.document_fetcher import DocumentFetcher
 from resourcesync.discovery.search import DocumentProvider
 from resourcesync.discovery.tree import MAX_DEPTH, PartsTotal, SourceNode, SourceTree
 from resourcesync.errors import ConfigurationError
-from resourcesync.ports import Clock, Fetcher
+from resourcesync.ports import Fetcher
+from resourcesync.ports.cancellation import CancelToken
 from resourcesync.wiring.mirrors import Network
 
 _ENDINGS: Final = (".xml", ".gz", ".zip", ".tar", ".tgz", ".xz", ".txz")
@@ -25,14 +26,15 @@ def is_web_address(target: str) -> bool:
 
 
 @contextmanager
-def open_fetcher(address: str, network: Network, clock: Clock) -> Iterator[Fetcher]:
+def open_fetcher(address: str, network: Network, cancel: CancelToken) -> Iterator[Fetcher]:
     """Open the network for one Source.
 
     Raises:
         ConfigurationError: A setting cannot work.
     """
     settings = network.settings(address)
-    with closing(CurlFetcher(settings, clock, Random())) as fetcher:  # noqa: S311 - jitter
+    dice = Random()  # noqa: S311 - jitter
+    with closing(CurlFetcher(settings, cancel.clock, dice, cancel=cancel)) as fetcher:
         yield fetcher
 
 
@@ -56,21 +58,21 @@ def no_such_file_error(target: str) -> ConfigurationError:
 
 @contextmanager
 def open_documents(
-    target: str, network: Network, clock: Clock
+    target: str, network: Network, cancel: CancelToken
 ) -> Iterator[tuple[DocumentProvider, str]]:
     """Open the provider of a target's documents; yield it with the address to begin at.
 
     Args:
         target: An http or https address, a document's path, or the folder of a published tree.
         network: Settings for requests to the Source.
-        clock: Time.
+        cancel: The request to stop, and the clock.
 
     Raises:
         ConfigurationError: A setting cannot work, or there is no such file.
         ResourceMissingError: The folder has no document.
     """
     if is_web_address(target):
-        with open_fetcher(target, network, clock) as fetcher:
+        with open_fetcher(target, network, cancel) as fetcher:
             yield network_documents(fetcher), target
     else:
         path = Path(target)
@@ -81,14 +83,14 @@ def open_documents(
 
 
 def explore(
-    target: str, *, network: Network, clock: Clock, depth: int = MAX_DEPTH
+    target: str, *, network: Network, cancel: CancelToken, depth: int = MAX_DEPTH
 ) -> Iterator[SourceNode | PartsTotal]:
     """Yield the documents of a Source, each before those that it lists.
 
     Args:
         target: An address, or a path of this machine.
         network: Settings for requests to the Source.
-        clock: Time.
+        cancel: The request to stop, and the clock.
         depth: Levels of documents.
 
     Raises:
@@ -97,6 +99,6 @@ def explore(
         ConfigurationError: The address or a setting cannot work.
         StorageError: A file cannot be read.
     """
-    with open_documents(target, network, clock) as (documents, first):
+    with open_documents(target, network, cancel) as (documents, first):
         tree = SourceTree(documents, depth=depth, allowed=network.allow_origins)
         yield from tree.walk(first)

@@ -25,6 +25,7 @@ from resourcesync.errors import EngineError, StateError, StorageError
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability
 from resourcesync.ports import Clock, DocumentStore, Omission
+from resourcesync.ports.cancellation import CancelToken
 from resourcesync.ports.engines import HostShare, UnitOutcome
 from resourcesync.source import garbage
 from resourcesync.source.clock_guard import check_silence, is_behind
@@ -178,7 +179,9 @@ def _run_units(units: Sequence[ListUnit], engine: str, clock: Clock) -> None:
     from resourcesync.distributed.unit_runner import run_units  # noqa: PLC0415 - the same
 
     with engines.open_engine(engine or "processes") as opened:
-        outcomes = run_units(opened, write_lists, units, limits=HostLimits(), clock=clock)
+        outcomes = run_units(
+            opened, write_lists, units, limits=HostLimits(), cancel=CancelToken(clock)
+        )
         failed = [
             (outcome.name, outcome.failed[1]) for outcome in outcomes if outcome.failed is not None
         ]

@@ -6,6 +6,7 @@ from resourcesync import config
 from resourcesync.adapters.system import Supervisor, SystemClock
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock
+from resourcesync.ports.cancellation import CancelToken
 
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _TIME_DIGITS = 10
@@ -15,6 +16,11 @@ _RANDOM_DIGITS = 6
 def system_clock() -> Clock:
     """Return the machine's own clock."""
     return SystemClock()
+
+
+def new_cancel_token() -> CancelToken:
+    """Return the token of a run by the machine's own clock."""
+    return CancelToken(SystemClock())
 
 
 def supervisor() -> tuple[Supervisor, float]:

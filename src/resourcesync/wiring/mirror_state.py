@@ -1,15 +1,15 @@
 """Opening of a mirror's state, whether its copies are in it or in a table."""
 
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from resourcesync.adapters.mirror.copies import OWN_FOLDER
-from resourcesync.adapters.mirror.state import SqliteMirrorState, StateSnapshot
-from resourcesync.adapters.mirror.tabled_state import TABLES_NOTE, TabledState
-from resourcesync.ports.tables import Tables
+from resourcesync.adapters.mirror.state import TABLES_NOTE, SqliteMirrorState, StateSnapshot
 
-TABLE_NOTE: Final = TABLES_NOTE
-"""The note of a state whose copies are a table."""
+if TYPE_CHECKING:
+    from resourcesync.adapters.mirror.tabled_state import TabledState
+    from resourcesync.ports.tables import Tables
+
 _PARTS: Final = "tables"
 _SCRATCH: Final = "tmp"
 
@@ -28,13 +28,17 @@ def open_state(path: Path, *, read_only: bool = False) -> SqliteMirrorState:
     return open_table_state(path, read_only=read_only)
 
 
-def open_table_state(path: Path, *, read_only: bool = False, at_once: bool = False) -> TabledState:
+def open_table_state(
+    path: Path, *, read_only: bool = False, at_once: bool = False
+) -> "TabledState":
     """Open a state whose copies are a table, or are to be one; see ``TabledState``.
 
     Raises:
         StateError: It is damaged, is not a mirror's, or was written by a newer version.
         ConfigurationError: The reader of tables is not installed.
     """
+    from resourcesync.adapters.mirror.tabled_state import TabledState  # noqa: PLC0415 - rarely
+
     own = path.parent
     return TabledState(
         path, tables_of(own), parts_folder(own), read_only=read_only, at_once=at_once
@@ -60,7 +64,7 @@ def parts_folder(own: Path) -> Path:
     return own / _PARTS
 
 
-def tables_of(own: Path) -> Tables:
+def tables_of(own: Path) -> "Tables":
     """Return the reader and writer of tables, with disk space for what exceeds its memory.
 
     Raises:

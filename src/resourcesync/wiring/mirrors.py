@@ -18,7 +18,6 @@ from resourcesync import config
 from resourcesync.adapters.http import FetchSettings
 from resourcesync.adapters.http.certificate_authorities import check_authorities
 from resourcesync.adapters.mirror import mirror_folder
-from resourcesync.adapters.mirror.audit_files import AuditFiles
 from resourcesync.adapters.mirror.change_log import ConsumerFiles
 from resourcesync.adapters.mirror.copies import OWN_FOLDER, FileTreeCopies
 from resourcesync.adapters.mirror.mirror_folder import (
@@ -27,9 +26,7 @@ from resourcesync.adapters.mirror.mirror_folder import (
     probe_file_system,
     read_sets,
 )
-from resourcesync.adapters.mirror.state import SqliteMirrorState
-from resourcesync.destination.budget import Deadline
-from resourcesync.destination.changelog import Consumers
+from resourcesync.adapters.mirror.state import TABLES_NOTE, SqliteMirrorState
 from resourcesync.destination.destination import Destination
 from resourcesync.destination.mapping import origin
 from resourcesync.destination.options import Dependencies
@@ -44,13 +41,16 @@ from resourcesync.errors import (
     StorageError,
 )
 from resourcesync.ports import Clock, Reporter
+from resourcesync.ports.cancellation import CancelToken
 from resourcesync.ports.mirror import MirrorStateStore
 from resourcesync.wiring import mirror_state, plugins, stores, transports
-from resourcesync.wiring.credentials import Credentials
 from resourcesync.wiring.stores import Home
 from resourcesync.wiring.transports import StoredRobotsRules
 
 if TYPE_CHECKING:
+    from resourcesync.adapters.mirror.audit_files import AuditFiles
+    from resourcesync.destination.changelog import Consumers
+    from resourcesync.wiring.credentials import Credentials
     from resourcesync.wiring.table_mirror import TableSyncStrategy
     from resourcesync.wiring.work_units import SourceNetwork
 
@@ -73,9 +73,9 @@ def state_opener(home: Home) -> Callable[[Path], SqliteMirrorState]:
 def open_strategy(
     mirror: MirrorFolder,
     home: Home,
-    source: str | None,
+    source: str,
     network: "SourceNetwork",
-    clock: Clock,
+    cancel: CancelToken,
     report: Reporter,
 ) -> Iterator["TableSyncStrategy | None"]:
     """Yield the strategy for a Destination whose copies are a table; ``None`` for others.
@@ -87,17 +87,15 @@ def open_strategy(
     """
     state = mirror.state
     assert state is not None
-    if state.note(mirror_state.TABLE_NOTE) is None and home.workers is None:
+    if state.note(TABLES_NOTE) is None and home.workers is None:
         yield None
         return
     from resourcesync.wiring import table_mirror, work_units  # noqa: PLC0415 - rarely
 
-    known = SyncState(state).identity
-    address = source or ("" if known is None else known.source)
-    site = work_units.Site(source=address, store=stores.store_of(home.folder), network=network)
+    site = work_units.Site(source=source, store=stores.store_of(home.folder), network=network)
     own = home.folder / OWN_FOLDER
     with table_mirror.open_table_strategy(
-        state, own, site, home.workers, clock, report
+        state, own, site, home.workers, cancel, report
     ) as strategy:
         yield strategy
 
@@ -119,12 +117,15 @@ def open_mirror_folder(
         report: Receives events.
 
     Raises:
-        ConfigurationError: The folder is published at the address of the Source.
+        ConfigurationError: It is no mirror, and no Source is named; or it is published at the
+            address of the Source.
     """
     home = place if isinstance(place, Home) else Home(place)
     folder, open_state = home.folder, state_opener(home)
-    _check_no_loop(folder, source or "")
     was_folder, was_mirror = folder.is_dir(), is_mirror(folder)
+    if source is None and not was_mirror:
+        raise not_a_mirror_error(folder)
+    _check_no_loop(folder, source or "")
     had_own = (folder / OWN_FOLDER).is_dir()
     if isinstance(place, Home):
         stores.bind(place)
@@ -226,7 +227,7 @@ class Network:
     retries: int | None = None
     robots: Literal["obey", "ignore"] = "obey"
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
-    credentials: tuple[Credentials, ...] = ()
+    credentials: "tuple[Credentials, ...]" = ()
     allow_origins: tuple[str, ...] = ()
     proxy: str = ""
     proxy_auth: tuple[str, str] | None = field(default=None, repr=False)
@@ -284,7 +285,9 @@ class Network:
     def _fields(self, home: str) -> dict[str, tuple[tuple[str, str], ...]]:
         """Return the header fields for each origin; two secrets for one field are a mistake."""
         fields: dict[str, tuple[tuple[str, str], ...]] = {}
-        for credentials in (Credentials(fields=self.headers), *self.credentials):
+        if home and self.headers:
+            fields[home] = self.headers
+        for credentials in self.credentials:
             to = origin_of(credentials.origin) if credentials.origin else home
             if to and credentials.fields:
                 fields[to] = (*fields.get(to, ()), *credentials.fields)
@@ -327,6 +330,18 @@ def is_mirror(folder: Path) -> bool:
     return mirror_folder.is_mirror(folder)
 
 
+def is_folder_of_sets(folder: Path) -> bool:
+    """True if a folder has a mirror for each set of a Source, even if its state is damaged.
+
+    Raises:
+        StorageError: It cannot be read.
+    """
+    try:
+        return read_sets(folder) is not None
+    except StateError:
+        return True
+
+
 def knows_source(folder: Path) -> bool:
     """True if a folder is a mirror with a known Source: its first pull found one.
 
@@ -348,7 +363,7 @@ def open_destination(
     source: str | None = None,
     network: Network = _DEFAULT_NETWORK,
     report: Reporter,
-    clock: Clock,
+    cancel: CancelToken,
     is_expected: bool = False,
 ) -> Iterator[Destination]:
     """Open a mirror for a pull or an audit; no other run may pull it meanwhile.
@@ -360,7 +375,7 @@ def open_destination(
         source: Address of the Source, for a mirror without a recorded one.
         network: Settings for requests to the Source.
         report: Receives events.
-        clock: Time.
+        cancel: The request to stop, and the clock.
         is_expected: True if a mirror is configured here, so that one whose first pull failed
             stays, with the failure in its state.
 
@@ -372,30 +387,30 @@ def open_destination(
         ConfigurationError: A setting cannot work.
     """
     home = place if isinstance(place, Home) else Home(place)
+    clock = cancel.clock
     with open_mirror_folder(place, source, clock, is_expected=is_expected, report=report) as mirror:
         state, local = open_state_and_copies(mirror)
-        timed, network = Deadline(clock), _with_stored_origins(network, SyncState(state))
+        network = _with_stored_origins(network, SyncState(state))
         address, rules = source or _followed(SyncState(state)), StoredRobotsRules(state, clock)
         with (
             stores.copies_of(mirror, clock) as copies,
-            transports.open_fetcher(address, network.settings, timed, rules, report) as (
+            transports.open_fetcher(address, network.settings, cancel, rules, report) as (
                 fetcher,
                 traffic,
             ),
-            open_strategy(mirror, home, source, network, timed, report) as strategy,
+            open_strategy(mirror, home, address, network, cancel, report) as strategy,
         ):
             yield Destination(
                 Dependencies(
-                    folder=str(home.folder),
+                    source=source,
                     fetcher=fetcher,
                     copies=copies,
-                    state=state,
-                    clock=timed,
+                    clock=clock,
+                    cancel=cancel,
                     report=report,
                     purge=copies.purge,
                     traffic=traffic if strategy is None else strategy.with_workers(traffic),
                     **_local_dependencies(home.folder, mirror, local, in_folder=copies is local),
-                    is_case_sensitive=copies is not local or _is_distinct(home.folder, state),
                     patches=plugins.patch_formats(),
                     mappers=plugins.mapper,
                     is_expected=is_expected,
@@ -408,7 +423,11 @@ def _local_dependencies(
     folder: Path, mirror: MirrorFolder, local: FileTreeCopies, *, in_folder: bool
 ) -> dict[str, Any]:
     """Return a Destination's dependencies on this machine's disk, wherever the copies are."""
+    assert mirror.state is not None
     return {
+        "folder": str(folder),
+        "state": mirror.state,
+        "is_case_sensitive": not in_folder or _is_distinct(folder, mirror.state),
         "scratch": local.scratch,
         "check_folder": mirror.check_marker,
         "drop_parts": partial(local.clear_temporary, inf),
@@ -464,7 +483,7 @@ class OpenChanges:
     """A mirror's change log, open for reading, and the positions of its readers."""
 
     state: MirrorStateStore
-    consumers: Consumers
+    consumers: "Consumers"
 
 
 @contextmanager
@@ -482,8 +501,10 @@ def open_changes(folder: Path) -> Iterator[OpenChanges]:
         yield OpenChanges(state=state, consumers=ConsumerFiles(own))
 
 
-def audit_files(folder: Path) -> AuditFiles:
+def audit_files(folder: Path) -> "AuditFiles":
     """Return the store of the findings of a mirror's audits."""
+    from resourcesync.adapters.mirror.audit_files import AuditFiles  # noqa: PLC0415 - no pull has
+
     return AuditFiles(folder / OWN_FOLDER)
 
 

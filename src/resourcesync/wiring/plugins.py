@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from resourcesync import __version__
 from resourcesync.destination.mapping_rules import MapperFactory
-from resourcesync.documents.patches.limits import MAX_BYTES
 from resourcesync.errors import ConfigurationError
 from resourcesync.ports.patches import PatchFormat, PatchMaker
 
@@ -177,6 +176,8 @@ class _PatchFormats(Mapping[str, PatchFormat]):
 
     def _found(self) -> dict[str, PatchFormat]:
         if self._known is None:
+            from resourcesync.documents.patches.limits import MAX_BYTES  # noqa: PLC0415 - rarely
+
             ours = _BUILT_IN[PATCHES]
             self._known = {
                 name.lower(): PatchFormat(
@@ -197,6 +198,8 @@ def patch_makers() -> tuple[PatchMaker, ...]:
 
     Those of others are used for resources of all types that ours do not handle.
     """
+    from resourcesync.documents.patches.limits import MAX_BYTES  # noqa: PLC0415 - rarely
+
     ours = _BUILT_IN[PATCH_MAKERS]
     return tuple(
         PatchMaker(

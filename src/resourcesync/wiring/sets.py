@@ -20,11 +20,10 @@ from resourcesync.errors import (
     ConfigurationError,
     DocumentError,
     SourceError,
-    StateError,
     StorageError,
 )
 from resourcesync.model.timestamps import to_microseconds
-from resourcesync.ports import Clock
+from resourcesync.ports.cancellation import CancelToken
 from resourcesync.wiring.mirrors import Network, is_mirror, knows_source, not_a_mirror_error
 
 _DAY: Final = 86_400_000_000
@@ -79,18 +78,6 @@ class SetPlan:
                 self.folder.rmdir()
 
 
-def is_folder_of_sets(folder: Path) -> bool:
-    """True if a folder has a mirror for each set of a Source, even if its state is damaged.
-
-    Raises:
-        StorageError: It cannot be read.
-    """
-    try:
-        return read_sets(folder) is not None
-    except StateError:
-        return True
-
-
 def each_mirror(folders: Iterable[Path]) -> tuple[Path, ...]:
     """Return the mirrors that folders contain: those of their sets, or themselves.
 
@@ -130,7 +117,7 @@ class SetRequest:
     every: bool = False
 
 
-def plan_sets(folder: Path, wish: SetRequest, *, network: Network, clock: Clock) -> SetPlan:
+def plan_sets(folder: Path, wish: SetRequest, *, network: Network, cancel: CancelToken) -> SetPlan:
     """Return the mirrors to pull, each with its folder.
 
     The Source's list of sets is requested when any are named or all are requested for the first
@@ -140,7 +127,7 @@ def plan_sets(folder: Path, wish: SetRequest, *, network: Network, clock: Clock)
         folder: The folder of mirrors; it need not exist.
         wish: The operator's request.
         network: Settings for requests to the Source.
-        clock: Time.
+        cancel: The request to stop, and the clock.
 
     Raises:
         ConfigurationError: The folder is a mirror itself or follows another Source, no address is
@@ -151,14 +138,14 @@ def plan_sets(folder: Path, wish: SetRequest, *, network: Network, clock: Clock)
     """
     known = read_sets(folder)
     address = _address(folder, known, wish)
-    now = to_microseconds(clock.now())
+    now = to_microseconds(cancel.clock.now())
     every = wish.every or (known is not None and known.every)
     if known is not None and not _is_discovery_due(known, wish, every=every, now=now):
         return SetPlan(
             folder=folder, source=address, mirrors=mirrors_of(folder, known), followed=known
         )
     try:
-        offered = _fetch_sets(address, network, clock)
+        offered = _fetch_sets(address, network, cancel)
     except (SourceError, DocumentError) as error:
         if known is None or wish.names:
             raise
@@ -200,10 +187,10 @@ def _is_discovery_due(known: FollowedSets, request: SetRequest, *, every: bool, 
     return bool(request.names) or begins or (every and not 0 <= now - known.looked < _DAY)
 
 
-def _fetch_sets(address: str, network: Network, clock: Clock) -> tuple[OfferedSet, ...]:
+def _fetch_sets(address: str, network: Network, cancel: CancelToken) -> tuple[OfferedSet, ...]:
     from resourcesync.wiring.document_access import network_documents, open_fetcher  # noqa: PLC0415
 
-    with open_fetcher(address, network, clock) as fetcher:
+    with open_fetcher(address, network, cancel) as fetcher:
         return offered_sets(network_documents(fetcher), address, allowed=network.allow_origins)
 
 

@@ -8,8 +8,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
-from resourcesync.adapters.mirror.state import SqliteMirrorState
-from resourcesync.adapters.mirror.tabled_state import TABLES_NOTE, TabledState
+from resourcesync.adapters.mirror.state import TABLES_NOTE, SqliteMirrorState
+from resourcesync.adapters.mirror.tabled_state import TabledState
 from resourcesync.adapters.stored_files import StoredExchange
 from resourcesync.destination.session import SyncSession
 from resourcesync.distributed.baseline import SharedBaseline
@@ -19,7 +19,8 @@ from resourcesync.distributed.slices import SliceQueue
 from resourcesync.distributed.unit_runner import run_units
 from resourcesync.distributed.worker_context import WorkerContext
 from resourcesync.errors import ConfigurationError, StateError
-from resourcesync.ports import Clock, Reporter
+from resourcesync.ports import Reporter
+from resourcesync.ports.cancellation import CancelToken
 from resourcesync.ports.engines import ExecutionEngine, UnitFunction, UnitOutcome, WorkUnit
 from resourcesync.ports.stores import Store
 from resourcesync.ports.tables import TablePart
@@ -174,7 +175,7 @@ def open_table_strategy(
     own: Path,
     site: Site,
     workers: Workers | None,
-    clock: Clock,
+    cancel: CancelToken,
     report: Reporter,
 ) -> Iterator[TableSyncStrategy]:
     """Yield a Destination's strategy; at the end all changes are merged into the table.
@@ -184,7 +185,7 @@ def open_table_strategy(
         own: The mirror's own folder.
         site: The workers' access to Source and store, which is locked.
         workers: Runs the units; ``None`` for processes of this machine.
-        clock: Time; it may end the run by raising.
+        cancel: The request to stop, and the clock.
         report: Receives events.
 
     Raises:
@@ -199,7 +200,7 @@ def open_table_strategy(
     table.fold()
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory(dir=own / "tmp"))
-        hands = _LazyEngine(workers, site, clock, stack, report)
+        hands = _LazyEngine(workers, site, cancel, stack, report)
         context = WorkerContext(
             read=lambda some: hands.run_units(work_units.read_list, some),
             fetch=lambda some: hands.run_units(work_units.fetch_slice, some),
@@ -212,7 +213,7 @@ def open_table_strategy(
             site=site,
             slice_rows=workers.slice_rows,
         )
-        SliceQueue(context, clock, report).recover()
+        SliceQueue(context, cancel.clock, report).recover()
         yield TableSyncStrategy(context)
         table.fold()  # after a failure, the next opening merges the changes
 
@@ -221,12 +222,12 @@ class _LazyEngine:
     """The engine, opened with the first unit: most pulls have none."""
 
     def __init__(
-        self, workers: Workers, site: Site, clock: Clock, held: ExitStack, report: Reporter
+        self, workers: Workers, site: Site, cancel: CancelToken, held: ExitStack, report: Reporter
     ) -> None:
         self._report = report
         self._workers = workers
         self._network = site.network
-        self._clock = clock
+        self._cancel = cancel
         self._held = held
         self._engine: ExecutionEngine | None = None
 
@@ -244,7 +245,7 @@ class _LazyEngine:
             work,
             some,
             limits=manners,
-            clock=self._clock,
+            cancel=self._cancel,
             tell=self._report_lost_worker,
         )
 

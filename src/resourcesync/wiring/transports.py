@@ -15,6 +15,7 @@ from resourcesync.discovery.addresses import accept_scheme
 from resourcesync.errors import ConfigurationError, ResourceSyncError
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock, Fetcher, Reporter
+from resourcesync.ports.cancellation import CancelToken
 from resourcesync.ports.mirror import MirrorStateStore, StateTransaction
 from resourcesync.wiring import plugins
 
@@ -30,7 +31,7 @@ _OURS: Final = ("http", "https", "")
 def open_fetcher(
     address: str,
     settings_of: Callable[[str], FetchSettings],
-    clock: Clock,
+    cancel: CancelToken,
     known_rules: KnownRules,
     report: Reporter = lambda _event, _fields: None,
 ) -> Iterator[tuple[Fetcher, Callable[[], tuple[int, int]]]]:
@@ -42,7 +43,7 @@ def open_fetcher(
     Args:
         address: The Source's address.
         settings_of: Returns the fetch settings for a Source.
-        clock: Time.
+        cancel: The request to stop, and the clock.
         known_rules: Stores the content of ``robots.txt``.
         report: Receives a warning when a host asks for a longer delay than the limit.
 
@@ -63,7 +64,7 @@ def open_fetcher(
     def shortened(origin: str, delay: float) -> None:
         report("warning", _crawl_delay_warning(origin, delay))
 
-    with closing(CurlFetcher(settings, clock, dice, known_rules, shortened)) as http:
+    with closing(CurlFetcher(settings, cancel.clock, dice, known_rules, shortened, cancel)) as http:
 
         def by_http() -> tuple[int, int]:
             return http.stats.requests, http.stats.received
@@ -74,7 +75,7 @@ def open_fetcher(
         from resourcesync.adapters.transport_router import Transports  # noqa: PLC0415 - rarely
 
         def open_plugin_fetcher(other: str) -> Fetcher:
-            return _open_plugin(other, settings, clock)
+            return _open_plugin(other, settings, cancel)
 
         with closing(Transports(http, open_plugin_fetcher, settings.body_limits)) as fetcher:
             open_plugin_fetcher(scheme)  # so that its errors are raised first
@@ -97,7 +98,7 @@ def _add_traffic(item: tuple[int, int], other: tuple[int, int]) -> tuple[int, in
     return item[0] + other[0], item[1] + other[1]
 
 
-def _open_plugin(scheme: str, settings: FetchSettings, clock: Clock) -> Fetcher:
+def _open_plugin(scheme: str, settings: FetchSettings, cancel: CancelToken) -> Fetcher:
     from resourcesync.ports.transports import TransportOptions  # noqa: PLC0415 - rarely
 
     factory: TransportFactory = plugins.load(plugins.TRANSPORTS, scheme)
@@ -106,7 +107,8 @@ def _open_plugin(scheme: str, settings: FetchSettings, clock: Clock) -> Fetcher:
         jobs=settings.jobs,
         timeout=settings.timeout,
         retries=settings.retries,
-        clock=clock,
+        clock=cancel.clock,
+        cancel=cancel,
     )
     try:
         made: object = factory(options)

@@ -136,11 +136,8 @@ def empty(
 
 @contextmanager
 def _open_trash(home: Home, *, dry_run: bool, report: Reporter, clock: Clock) -> Iterator[Trash]:
-    if not mirrors.is_mirror(home.folder):
-        raise mirrors.not_a_mirror_error(home.folder)
     place = home if home.store else home.folder
     with open_mirror_folder(place, None, clock, is_expected=False, report=report) as mirror:
-        mirror.check_marker()
         state, _ = open_state_and_copies(mirror)
         with stores.copies_of(mirror, clock) as copies:
             if not dry_run:

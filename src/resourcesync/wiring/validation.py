@@ -15,7 +15,8 @@ from resourcesync.discovery.document_fetcher import FetchedDocument
 from resourcesync.discovery.search import DocumentProvider, Search, fetch, use_first
 from resourcesync.errors import DocumentError, ResourceMissingError, SourceError, StorageError
 from resourcesync.model.vocabulary import Capability
-from resourcesync.ports import Clock, Fetcher, Purpose
+from resourcesync.ports import Fetcher, Purpose
+from resourcesync.ports.cancellation import CancelToken
 from resourcesync.validator.cross_document import judge_announced, judge_reread, judge_together
 from resourcesync.validator.delivery import DeliveredResponse, judge_document_response
 from resourcesync.validator.examination import validate_document
@@ -320,13 +321,15 @@ class Validator:
     Args:
         judgement: The options.
         network: Settings for requests to Sources.
-        clock: Time.
+        cancel: The request to stop, and the clock.
     """
 
-    def __init__(self, judgement: ValidationOptions, *, network: Network, clock: Clock) -> None:
+    def __init__(
+        self, judgement: ValidationOptions, *, network: Network, cancel: CancelToken
+    ) -> None:
         self._judgement = judgement
         self._network = network
-        self._clock = clock
+        self._cancel = cancel
         self._opened: set[Path] = set()
 
     def judge(self, target: str) -> Iterator[ValidationEvent]:
@@ -383,11 +386,11 @@ class Validator:
             fetcher: Fetcher | None = None
             documents: DocumentProvider
             if is_web_address(target):
-                opened = open_fetcher(target, self._network, self._clock)
+                opened = open_fetcher(target, self._network, self._cancel)
                 fetcher = stack.enter_context(opened)
                 documents, first = network_documents(fetcher), target
             else:
-                opening = open_documents(target, self._network, self._clock)
+                opening = open_documents(target, self._network, self._cancel)
                 documents, first = stack.enter_context(opening)
             store = MarkStore(TemporaryFile)
             stack.callback(store.close)
@@ -571,7 +574,7 @@ class Validator:
         ]
         lists = [summary for summary in lists if summary.complete and not summary.is_index]
         if lists:
-            self._clock.sleep(seconds)
+            self._cancel.clock.sleep(seconds)
         compared = 0
         for before in lists:
             try:

@@ -14,7 +14,7 @@ from resourcesync.destination.changelog import ChangeLogReader
 from resourcesync.destination.fixity import AuditRolling
 from resourcesync.destination.reports import AuditReport, MirrorState
 from resourcesync.destination.sync_state import SyncState
-from resourcesync.ports import Clock
+from resourcesync.ports.cancellation import CancelToken
 from resourcesync.ports.changes import LoggedChange
 from resourcesync.watch.scheduler import MirrorHistory
 from resourcesync.wiring import mirror_state, mirrors, sets
@@ -116,23 +116,24 @@ def _earliest(moments: list[float | None]) -> float | None:
 
 
 def audit_mirror(
-    folder: Path, how: AuditOptions, network: mirrors.Network, clock: Clock
+    folder: Path, how: AuditOptions, network: mirrors.Network, cancel: CancelToken
 ) -> AuditReport:
     """Audit a mirror; its findings are stored for a repair.
 
     Raises:
         ResourceSyncError: It was not completed.
+        StoppedError: Its end was requested.
     """
 
     def report(event: str, fields: Mapping[str, object]) -> None:
         if event == "finding":
             findings.add(fields)
 
-    opened = mirrors.open_destination(folder, network=network, report=report, clock=clock)
+    opened = mirrors.open_destination(folder, network=network, report=report, cancel=cancel)
     with opened as destination, mirrors.audit_files(folder).write_findings() as findings:
         found = destination.audit(method=how.method, rolling=how.rolling, kept=0)
         if not found.in_sync or found.foreign or found.unlisted:
-            findings.set_name(found.run, clock.now().strftime("%Y%m%d%H%M%S"))
+            findings.set_name(found.run, cancel.clock.now().strftime("%Y%m%d%H%M%S"))
     return found
 
 
@@ -150,20 +151,20 @@ class ChangeForwarder:
     ) -> None:
         self._consumer, self._command, self._line = consumer, command, line
 
-    def forward(self, folder: Path, is_stopped: Callable[[], bool]) -> tuple[int, int]:
+    def forward(self, folder: Path, cancel: CancelToken) -> tuple[int, int]:
         """Run the program when a mirror has changes for it; return their number, and its exit code.
 
         After exit code 0 it does not get them again, even if it did not read all of them.
 
         Args:
             folder: The mirror; a pull may go on meanwhile.
-            is_stopped: Called many times a second.
+            cancel: The request to stop.
 
         Raises:
             ConfigurationError: The program cannot be run.
             DiscontinuityError: The mirror's log of changes does not reach back to its cursor.
             StateError: The state is damaged.
-            StoppedError: ``is_stopped`` said so.
+            StoppedError: The end was requested.
         """
         with mirrors.open_changes(folder) as opened:
             before = opened.consumers.cursor(self._consumer)
@@ -180,7 +181,7 @@ class ChangeForwarder:
             first = next(waiting, None)
             code = 0
             if first is not None:
-                code = run_program(self._command, chain((first,), waiting), is_stopped)
+                code = run_program(self._command, chain((first,), waiting), cancel)
             if not code:
                 deque(waiting, maxlen=0)
                 if reader.cursor is not None and reader.cursor != before:

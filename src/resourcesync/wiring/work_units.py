@@ -15,6 +15,7 @@ from resourcesync.adapters.stored_copies import StoredCopies
 from resourcesync.adapters.stored_files import StoredExchange
 from resourcesync.distributed import package_worker, worker
 from resourcesync.distributed.units import ListDocumentUnit, PackageUnit, SliceUnit, UnitOptions
+from resourcesync.ports.cancellation import CancelToken
 from resourcesync.ports.engines import HostShare, UnitOutcome
 from resourcesync.wiring import machine, mirror_state, plugins, stores, transports
 
@@ -81,11 +82,12 @@ def _tools(terms: UnitOptions, share: HostShare) -> Iterator[worker.WorkerTools]
     """Open the tools of a unit; partial downloads are in a folder that is removed with it."""
     site: Site = terms.site
     clock = machine.system_clock()
+    cancel = CancelToken(clock)
     requested = replace(site.network, rate=share.rate, jobs=share.jobs or site.network.jobs)
     with (
         tempfile.TemporaryDirectory(prefix="resourcesync-unit-") as folder,
         open_staging(Path(folder)) as staging,
-        transports.open_fetcher(site.source, requested.settings, clock, NoKnownRules()) as opened,
+        transports.open_fetcher(site.source, requested.settings, cancel, NoKnownRules()) as opened,
     ):
         fetcher, traffic = opened
         store = stores.open_store(site.store)
@@ -96,6 +98,7 @@ def _tools(terms: UnitOptions, share: HostShare) -> Iterator[worker.WorkerTools]
             copies=StoredCopies(store, staging.stage_apart, clock),
             memory=lambda: SqliteMirrorState(":memory:"),
             clock=clock,
+            cancel=cancel,
             tables=mirror_state.tables_of(Path(folder)),
             exchange=StoredExchange(store, EXCHANGE, files / "exchange"),
             scratch=staging.scratch,

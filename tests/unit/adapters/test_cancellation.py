@@ -1,47 +1,117 @@
-"""Long passes can be stopped at the places where the time is asked for."""
+"""Long work can be stopped at the places where it checks its token."""
 
+import threading
+import time
 from collections.abc import Iterator
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from resourcesync.adapters.in_memory import ManualClock
+from resourcesync.adapters.system import SystemClock
 from resourcesync.destination.budget import check_cancelled
-
-
-class Counting(ManualClock):
-    """A clock that counts how often it is asked, and raises when it was asked too often."""
-
-    def __init__(self, most: int = 1_000_000) -> None:
-        super().__init__()
-        self.asked = 0
-        self.most = most
-
-    def monotonic(self) -> float:
-        self.asked += 1
-        if self.asked > self.most:
-            raise KeyboardInterrupt
-        return super().monotonic()
+from resourcesync.errors import BudgetError, StoppedError
+from resourcesync.ports.cancellation import POLL_SECONDS, CancelToken
 
 
 @given(st.lists(st.integers(), max_size=40), st.integers(min_value=1, max_value=10))
-def test_every_item_is_given_in_order_and_the_time_asked_once_a_group(
-    items: list[int], every: int
-) -> None:
-    clock = Counting()
-
-    assert list(check_cancelled(items, clock, every=every)) == items
-    assert clock.asked == -(-len(items) // every)
+def test_every_item_is_given_in_order(items: list[int], every: int) -> None:
+    assert list(check_cancelled(items, CancelToken(ManualClock()), every=every)) == items
 
 
-def test_what_the_clock_raises_ends_the_pass() -> None:
-    taken: list[int] = []
+@given(st.integers(min_value=1, max_value=30), st.integers(min_value=1, max_value=10))
+def test_a_pass_ends_at_the_first_group_after_the_request(after: int, every: int) -> None:
+    cancel, taken = CancelToken(ManualClock()), list[int]()
 
     def numbers() -> Iterator[int]:
-        yield from range(10_000)
+        for number in range(10_000):
+            if number == after:
+                cancel.cancel()
+            yield number
 
-    with pytest.raises(KeyboardInterrupt):
-        taken.extend(check_cancelled(numbers(), Counting(most=3), every=10))
+    with pytest.raises(StoppedError):
+        taken.extend(check_cancelled(numbers(), cancel, every=every))
+    assert len(taken) <= after + every
 
-    assert len(taken) <= 30
+
+def test_a_request_is_raised_again_when_it_got_lost_but_not_while_it_is_on_its_way() -> None:
+    cancel = CancelToken(ManualClock())
+    cancel.cancel()
+    assert cancel.is_cancelled
+
+    with pytest.raises(StoppedError) as first:
+        cancel.raise_if_cancelled()
+    with pytest.raises(StoppedError) as again:
+        cancel.raise_if_cancelled()
+    assert first.value is again.value
+    try:
+        cancel.raise_if_cancelled()
+    except StoppedError:
+        cancel.raise_if_cancelled()
+    cancel.reset()
+
+    cancel.raise_if_cancelled()
+
+
+def test_a_request_comes_before_the_end_of_the_time() -> None:
+    clock = ManualClock()
+    cancel = CancelToken(clock)
+    with cancel.within(5):
+        clock.sleep(6)
+        with pytest.raises(BudgetError):
+            cancel.raise_if_cancelled()
+        cancel.cancel()
+        with pytest.raises(StoppedError) as error:
+            cancel.raise_if_cancelled()
+    assert error.value.code == "stopped"
+    assert cancel.is_cancelled
+
+
+def test_who_requests_is_asked_a_few_times_a_second_and_no_more_once_he_did() -> None:
+    clock, asked = ManualClock(), list[float]()
+
+    def is_requested() -> bool:
+        asked.append(clock.monotonic())
+        return len(asked) == 3
+
+    cancel = CancelToken(clock, is_requested)
+    for _ in range(1_000):
+        if not cancel.is_cancelled:
+            clock.sleep(POLL_SECONDS / 10)
+
+    assert len(asked) == 3
+    assert all(late - early >= POLL_SECONDS for early, late in pairwise(asked))
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.05, 0.2, 1.0, 60.0])
+def test_a_wait_that_nobody_ends_takes_its_time(seconds: float) -> None:
+    clock = ManualClock()
+    began = clock.monotonic()
+    CancelToken(clock).wait(seconds)
+
+    assert clock.monotonic() - began == pytest.approx(seconds, abs=1e-5)
+
+
+def test_a_wait_ends_soon_after_another_thread_requests_it() -> None:
+    cancel = CancelToken(SystemClock())
+    timer = threading.Timer(0.1, cancel.cancel)
+    timer.start()
+    began = time.monotonic()
+
+    with pytest.raises(StoppedError):
+        cancel.wait(60)
+    timer.join()
+    assert time.monotonic() - began < 10
+
+
+def test_a_wait_whose_time_is_over_ends_without_an_error_while_clean_up_runs() -> None:
+    clock = ManualClock()
+    cancel = CancelToken(clock)
+    with cancel.within(1):
+        try:
+            cancel.wait(5)
+        except BudgetError:
+            cancel.wait(5)
+    assert clock.monotonic() < 5

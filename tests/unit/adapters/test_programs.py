@@ -9,28 +9,30 @@ import pytest
 
 from resourcesync.adapters import consumer_programs
 from resourcesync.adapters.consumer_programs import run_program
+from resourcesync.adapters.system import SystemClock
 from resourcesync.errors import ConfigurationError, StoppedError
+from resourcesync.ports.cancellation import CancelToken
 
 
-def never() -> bool:
-    return False
+def never() -> CancelToken:
+    return CancelToken(SystemClock())
 
 
 def test_a_program_gets_every_line(tmp_path: Path) -> None:
     lines = [b"line %d\n" % number for number in range(50_000)]
     target = tmp_path / "got"
-    assert run_program(["sh", "-c", f"cat > {target}"], lines, never) == 0
+    assert run_program(["sh", "-c", f"cat > {target}"], lines, never()) == 0
     assert target.read_bytes() == b"".join(lines)
 
 
 @pytest.mark.parametrize("code", [0, 3])
 def test_a_program_that_reads_nothing_is_fine_and_its_exit_code_counts(code: int) -> None:
     lines = (b"x" * 1000 + b"\n" for _ in range(10_000))
-    assert run_program(["sh", "-c", f"exit {code}"], lines, never) == code
+    assert run_program(["sh", "-c", f"exit {code}"], lines, never()) == code
 
 
 def test_a_program_that_a_signal_ends_has_a_negative_code() -> None:
-    assert run_program(["sh", "-c", "kill -9 $$"], [b"x\n"], never) == -9
+    assert run_program(["sh", "-c", "kill -9 $$"], [b"x\n"], never()) == -9
 
 
 @pytest.mark.parametrize("reads", [True, False])
@@ -39,13 +41,17 @@ def test_a_program_that_hangs_is_ended_when_all_is_to_stop(*, reads: bool) -> No
     asked = count()
     lines = (b"x" * 1000 + b"\n" for _ in range(10 if reads else 10_000))
     with pytest.raises(StoppedError):
-        run_program([sys.executable, "-c", program], lines, lambda: next(asked) > 30)
+        run_program(
+            [sys.executable, "-c", program],
+            lines,
+            CancelToken(SystemClock(), lambda: next(asked) > 3),
+        )
 
 
 @pytest.mark.parametrize("command", [["/no/such/program"], ["/"], ["a\0b"]])
 def test_what_is_no_program_is_told(command: list[str]) -> None:
     with pytest.raises(ConfigurationError, match="cannot run"):
-        run_program(command, [b"x\n"], never)
+        run_program(command, [b"x\n"], never())
 
 
 def test_what_a_stopped_program_began_ends_with_it(tmp_path: Path) -> None:
@@ -53,7 +59,7 @@ def test_what_a_stopped_program_began_ends_with_it(tmp_path: Path) -> None:
     script = f"(touch {ready}; sleep 1; touch {late}) & wait"
 
     with pytest.raises(StoppedError):
-        run_program(["sh", "-c", script], [], ready.exists)
+        run_program(["sh", "-c", script], [], CancelToken(SystemClock(), ready.exists))
 
     time.sleep(1.3)
     assert not late.exists()
@@ -67,7 +73,7 @@ def test_what_heeds_no_signal_is_ended_too_after_a_while(
     script = f"(trap '' TERM; touch {ready}; sleep 1; touch {late}) & wait"
 
     with pytest.raises(StoppedError):
-        run_program(["sh", "-c", script], [], ready.exists)
+        run_program(["sh", "-c", script], [], CancelToken(SystemClock(), ready.exists))
 
     time.sleep(1.3)
     assert not late.exists()
@@ -75,6 +81,6 @@ def test_what_heeds_no_signal_is_ended_too_after_a_while(
 
 def test_what_ended_by_itself_leaves_what_it_began_alone(tmp_path: Path) -> None:
     late = tmp_path / "late"
-    assert run_program(["sh", "-c", f"(sleep 0.3; touch {late}) & exit 0"], [], never) == 0
+    assert run_program(["sh", "-c", f"(sleep 0.3; touch {late}) & exit 0"], [], never()) == 0
     time.sleep(0.6)
     assert late.exists()

@@ -12,7 +12,6 @@ from resourcesync.destination.dump_policy import (
     MIN_FETCHES,
     REQUEST_COST,
     AgeIndex,
-    DumpPolicy,
     PackageEstimate,
     ResourceCount,
     are_manifests_worth_fetching,
@@ -30,6 +29,7 @@ from resourcesync.destination.manifests import (
     new_order_sorter,
     provides,
 )
+from resourcesync.destination.options import DumpPolicy
 from resourcesync.destination.packages import DumpPackage
 from resourcesync.destination.planner import Fetch, ListedEntry
 from resourcesync.model.capabilities import Header, Package

@@ -6,6 +6,7 @@ from resourcesync.adapters.http import FetchSettings
 from resourcesync.adapters.http.robots import NoKnownRules
 from resourcesync.adapters.system import SystemClock
 from resourcesync.config import parse_rate
+from resourcesync.ports.cancellation import CancelToken
 from resourcesync.wiring.transports import open_fetcher
 from tests.support.fetching import request
 from tests.support.hostile_server import HostileServer, answer
@@ -39,7 +40,7 @@ def fetched(body: bytes, *, known: bool = False, rate: float | None = None) -> W
         opened = open_fetcher(
             server.origin,
             settings,
-            SystemClock(),
+            CancelToken(SystemClock()),
             Known(body) if known else NoKnownRules(),
             lambda event, fields: warnings.append({"event": event, **fields}),
         )

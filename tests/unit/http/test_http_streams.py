@@ -127,7 +127,9 @@ def test_time_that_the_caller_takes_is_not_counted_against_the_server(
 ) -> None:
     server.manners.prelude = b"x" * 100
     fetcher = quick_fetcher(server.url.removesuffix("/stream"), timeout=0.4)
-    run = StreamRun(*fetcher._parts(), CurlEngine(*fetcher._parts()[:2]), fetcher._counts)
+    run = StreamRun(
+        *fetcher._parts(), CurlEngine(fetcher._settings, fetcher._cancel), fetcher._counts
+    )
     turns = run.turns(FetchRequest(uri=server.url, sink=StreamSink(), purpose=Purpose.STREAM))
     next(turns)  # nothing has come yet
     time.sleep(0.8)

@@ -11,9 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resourcesync.adapters.in_memory import ManualClock
+from resourcesync.adapters.system import SystemClock
 from resourcesync.distributed.politeness import HostLimits
 from resourcesync.distributed.unit_runner import TRIES, run_units
-from resourcesync.errors import EngineError
+from resourcesync.errors import EngineError, StoppedError
+from resourcesync.ports.cancellation import CancelToken
 from resourcesync.ports.engines import HostShare, UnitFunction, UnitFuture, UnitOutcome, WorkUnit
 from tests.support.mortal_engine import Death, MortalEngine, Task, do_task
 
@@ -24,10 +26,9 @@ def outcomes(
     *,
     work: UnitFunction = do_task,
     clock: ManualClock | None = None,
-    stop: Callable[[], bool] = lambda: False,
 ) -> Iterator[UnitOutcome]:
     return run_units(
-        engine, work, units, limits=HostLimits(), clock=clock or ManualClock(), stop=stop
+        engine, work, units, limits=HostLimits(), cancel=CancelToken(clock or ManualClock())
     )
 
 
@@ -146,7 +147,12 @@ def test_each_loss_of_a_worker_is_told_in_a_line(what: str, said: str) -> None:
     units = [Task("bad", what), Task("good")]
     found = list(
         run_units(
-            engine, do_task, units, limits=HostLimits(), clock=ManualClock(), tell=told.append
+            engine,
+            do_task,
+            units,
+            limits=HostLimits(),
+            cancel=CancelToken(ManualClock()),
+            tell=told.append,
         )
     )
     engine.close()
@@ -209,9 +215,18 @@ def test_units_without_end_are_read_as_they_are_done() -> None:
     assert next(numbers) <= 60
 
 
+class CountingClock(ManualClock):
+    """A clock that counts how often it is read."""
+
+    readings = 0
+
+    def monotonic(self) -> float:
+        self.readings += 1
+        return super().monotonic()
+
+
 def test_nobody_is_asked_again_and_again_while_a_unit_is_done_alone() -> None:
-    begun = count()
-    asked = count()
+    begun, clock = count(), CountingClock()
 
     def work(task: Task, share: HostShare) -> UnitOutcome:
         dies = next(begun) < TRIES - 1
@@ -222,11 +237,11 @@ def test_nobody_is_asked_again_and_again_while_a_unit_is_done_alone() -> None:
 
     engine = MortalEngine(slots=1)
     units = [Task("one"), Task("other")]  # both are under way when the first dies
-    found = list(outcomes(engine, units, work=work, stop=lambda: next(asked) < 0))
+    found = list(outcomes(engine, units, work=work, clock=clock))
     engine.close()
 
     assert [outcome.failed for outcome in found] == [None, None]
-    assert next(asked) < 20
+    assert clock.readings < 60
 
 
 class Endless:
@@ -260,18 +275,12 @@ class Endless:
 
 def test_a_run_that_is_told_to_stop_cancels_what_is_under_way_and_begins_nothing_more() -> None:
     engine = Endless()
-    asked = count()
     units = [Task(f"{number}") for number in range(9)]
-    found = run_units(
-        engine,
-        do_task,
-        units,
-        limits=HostLimits(),
-        clock=ManualClock(),
-        stop=lambda: next(asked) > 0,
-    )
+    cancel = CancelToken(SystemClock(), lambda: engine.begun == 3)
+    found = run_units(engine, do_task, units, limits=HostLimits(), cancel=cancel)
 
-    assert list(found) == []
+    with pytest.raises(StoppedError):
+        next(found)
     assert engine.begun == engine.cancelled == 3  # two, and one that waits for a worker
 
 
@@ -286,7 +295,11 @@ def test_a_run_that_is_interrupted_cancels_what_is_under_way() -> None:
     with pytest.raises(KeyboardInterrupt):
         list(
             run_units(
-                engine, do_task, units, limits=HostLimits(), clock=ManualClock(), stop=interrupted
+                engine,
+                do_task,
+                units,
+                limits=HostLimits(),
+                cancel=CancelToken(SystemClock(), interrupted),
             )
         )
 
@@ -294,4 +307,11 @@ def test_a_run_that_is_interrupted_cancels_what_is_under_way() -> None:
 
 
 def test_a_run_of_nothing_ends_at_once() -> None:
-    assert list(run_units(Endless(), do_task, [], limits=HostLimits(), clock=ManualClock())) == []
+    assert (
+        list(
+            run_units(
+                Endless(), do_task, [], limits=HostLimits(), cancel=CancelToken(ManualClock())
+            )
+        )
+        == []
+    )

@@ -103,7 +103,7 @@ class SearchServer:
 
     Args:
         settings: Its address and credentials.
-        clock: The clock; read before each request, and it may raise there.
+        clock: The clock.
 
     Raises:
         ConfigurationError: The file of certificate authorities is invalid.

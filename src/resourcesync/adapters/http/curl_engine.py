@@ -15,7 +15,7 @@ from resourcesync.adapters.http.request_state import RequestState
 from resourcesync.adapters.http.robots import AGENT
 from resourcesync.adapters.http.settings import FetchSettings
 from resourcesync.adapters.http.transfer import HttpTransfer
-from resourcesync.ports import Clock
+from resourcesync.ports.cancellation import CancelToken
 
 _HIGHEST_SELECTABLE = 1000
 _BLIND_WAIT = 0.005
@@ -36,9 +36,10 @@ class _SocketAddress(Protocol):
 class CurlEngine:
     """A multi handle with its connections, driven by one ``fetch`` at a time."""
 
-    def __init__(self, settings: FetchSettings, clock: Clock) -> None:
+    def __init__(self, settings: FetchSettings, cancel: CancelToken) -> None:
         self._settings = settings
-        self._clock = clock
+        self._clock = cancel.clock
+        self.cancel = cancel
         self._multi = pycurl.CurlMulti()
         self._multi.setopt(pycurl.M_PIPELINING, pycurl.PIPE_MULTIPLEX)
         # By a proxy, all hosts are one host to libcurl; the queues limit each host.

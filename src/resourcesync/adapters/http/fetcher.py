@@ -17,6 +17,7 @@ from resourcesync.adapters.http.settings import FetchSettings
 from resourcesync.adapters.http.transfer_run import FetchOutcome, TransferCounts, TransferRun
 from resourcesync.errors import SourceError
 from resourcesync.ports import Clock, FetchFailure, FetchRequest, FetchResponse, Purpose
+from resourcesync.ports.cancellation import CancelToken
 
 _TURN = 0.1
 """The longest time of one turn of the loop, in seconds."""
@@ -106,6 +107,7 @@ class CurlFetcher:
         known_rules: Stores ``robots.txt`` from one fetcher to the next.
         on_shortened: Receives an origin whose ``robots.txt`` asks for more than 30 seconds between
             two requests, and that delay, which is not obeyed.
+        cancel: The request to stop, checked in each turn of the loop.
 
     Raises:
         ConfigurationError: The file of authorities is invalid. It is not read if only plain
@@ -119,6 +121,7 @@ class CurlFetcher:
         random: Random,
         known_rules: KnownRules = _NO_KNOWN_RULES,
         on_shortened: OnShortened = lambda _name, _asked: None,
+        cancel: CancelToken | None = None,
     ) -> None:
         if _may_need_authorities(settings):
             check_authorities(settings.ca_file)
@@ -126,6 +129,7 @@ class CurlFetcher:
         self._clock = clock
         self._random = random
         self._origins = Origins(settings, random, clock, known_rules, on_shortened)
+        self._cancel = cancel or CancelToken(clock)
         self._engines: list[CurlEngine] = []
         self._counts = TransferCounts()
 
@@ -172,7 +176,7 @@ class CurlFetcher:
     @contextmanager
     def _engine(self) -> Iterator[CurlEngine]:
         """Lend an engine, and reuse it in the next call unless the block crashed."""
-        engine = self._engines.pop() if self._engines else CurlEngine(self._settings, self._clock)
+        engine = self._engines.pop() if self._engines else CurlEngine(self._settings, self._cancel)
         sound = False
         try:
             yield engine

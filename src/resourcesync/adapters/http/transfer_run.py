@@ -75,6 +75,7 @@ class TransferRun:
         self._random = random
         self._origins = origins
         self._engine = engine
+        self._cancel = engine.cancel
         self._counts = counts
         self._lanes: dict[str, OriginQueue] = {}
         self._busy: dict[OriginQueue, None] = {}
@@ -94,6 +95,7 @@ class TransferRun:
         """Yield the outcome of every request; ``None`` among them means: poll again soon."""
         more = True
         while True:
+            self._cancel.raise_if_cancelled()
             more = more and self._accept_requests(requests)
             now = self._clock.monotonic()
             self._exclude_caller_time(now)
@@ -232,7 +234,7 @@ class TransferRun:
         self._charged = total
         ahead = self._affordable_at - now
         if ahead > _BURST:
-            self._clock.sleep(ahead)
+            self._cancel.wait(ahead)
 
     def _exclude_caller_time(self, now: float) -> None:
         """Exclude the time in which the caller had the thread."""

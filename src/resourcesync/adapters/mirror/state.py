@@ -40,6 +40,9 @@ from resourcesync.ports.mirror import (
     conflicting_paths,
 )
 
+TABLES_NOTE: Final = "tables"
+"""The note with the parts of the table of the copies; a state without it has no table."""
+
 # Its own constructor is Python code; millions of these are made.
 _new_copy: Final[Callable[[tuple[Any, ...]], Copy]] = partial(tuple.__new__, Copy)
 _PAGE: Final = 2_000

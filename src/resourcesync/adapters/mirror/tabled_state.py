@@ -18,13 +18,11 @@ from typing import Final
 import msgspec
 
 from resourcesync.adapters.mirror import state_logs
-from resourcesync.adapters.mirror.state import SqliteMirrorState
+from resourcesync.adapters.mirror.state import TABLES_NOTE, SqliteMirrorState
 from resourcesync.errors import StateError
 from resourcesync.ports.mirror import Copy, PathKey, Pending, PendingTask, StateTransaction
 from resourcesync.ports.tables import DoneRow, TablePart, Tables
 
-TABLES_NOTE: Final = "tables"
-"""The note with the parts of the table; a state without it has no table."""
 _PAGE: Final = 2_000
 _PART_ROWS: Final = 1_000_000
 _MOST_RECALLED: Final = 100_000

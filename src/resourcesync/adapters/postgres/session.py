@@ -89,7 +89,7 @@ class PostgresSession:
             connection = self._connected()
             connection.execute(b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             connection.execute(_settings(self._timeout).encode())
-            yield ReadTransaction(connection, self._clock)
+            yield ReadTransaction(connection)
             connection.execute(b"COMMIT")
 
     def listen(self, channel: str) -> None:
@@ -148,9 +148,8 @@ class PostgresSession:
 class ReadTransaction:
     """A read-only transaction."""
 
-    def __init__(self, connection: "psycopg.Connection[Any]", clock: Clock) -> None:
+    def __init__(self, connection: "psycopg.Connection[Any]") -> None:
         self._connection = connection
-        self._clock = clock
 
     def fetch_one(self, statement: str) -> tuple[Any, ...] | None:
         """Return the first row of a result, or ``None``."""
@@ -166,7 +165,6 @@ class ReadTransaction:
         with self._connection.cursor() as cursor, cursor.copy(statement.encode()) as copy:
             rows = copy.rows()
             while some := list(islice(rows, _AT_ONCE)):
-                self._clock.monotonic()  # it may raise to end the run
                 yield some
 
 

@@ -48,6 +48,7 @@ from resourcesync.model.resources import Change
 from resourcesync.model.timestamps import known_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability, Relation
 from resourcesync.ports import Clock
+from resourcesync.ports.cancellation import CancelToken
 from resourcesync.ports.mirror import MirrorStateStore, ProcessedDocument
 
 _MAX_LISTS = 50_000
@@ -177,6 +178,7 @@ class ReaderDependencies:
         documents: Fetches documents.
         selection: Turns entries into rows.
         clock: Time.
+        cancel: The request to stop.
         new_sorter: Opens an empty sorter.
         packages: Fetches the manifests of a Change Dump, which take the place of the lists of a
             Source that has no others; ``None`` refuses a dump.
@@ -189,6 +191,7 @@ class ReaderDependencies:
     documents: DocumentFetcher
     selection: ResourceSelection
     clock: Clock
+    cancel: CancelToken
     new_sorter: Callable[[], ExternalSorter[ListedEntry]]
     packages: DumpPackages | None = None
     archive: str = ""
@@ -323,7 +326,7 @@ class ChangeListReader:
                     raise
                 _log.info("reading the Change Lists again: %s", error)
                 self._selection.refusals.restore(mark)
-                self._clock.sleep(wait)
+                self._dependencies.cancel.wait(wait)
                 reader = ChangeListReader(self._dependencies.bypassing_caches())
             else:
                 return reading.history()
