@@ -210,10 +210,8 @@ def judge(cursor: Cursor, history: ChangeHistory) -> Verdict:
         return Following()
     if not lost:
         return Gap()
-    is_gone = all(done.until is None for done in lost) and not any(
-        read.is_of(done) for read in history.lists for done in lost
-    )
-    if is_gone and history.has_last_change:
+    are_gone = not any(read.is_of(done) for read in history.lists for done in lost)
+    if are_gone and history.has_last_change:
         return Following()
     known = max(cursor.list_clock or 0, 0)
     reported = max(history.reported or known, cursor.resource_list_at or 0)

@@ -78,6 +78,7 @@ def new(record: ProcessedDocument) -> ReadList:
         (at(), read(new(NEXT))),  # no list was processed since the Resource List
         (at(OPEN), read(new(NEXT), has_last_change=True)),  # a list that always has the last day
         (at(OPEN), read(new(NEXT), has_last_change=True, starts_in_time=False)),
+        (at(CLOSED), read(new(OPEN._replace(from_=5)), has_last_change=True)),  # merged lists
     ],
 )
 def test_a_processed_prefix_a_chain_or_the_last_change_proves_that_lists_continue(
