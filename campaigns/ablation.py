@@ -242,6 +242,9 @@ _JOURNEYS: Final = Path(__file__).parents[1] / "tests/journeys"
 HELD: Final = {
     "after a kill a baseline is due": "taken_back_after_a_kill",
     "a newer Resource List is read": "lists_that_do_not_go_on",
+    "holes between lists are found": "convergence_of_lists",
+    "older lists are refused": "pulling_gaps",
+    "T is told by the lists": "two_clocks",
     "every open list is asked": "lists_that_do_not_go_on",
     "the last change proves": "times_of_changes",
     "a baseline reads the Change Lists past all caches": "pulling_rewritten_lists",
