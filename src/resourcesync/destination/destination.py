@@ -8,7 +8,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from resourcesync.destination.budget import Deadline
-from resourcesync.destination.decisions import apply_policy_to_pending
 from resourcesync.destination.deletion import purge_old_trash, register_lost_trash
 from resourcesync.destination.incremental import LocalStrategy
 from resourcesync.destination.links import LinkFilter, PatchSizeLimits, check_relation
@@ -17,7 +16,7 @@ from resourcesync.destination.mapping import FileSystemProfile, origin
 from resourcesync.destination.mapping_rules import check_mapper, is_rule, mapper_of, normalise_rule
 from resourcesync.destination.options import Dependencies, Filters, PullOptions, SyncStrategy
 from resourcesync.destination.path_assignment import PathAssignment
-from resourcesync.destination.planner import ABSENT
+from resourcesync.destination.planner import ABSENT, Absence
 from resourcesync.destination.reports import AuditFinding, AuditReport, Mode, PlanSummary, RunReport
 from resourcesync.destination.reports import MirrorState as Word
 from resourcesync.destination.runs import (
@@ -33,6 +32,7 @@ from resourcesync.destination.selection import Refusals, ResourceSelection
 from resourcesync.destination.session import CUT_LIST, SyncOutcome, SyncSession
 from resourcesync.destination.status import build_report
 from resourcesync.destination.sync_state import AuditRecord, MirrorIdentity, SyncState
+from resourcesync.destination.tasks import gone_rows
 from resourcesync.discovery import SourceLists
 from resourcesync.errors import (
     BudgetError,
@@ -42,7 +42,7 @@ from resourcesync.errors import (
     UnexpectedDocumentError,
 )
 from resourcesync.model.timestamps import to_microseconds
-from resourcesync.ports.mirror import PendingTask, ProcessedDocument, RefusedRow, StateTransaction
+from resourcesync.ports.mirror import ProcessedDocument, RefusedRow, StateTransaction
 
 if TYPE_CHECKING:
     from resourcesync.destination.audit import AuditMethod
@@ -237,7 +237,6 @@ class Destination:
                 baseline_due=True if is_due else None,
                 in_sync_at=0 if has_new_filters else None,
             )
-            apply_policy_to_pending(pull)
         report_source(pull)
         lists = CapabilityListProbe(pull)
         with pull.packages.retaining_packages():
@@ -266,7 +265,7 @@ class Destination:
             pulled = self._baseline(pull).run(gap=False, known=known)
             if not options.dry_run:
                 self._sync_state.write(found=pull.discovered)
-        return pulled or self._strategy.incremental(pull, bool).work_off(Mode.UNCHANGED)
+        return pulled or self._strategy.incremental(pull, bool).work_off()
 
     def _baseline(self, pull: SyncSession) -> "Baseline":
         made: Baseline = self._strategy.baseline(pull)
@@ -295,7 +294,8 @@ class Destination:
         """
         if pull.found.resource_list is None:
             return None
-        waiting = any(row.reason == ABSENT for row in pull.state.pending(PendingTask.DELETE))
+        retains = pull.decision_policy(Absence.UNCHANGED).retains(ABSENT)
+        waiting = not retains and any(row.reason == ABSENT for row in gone_rows(pull.state))
         if not waiting and pull.found.change_list != pull.found.change_list_archive:
             return None
         known = self._known_list(pull)
