@@ -82,9 +82,10 @@ def uri_of(decision: ReviewedDecision) -> str:
 
 
 def _encode_decision(decision: ReviewedDecision) -> bytes:
-    """Return a decision as bytes; named tuples are encoded as plain ones."""
+    """Return a decision as bytes; named tuples and enums are encoded as plain values."""
     if isinstance(decision, Fetch):
         listed, before, *how = decision
+        listed = listed._replace(change=str(listed.change))
         encoded = None if before is None else tuple(before)
         return marshal.dumps((-1, tuple(listed), encoded, *how))
     return marshal.dumps(

@@ -3,7 +3,7 @@
 Before the slices, the packages of a Resource Dump are units, where many resources are needed (§11).
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from functools import partial
@@ -23,11 +23,8 @@ from resourcesync.destination.entry_links import store_entry_links
 from resourcesync.destination.listed_rows import ignore_conflict
 from resourcesync.destination.packages import DumpPackage
 from resourcesync.destination.planner import (
-    DELETED_BY_SOURCE,
-    RESTORED,
     Decision,
     DecisionCounts,
-    Fetch,
     ListedEntry,
     Postponed,
     Retain,
@@ -52,6 +49,7 @@ from resourcesync.distributed.units import PackageUnit, UnitOptions
 from resourcesync.distributed.worker import write_file
 from resourcesync.distributed.worker_context import WorkerContext, unit_options
 from resourcesync.errors import BudgetError, ConfigurationError, DocumentError, SourceError
+from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.mirror import Pending, PendingTask, ProcessedDocument, StateTransaction
 from resourcesync.ports.tables import DoneRow, JoinResult, WorkSlice
 
@@ -344,41 +342,31 @@ class SharedBaseline(Baseline):
 
     def _count(self, joined: JoinResult) -> DecisionCounts:
         """Count the decisions; those to fetch are counted by the comparison already."""
-        counts = count_decisions(self._unlisted(joined), Mode.BASELINE)
-        deleted, retained = self._count_deleted(joined)
+        rows = sum(work_slice.rows for work_slice in joined.slices)
+        has_deleted = rows > joined.create + joined.update
+        deleted = self._in_slices(joined, {ChangeKind.DELETED}) if has_deleted else ()
+        counts = count_decisions(chain(deleted, self._unlisted(joined)), Mode.BASELINE)
         plan = replace(
             counts.plan,
             same=joined.same,
             create=joined.create,
             update=joined.update,
-            delete=counts.plan.delete + deleted,
             size=joined.size,
             unsized=joined.unsized,
         )
-        retained += counts.retained
-        return counts._replace(plan=plan, retained=retained, postponed=joined.deferred_rows)
-
-    def _count_deleted(self, joined: JoinResult) -> tuple[int, int]:
-        """Count the copies in slices that go, and those that are retained by policy.
-
-        The rows are read only if there may be exceptions: copies restored by hand.
-        """
-        rows = sum(work_slice.rows for work_slice in joined.slices)
-        deleted = rows - joined.create - joined.update
-        if deleted and self._workers.state.pending_with_code(RESTORED):
-            unwanted = (row for row in self._in_slices(joined) if not isinstance(row, Fetch))
-            counts = count_decisions(unwanted, Mode.BASELINE)
-            return counts.plan.delete, counts.retained
-        return (0, deleted) if self._policy.retains(DELETED_BY_SOURCE) else (deleted, 0)
+        return counts._replace(plan=plan, postponed=joined.deferred_rows)
 
     def _reviewed(self, joined: JoinResult) -> Iterator[ReviewedDecision]:
         for decision in chain(self._in_slices(joined), self._without_row(joined)):
             if not isinstance(decision, UpToDate | Postponed):
                 yield decision
 
-    def _in_slices(self, joined: JoinResult) -> Iterator[Decision]:
+    def _in_slices(self, joined: JoinResult, changes: Collection[str] = ()) -> Iterator[Decision]:
+        """Yield the decisions about the rows of slices: all, or those with some changes."""
         for work_slice in joined.slices:
             for row in self._workers.tables.read_work(work_slice.file):
+                if changes and row.listed.change not in changes:
+                    continue
                 decision = decide(row.copy, listed_of(row.listed), None, self._policy)
                 if decision is not None:
                     yield decision
