@@ -166,9 +166,26 @@ def test_what_a_person_brought_back_is_called_so_by_workers_too(
         world.list(LISTED_AT, None, change("deleted", time=LATER))
         world.clock.advance(seconds=3_600)
 
+        dry, foreseen = world.pull(dry_run=True), world.told("plan")
         report = world.pull()
 
         assert (report.state, report.restored, report.deleted) == (MirrorState.IN_SYNC, 1, 0)
+        assert (foreseen[0]["delete"], dry.unlisted) == (0, 0)
+
+
+def test_a_dry_run_says_what_an_earlier_pull_left_to_delete(
+    worlds: list[ContradictingWorld],
+) -> None:
+    for world in worlds:
+        world.list(LISTED_AT, None, change("deleted", time=LATER))
+        world.clock.advance(seconds=3_600)
+        assert world.pull(delete="never").unlisted == 1
+        world.pull(mode="baseline", dry_run=True, delete="signalled")
+        foreseen = world.told("plan")
+
+        report = world.pull(mode="baseline", delete="signalled")
+
+        assert foreseen[0]["delete"] == report.deleted == 1
 
 
 def test_real_workers_ask_the_source_where_its_lists_contradict_each_other(

@@ -62,6 +62,24 @@ def test_what_nobody_links_to_any_more_goes_to_the_trash_with_its_last_entry(
     assert world.audit().in_sync
 
 
+@pytest.mark.parametrize("delete", ["auto", "never"])
+def test_a_dry_run_says_what_nobody_will_link_to_any_more(world: LinkingWorld, delete: str) -> None:
+    world.publish()
+    pull(world)
+    aside(world, "about/a2.xml", b"2")
+    world.put("a.txt", b"new")
+    world.link("a.txt", described(BASE + "about/a2.xml"))
+    world.remove("b.txt")
+    world.publish()
+    dry = pull(world, dry_run=True, delete=delete)
+    foreseen = world.told("plan")
+    report = pull(world, delete=delete)
+    assert world.told("plan") == foreseen
+    gone = 3 * (delete == "auto")  # the licence, too: only the other text linked to it
+    assert foreseen[0]["delete"] == report.deleted == gone
+    assert dry.unlisted == report.unlisted == 3 - gone
+
+
 @pytest.mark.parametrize("mode", ["auto", "baseline"])
 def test_nothing_is_deleted_when_that_is_the_policy(world: LinkingWorld, mode: str) -> None:
     world.publish()

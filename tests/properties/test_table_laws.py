@@ -11,13 +11,15 @@ from hypothesis import strategies as st
 from resourcesync.adapters.tables import ParquetTables, copies_to_parts
 from resourcesync.destination.planner import (
     ALTERED,
+    Absence,
+    DecisionPolicy,
     Delete,
     Fetch,
     ListedEntry,
     Match,
     Retain,
     UpToDate,
-    decide,
+    decide_all,
     deduplicate,
     match_copy,
 )
@@ -165,7 +167,8 @@ def _check(
     everything = sorted([*listed, *changed], key=lambda row: row.uri)  # stable
     settled = list(deduplicate(map(_as_listed, everything), lambda *both: conflicts.append(both)))
     said = {row.uri: row for row in settled}
-    decisions = list(decide(held, settled, sweeping=False))
+    policy = DecisionPolicy(absence=Absence.UNPROVEN)
+    decisions = list(decide_all(held, settled, (), policy))
     work = [row for part in joined.slices for row in tables.read_work(part.file)]
     rest = list(tables.read_listed(joined.deferred))
     unlisted = list(tables.read_copies([joined.unlisted]))

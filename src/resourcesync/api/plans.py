@@ -12,7 +12,13 @@ from typing import IO, Final, Literal, Self, assert_never
 import msgspec
 
 from resourcesync.destination.options import PullMode
-from resourcesync.destination.planner import Decision, Delete, Fetch, ListedEntry, Retain, UpToDate
+from resourcesync.destination.planner import (
+    Delete,
+    Fetch,
+    ListedEntry,
+    Retain,
+    ReviewedDecision,
+)
 from resourcesync.destination.reports import Mode
 from resourcesync.errors import PlanOutdatedError, StorageError
 
@@ -20,7 +26,7 @@ _IN_MEMORY: Final = 1 << 20
 _BLOCK: Final = 1 << 16
 _COUNTS: Final = ("create", "update", "delete", "keep", "same")
 
-Decide = Callable[[], Iterator[Decision]]
+Decide = Callable[[], Iterator[ReviewedDecision]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,16 +159,13 @@ def _phrase(counts: Mapping[str, int]) -> str:
 
 
 def _summarise(
-    decisions: Iterator[Decision], same: int, write: Callable[[bytes], object] | None
+    decisions: Iterator[ReviewedDecision], same: int, write: Callable[[bytes], object] | None
 ) -> tuple[Counter[str], bytes]:
     """Count decisions and digest what they change; write the actions down if requested."""
     counts: Counter[str] = Counter(same=same)
     digest = hashlib.sha256()
     for decision in decisions:
         action, listed = _action(decision)
-        if action is None:
-            counts["same"] += 1
-            continue
         counts[action.action] += 1
         if listed is not None:
             counts["size"] += listed.length or 0
@@ -177,10 +180,8 @@ def _summarise(
     return counts, digest.digest()
 
 
-def _action(decision: Decision) -> tuple[PlannedAction | None, ListedEntry | None]:
+def _action(decision: ReviewedDecision) -> tuple[PlannedAction, ListedEntry | None]:
     match decision:
-        case UpToDate():
-            return None, None
         case Fetch(row):
             word: Literal["create", "update"] = "create" if decision.creates else "update"
             return PlannedAction(action=word, uri=row.loc, path=row.path, length=row.length), row

@@ -17,7 +17,7 @@ from resourcesync.errors import ConfigurationError, ResourceSyncError
 if TYPE_CHECKING:
     from resourcesync.cli.render_pull import PullRenderer
     from resourcesync.destination.options import Review
-    from resourcesync.destination.planner import Decision
+    from resourcesync.destination.planner import ReviewedDecision
     from resourcesync.destination.reports import Mode
     from resourcesync.ports import Reporter
     from resourcesync.ports.cancellation import CancelToken
@@ -476,7 +476,7 @@ def item_review(report: "Reporter") -> "Review":
         report: Receives the events.
     """
 
-    def review(mode: "Mode", decide: "Callable[[], Iterator[Decision]]", same: int) -> None:
+    def review(mode: "Mode", decide: "Callable[[], Iterator[ReviewedDecision]]", same: int) -> None:
         del mode, same
         for decision in decide():
             fields = _planned_item(decision)
@@ -486,7 +486,7 @@ def item_review(report: "Reporter") -> "Review":
     return review
 
 
-def _planned_item(decision: "Decision") -> Mapping[str, object]:
+def _planned_item(decision: "ReviewedDecision") -> Mapping[str, object]:
     from resourcesync.destination.planner import Delete, Fetch  # noqa: PLC0415 - help stays quick
 
     match decision:

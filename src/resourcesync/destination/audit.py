@@ -40,13 +40,13 @@ from resourcesync.destination.planner import (
     Match,
     is_suspect,
     is_unknown,
+    listed_from_task,
     listing_status,
     match_copy,
 )
 from resourcesync.destination.reports import AuditFinding, AuditReport, FindingKind
 from resourcesync.destination.session import SyncSession
 from resourcesync.destination.status import count_unavailable
-from resourcesync.destination.tasks import listed_from_task
 from resourcesync.errors import SourceNotFoundError
 from resourcesync.model.digests import (
     ALGORITHMS,

@@ -11,11 +11,6 @@ from resourcesync.destination.budget import check_cancelled
 from resourcesync.destination.changes.history import ChangeHistory
 from resourcesync.destination.commit import TransferTally, combine_tallies
 from resourcesync.destination.cursor import Cursor, Phase, after_list, check_no_older
-from resourcesync.destination.decisions import (
-    RecordedDecisions,
-    pending_deletion_of,
-    postponed_fetch,
-)
 from resourcesync.destination.deletion import DeletionResult
 from resourcesync.destination.entry_links import ENTRY_LINKS_COMPLETE, store_entry_links
 from resourcesync.destination.external_sort import ExternalSorter
@@ -30,18 +25,21 @@ from resourcesync.destination.listed_rows import (
 )
 from resourcesync.destination.planner import (
     ABSENT,
-    FILTERED,
+    Absence,
     Decision,
+    DecisionCounts,
+    DecisionPolicy,
     Delete,
     Fetch,
     ListedEntry,
+    Postponed,
     Retain,
-    apply_deletion_policy,
+    UpToDate,
     as_unknown,
-    count_decisions,
-    decide,
+    decide_all,
 )
-from resourcesync.destination.reports import Mode, PlanSummary
+from resourcesync.destination.recorded_plan import RecordedPlan
+from resourcesync.destination.reports import Mode
 from resourcesync.destination.resource_reader import ListSnapshot, ListVersion
 from resourcesync.destination.session import (
     CUT_LIST,
@@ -52,14 +50,13 @@ from resourcesync.destination.session import (
     no_time_note,
 )
 from resourcesync.destination.sync_state import cursor_note, encode_notes
-from resourcesync.destination.tasks import gone_rows, pending_fetch
+from resourcesync.destination.tasks import pending_fetch, task_of, undone_tasks
 from resourcesync.errors import DiscontinuityError, SourceNotFoundError
 from resourcesync.model.timestamps import format_w3c, from_microseconds
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.mirror import (
     Copy,
     Pending,
-    PendingTask,
     ProcessedDocument,
     StateTransaction,
 )
@@ -79,6 +76,7 @@ class Baseline:
     def __init__(self, pull: SyncSession) -> None:
         self._pull = pull
         self._linked: ExternalSorter[ListedEntry] | None = None
+        self._policy = DecisionPolicy(absence=Absence.UNPROVEN)
         self._listed_at = 0
         self._swept_at: int | None = None
         self._created: list[ListedEntry] = []
@@ -228,18 +226,13 @@ class Baseline:
         history: ChangeHistory | None,
         sorters: list[ExternalSorter[ListedEntry]],
     ) -> SyncOutcome:
-        through, sweeping = self._assess(snapshot, history)
-        counted, foreseen, sweeping = self._plan(sorters, sweeping=sweeping)
-        plan, kept, unsure = counted
+        through = self._assess(snapshot, history)
+        counts, foreseen = self._plan(sorters)
         if self._pull.sync_state.relocated_uris or len(self._created) >= _MAX_NEW:
             self._pull.path_assignment.assign_all(self._rows_of(sorters, ignore_conflict))
         else:
             self._pull.path_assignment.assign_new(self._created)
-        pulled = SyncOutcome(mode=Mode.BASELINE, plan=plan, retained_count=kept, deletions=foreseen)
-        pulled.selected_count = plan.same + plan.create + plan.update
-        pulled.refused_count = self._pull.selection.refusals.count
-        pulled.unread_parts = snapshot.unread_parts
-        pulled.is_written = not self._pull.options.dry_run
+        pulled = self._outcome(counts, foreseen, snapshot)
         if self._pull.options.dry_run:
             return pulled
         self._pull.begin()
@@ -250,18 +243,34 @@ class Baseline:
         self._store_entry_links(sorters)
         if self._pull.options.lists_only:
             pulled.are_deletions_done = False
-            self._store_tasks(self._decisions(sorters, ignore_conflict, sweeping=sweeping), through)
+            self._store_tasks(self._decisions(sorters), through)
         else:
-            self._fetch_planned(pulled, sorters, through, sweeping=sweeping)
+            self._fetch_planned(pulled, sorters, through)
         self._postpone_unread(pulled)
         if pulled.is_complete:
-            unsure = unsure or pulled.tally.open_dates > 0
+            unsure = counts.unsure or pulled.tally.open_dates > 0
             self._is_undecided = pulled.tally.undecided > 0
             self._finish(snapshot, history, through, unsure=unsure)
             pulled.is_complete = not snapshot.outdated_parts
         if pulled.are_deletions_done:
             self._pull.delete_pending(pulled)
         return pulled
+
+    def _outcome(
+        self, counts: DecisionCounts, foreseen: DeletionResult, snapshot: ListSnapshot
+    ) -> SyncOutcome:
+        """Return the outcome of the plan, before anything is done."""
+        plan = counts.plan
+        return SyncOutcome(
+            mode=Mode.BASELINE,
+            plan=plan,
+            deletions=foreseen,
+            retained_count=counts.retained,
+            selected_count=plan.same + plan.create + plan.update + counts.postponed,
+            refused_count=self._pull.selection.refusals.count,
+            unread_parts=snapshot.unread_parts,
+            is_written=not self._pull.options.dry_run,
+        )
 
     def _postpone_unread(self, pulled: SyncOutcome) -> None:
         """Make all resources due again, as after an interruption, if parts were not read."""
@@ -276,46 +285,41 @@ class Baseline:
             store_entry_links(pull.state, rows, generation=pull.generation, now=pull.now, anew=True)
 
     def _plan(
-        self, sorters: list[ExternalSorter[ListedEntry]], *, sweeping: bool
-    ) -> tuple[tuple[PlanSummary, int, bool], DeletionResult, bool]:
+        self, sorters: list[ExternalSorter[ListedEntry]]
+    ) -> tuple[DecisionCounts, DeletionResult]:
         """Count the decisions, report the plan, and pass it to the review.
 
-        Returns:
-            The result of `count_decisions`, the deletions to be held, and whether unlisted copies
-            go: not if a URI is listed twice, which is found only here.
-        """
-        with RecordedDecisions(self._pull) as recorded:
-            decisions = self._planned_decisions(sorters, sweeping=sweeping)
-            reviewed = self._pull.options.review is not None
-            counted = count_decisions(
-                recorded.record(decisions) if reviewed else decisions, Mode.BASELINE
-            )
-            if not sweeping or self._check_understood():
-                foreseen = self._pull.report_plan(counted[0])
-                recorded.show(Mode.BASELINE)
-                return counted, foreseen, sweeping
-        self._swept_at = None
-        return self._plan(sorters, sweeping=False)
+        A URI that is listed twice is found only here, and counts for all decisions: then they are
+        made again.
 
-    def _planned_decisions(
-        self, sorters: list[ExternalSorter[ListedEntry]], *, sweeping: bool
-    ) -> Iterator[Decision]:
-        """Yield decisions; earlier deletions by the Source that are still pending are included."""
-        waits = any(True for _ in gone_rows(self._pull.state))
+        Returns:
+            The counts, and the deletions to be held.
+        """
+        refusals = self._pull.selection.refusals
+        for on_conflict in (self._refuse_conflict, ignore_conflict):
+            known = refusals.count
+            with RecordedPlan(self._pull) as planned:
+                decisions = self._with_created(self._decisions(sorters, on_conflict))
+                counts = planned.count(decisions, Mode.BASELINE)
+                if refusals.count == known:
+                    return counts, planned.report(counts)
+            if self._policy.absence is Absence.DELETED:
+                self._check_understood()
+                self._swept_at = None
+                self._policy = replace(self._policy, absence=Absence.UNPROVEN)
+        raise AssertionError("conflicts that are ignored refuse nothing")
+
+    def _with_created(self, decisions: Iterable[Decision]) -> Iterator[Decision]:
+        """Yield the decisions, and collect the first new resources."""
         self._created = []
-        for decision in self._decisions(sorters, self._refuse_conflict, sweeping=sweeping):
+        for decision in decisions:
             if (
-                type(decision) is Fetch
+                isinstance(decision, Fetch)
                 and decision.before is None
                 and len(self._created) < _MAX_NEW
             ):
                 self._created.append(decision.listed)
-            if waits and isinstance(decision, Retain) and not decision.listed:
-                known = pending_deletion_of(self._pull, decision.copy)
-                is_to_go = known is not None and known.task == PendingTask.DELETE
-                yield Delete(decision.copy, known.reason) if is_to_go and known else decision
-            else:
-                yield decision
+            yield decision
 
     def _check_understood(self) -> bool:
         """True if all entries could be used: only then does a list prove absence.
@@ -332,21 +336,18 @@ class Baseline:
         pulled: SyncOutcome,
         sorters: list[ExternalSorter[ListedEntry]],
         through: int,
-        *,
-        sweeping: bool,
     ) -> None:
         """Fetch what is planned, from dumps and singly."""
         plan, found = pulled.plan, self._pull.found
         transfer = self._pull.transfer(through)
-        wanted = partial(self._wanted, sorters, sweeping=sweeping)
+        wanted = partial(self._wanted, sorters)
         dump_tally = TransferTally()
         if found.resource_dump or found.change_dump:
             from resourcesync.destination.dumps import DumpTransfer  # noqa: PLC0415 - lazy
 
             dumps = DumpTransfer(self._pull, plan, wanted, through)
             dump_tally = dumps.fetch_from_dumps((found.resource_dump, found.change_dump))
-        decisions = self._decisions(sorters, ignore_conflict, sweeping=sweeping)
-        fetches = self._fetches(decisions, through)
+        fetches = self._fetches(self._decisions(sorters), through)
         total, size = plan.create + plan.update - dump_tally.done, plan.size - dump_tally.useful
         with closing(fetches):
             fetched = transfer.execute(fetches, total=total, size=max(0, size))
@@ -375,8 +376,8 @@ class Baseline:
             )
             pull.state.commit(StateTransaction(pending=list(rows)))
 
-    def _assess(self, snapshot: ListSnapshot, history: ChangeHistory | None) -> tuple[int, bool]:
-        """Return the moment up to which the lists report, and whether unlisted copies go."""
+    def _assess(self, snapshot: ListSnapshot, history: ChangeHistory | None) -> int:
+        """Determine what absence means; return the moment up to which the lists report."""
         through, reaches = self._coverage(snapshot, history)
         may = self._proves_absence(snapshot, through, reaches=reaches) and self._check_understood()
         is_whole = self._is_whole(snapshot) or self._pull.options.delete == "absent"
@@ -390,7 +391,8 @@ class Baseline:
             self._pull.warn("change-gap", NO_CHANGES)
         self._swept_at = snapshot.at if sweeping else None
         self._listed_at = through if snapshot.at is None else snapshot.at
-        return through, sweeping
+        self._policy = self._pull.decision_policy(Absence.DELETED if sweeping else Absence.UNPROVEN)
+        return through
 
     def _proves_absence(self, snapshot: ListSnapshot, through: int, *, reaches: bool) -> bool:
         """True if what is not listed is really gone; policy decides whether its copy goes."""
@@ -413,16 +415,12 @@ class Baseline:
     def _decisions(
         self,
         sorters: list[ExternalSorter[ListedEntry]],
-        on_conflict: Callable[[ListedEntry, ListedEntry], None],
-        *,
-        sweeping: bool,
+        on_conflict: Callable[[ListedEntry, ListedEntry], None] = ignore_conflict,
     ) -> Iterator[Decision]:
         rows = self._without_undated_deletions(self._rows_of(sorters, on_conflict))
-        pruning, policy = self._pull.options.prune, self._pull.options.delete
-        decisions = decide(self._copies(), rows, sweeping=sweeping, pruning=pruning)
-        return check_cancelled(
-            apply_deletion_policy(decisions, policy), self._pull.dependencies.cancel
-        )
+        tasks = undone_tasks(self._pull.state)
+        decisions = decide_all(self._copies(), rows, tasks, self._policy)
+        return check_cancelled(decisions, self._pull.dependencies.cancel)
 
     def _without_undated_deletions(self, rows: Iterator[ListedEntry]) -> Iterator[ListedEntry]:
         """Yield rows; no undated deletions while unusable entries may list the resource again."""
@@ -430,10 +428,8 @@ class Baseline:
             return rows
         return (row for row in rows if not (row.undated and row.change == ChangeKind.DELETED))
 
-    def _wanted(
-        self, sorters: list[ExternalSorter[ListedEntry]], *, sweeping: bool
-    ) -> Iterator[Fetch]:
-        for decision in self._decisions(sorters, ignore_conflict, sweeping=sweeping):
+    def _wanted(self, sorters: list[ExternalSorter[ListedEntry]]) -> Iterator[Fetch]:
+        for decision in self._decisions(sorters):
             if isinstance(decision, Fetch):
                 yield decision
 
@@ -454,36 +450,26 @@ class Baseline:
         )
 
     def _fetches(self, decisions: Iterable[Decision], at: int) -> Generator[Fetch, None, None]:
-        """Yield the fetches; store pending deletions and postponed fetches."""
-        has_pending = any(True for task in PendingTask for _ in self._pull.state.pending(task))
+        """Yield the fetches; store the tasks that other decisions leave."""
         waiting: list[Pending] = []
         for decision in decisions:
-            rests = self._postponed_task(decision, at, has_pending=has_pending)
-            if rests is not None:
-                waiting.append(rests)
-            elif isinstance(decision, Fetch):
+            if isinstance(decision, Fetch):
                 yield decision
+            elif not isinstance(decision, UpToDate):
+                waiting.append(self._task_of(decision, at))
             if len(waiting) >= _CHUNK:
                 self._pull.state.commit(StateTransaction(pending=waiting))
                 waiting = []
         self._pull.state.commit(StateTransaction(pending=waiting))
 
-    def _postponed_task(self, decision: Decision, at: int, *, has_pending: bool) -> Pending | None:
-        """Return the task that a decision postpones; ``None`` if there is none."""
-        match decision:
-            case Delete(copy, reason):
-                word = self._listed_at if reason == ABSENT else at
-                return self._pull.deletion_task(copy, reason, word)
-            case Retain(copy, listed, reason):
-                held = has_pending and not listed
-                known = pending_deletion_of(self._pull, copy) if held else None
-                if known is None and reason:
-                    return self._pull.deletion_task(copy, reason, self._listed_at)
-                return known or self._pull.retention_task(copy, at, code=FILTERED if listed else "")
-            case Fetch(row) if has_pending:
-                return postponed_fetch(self._pull, row)
-            case _:
-                return None
+    def _task_of(self, decision: Delete | Retain | Postponed, at: int) -> Pending:
+        is_absent = not isinstance(decision, Postponed) and decision.reason == ABSENT
+        return task_of(
+            decision,
+            now=self._pull.now,
+            at=self._listed_at if is_absent else at,
+            generation=self._pull.generation,
+        )
 
     def _finish(
         self, snapshot: ListSnapshot, history: ChangeHistory | None, through: int, *, unsure: bool

@@ -8,7 +8,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from resourcesync.destination.cursor import Phase
-from resourcesync.destination.decisions import apply_policy_to_pending
 from resourcesync.destination.deletion import purge_old_trash, register_lost_trash
 from resourcesync.destination.links import LinkFilter, PatchSizeLimits, check_relation
 from resourcesync.destination.locate import CapabilityListProbe, ListLocator, report_source
@@ -16,7 +15,7 @@ from resourcesync.destination.mapping import FileSystemProfile, origin
 from resourcesync.destination.mapping_rules import check_mapper, is_rule, mapper_of, normalise_rule
 from resourcesync.destination.options import Dependencies, Filters, PullOptions, SyncStrategy
 from resourcesync.destination.path_assignment import PathAssignment
-from resourcesync.destination.planner import ABSENT
+from resourcesync.destination.planner import ABSENT, Absence
 from resourcesync.destination.reports import AuditFinding, AuditReport, Mode, PlanSummary, RunReport
 from resourcesync.destination.reports import MirrorState as Word
 from resourcesync.destination.runs import (
@@ -32,6 +31,7 @@ from resourcesync.destination.selection import Refusals, ResourceSelection
 from resourcesync.destination.session import CUT_LIST, SyncOutcome, SyncSession
 from resourcesync.destination.status import build_report
 from resourcesync.destination.sync_state import AuditRecord, MirrorIdentity, SyncState
+from resourcesync.destination.tasks import gone_rows
 from resourcesync.discovery import SourceLists
 from resourcesync.errors import (
     BudgetError,
@@ -41,7 +41,7 @@ from resourcesync.errors import (
     UnexpectedDocumentError,
 )
 from resourcesync.model.timestamps import to_microseconds
-from resourcesync.ports.mirror import PendingTask, ProcessedDocument, RefusedRow, StateTransaction
+from resourcesync.ports.mirror import ProcessedDocument, RefusedRow, StateTransaction
 
 if TYPE_CHECKING:
     from resourcesync.destination.audit import AuditMethod
@@ -246,7 +246,6 @@ class Destination:
             )
             if is_due:
                 pull.move(pull.cursor.with_baseline_due())
-            apply_policy_to_pending(pull)
         report_source(pull)
         lists = CapabilityListProbe(pull)
         with pull.packages.retaining_packages():
@@ -272,7 +271,7 @@ class Destination:
             pulled = self._baseline(pull).run(gap=False, known=known)
             if not options.dry_run:
                 self._sync_state.write(found=pull.discovered)
-        return pulled or self._strategy.incremental(pull, bool).work_off(Mode.UNCHANGED)
+        return pulled or self._strategy.incremental(pull, bool).work_off()
 
     def _baseline(self, pull: SyncSession) -> "Baseline":
         made: Baseline = self._strategy.baseline(pull)
@@ -301,7 +300,8 @@ class Destination:
         """
         if pull.found.resource_list is None:
             return None
-        waiting = any(row.reason == ABSENT for row in pull.state.pending(PendingTask.DELETE))
+        retains = pull.decision_policy(Absence.UNCHANGED).retains(ABSENT)
+        waiting = not retains and any(row.reason == ABSENT for row in gone_rows(pull.state))
         if not waiting and pull.found.change_list != pull.found.change_list_archive:
             return None
         known = self._known_list(pull)

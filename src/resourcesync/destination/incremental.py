@@ -1,13 +1,14 @@
 """Incremental synchronization: new changes become stored tasks, which are then executed (§12)."""
 
 import logging
-from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from functools import partial
-from itertools import islice
-from typing import TYPE_CHECKING, Final
+from heapq import merge
+from itertools import groupby, islice
+from operator import attrgetter
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from resourcesync.destination.changes.history import ChangeHistory
 from resourcesync.destination.changes.times import DAY, is_plausible
@@ -22,7 +23,6 @@ from resourcesync.destination.cursor import (
     judge,
     stale_lists,
 )
-from resourcesync.destination.decisions import decide_changes, show_decisions
 from resourcesync.destination.entry_links import store_entry_links
 from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.links import is_version_before
@@ -34,34 +34,34 @@ from resourcesync.destination.listed_rows import (
     is_listed,
     link_rows,
     merge_linked,
+    orphans_after,
     remove_links,
     store_links,
     unlisted_changes,
 )
 from resourcesync.destination.planner import (
-    ABSENT,
-    DELETED_BY_SOURCE,
-    FILTERED,
     MISMATCH_CODES,
-    OUT_OF_SCOPE,
+    Absence,
+    Decision,
+    Delete,
     Fetch,
     ListedEntry,
-    Match,
-    count_decisions,
+    Retain,
+    UpToDate,
+    decide,
+    decide_gone,
     deduplicate,
-    is_proven,
-    is_restored,
-    match_copy,
+    listed_from_task,
     without_patch,
 )
-from resourcesync.destination.reports import Mode, PlanSummary
+from resourcesync.destination.recorded_plan import RecordedPlan
+from resourcesync.destination.reports import Mode
 from resourcesync.destination.resource_reader import ListVersion
 from resourcesync.destination.session import SyncOutcome, SyncSession
 from resourcesync.destination.sync_state import cursor_note, encode_notes
-from resourcesync.destination.tasks import gone_rows, listed_from_task, pending_fetch
+from resourcesync.destination.tasks import pending_fetch, task_of, undone_tasks
 from resourcesync.errors import DocumentError, SourceError
-from resourcesync.model.vocabulary import ChangeKind
-from resourcesync.ports.mirror import Copy, Pending, PendingTask, StateTransaction
+from resourcesync.ports.mirror import Pending, PendingTask, StateTransaction
 
 if TYPE_CHECKING:
     pass
@@ -70,6 +70,11 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 _CHUNK: Final = 1_000
 _GAP: Final = "the Change Lists no longer reach back to the mirror's last state: running a baseline"
+_UNLINKED: Final = Pending(
+    "", "", "", PendingTask.DELETE, "", None, None, "", UNLINKED_REASON, 0, 0, 0, 0, 0
+)
+_by_uri = attrgetter("uri")
+_Row = TypeVar("_Row", bound=ListedEntry | Pending)
 
 
 class Incremental:
@@ -85,6 +90,9 @@ class Incremental:
         self._offers_moved_lists = are_others
         self._linked: ExternalSorter[ListedEntry] | None = None
         self._has_gap = pull.cursor.has_gap
+        self._orphans: Callable[[], Iterator[str]] = lambda: iter(())
+        self._policy = pull.decision_policy(Absence.UNCHANGED)
+        self._retained_count = 0
 
     def run(self, uri: str) -> SyncOutcome | None:
         """Apply what is new since T; run a baseline if the lists do not reach back.
@@ -203,16 +211,15 @@ class Incremental:
         return pull.now - pull.cursor.stale_since >= DAY
 
     def _apply(self, history: ChangeHistory, held: ExitStack) -> SyncOutcome:
-        self._linked = collect_linked(
-            self._pull, deduplicate(history.sorter, ignore_conflict), held
-        )
+        changes = partial(deduplicate, history.sorter, ignore_conflict)
+        self._linked = collect_linked(self._pull, changes(), held)
+        self._orphans = self._pull.state.orphans
+        if self._linked is not None:
+            self._orphans = partial(orphans_after, self._pull, changes, self._linked)
         self._pull.path_assignment.assign_new(self._new_rows(history))
-        self._show_for_review(partial(self._new_rows, history))
+        pulled = self._plan(self._new_rows(history), has_news=history.change_count > 0)
         if self._pull.options.dry_run:
-            mode = Mode.INCREMENTAL if history.change_count else Mode.UNCHANGED
-            plan, _, _ = count_decisions(decide_changes(self._pull, self._new_rows(history)), mode)
-            foreseen = self._pull.report_plan(plan)
-            return SyncOutcome(mode=plan.mode, plan=plan, deletions=foreseen, is_written=False)
+            return pulled
         pull = self._pull
         cursor = replace(
             pull.cursor.after(history),
@@ -229,50 +236,126 @@ class Incremental:
         notes = cursor_note(cursor) | encode_notes(found=pull.discovered)
         pull.state.commit(StateTransaction(documents=history.documents, notes=notes))
         pull.cursor = cursor
-        return self._run_tasks(Mode.INCREMENTAL if history.change_count else Mode.UNCHANGED)
+        return self._execute(pulled)
 
     def _new_rows(self, history: ChangeHistory) -> Iterator[ListedEntry]:
         """Yield the last change of each URI, and the targets of links of changed entries."""
         rows = merge_linked(deduplicate(history.sorter, ignore_conflict), self._linked)
         rows = self._pull.selection.with_current_paths(rows)
-        return unlisted_changes(self._pull.state, rows) if self._linked is not None else rows
+        if self._linked is not None:
+            rows = unlisted_changes(self._pull.state, rows)
+        for row in rows:
+            has_patch = row.patch is not None
+            yield row if has_patch and self._is_next(row, history) else without_patch(row)
+
+    def _is_next(self, row: ListedEntry, history: ChangeHistory) -> bool:
+        """True if a patch of the new change applies to the copy: no change is missing between."""
+        if history.has_undated or self._has_gap:
+            return False
+        state = self._pull.state
+        return is_version_before(state.copy(row.uri), state.pending_of(row.uri))
+
+    def _plan(self, rows: Iterator[ListedEntry], *, has_news: bool) -> SyncOutcome:
+        """Count the decisions, report the plan, and pass it to the review."""
+        decisions = (decision for _, _, decision in self._decided(rows) if decision is not None)
+        with RecordedPlan(self._pull) as planned:
+            counts = planned.count(decisions, Mode.INCREMENTAL)
+            plan = counts.plan
+            if not (has_news or plan.create + plan.update + plan.delete):
+                plan = replace(plan, mode=Mode.UNCHANGED)
+            foreseen = planned.report(counts._replace(plan=plan))
+        has_news = has_news or plan.create + plan.update > 0
+        return SyncOutcome(
+            mode=Mode.INCREMENTAL if has_news else Mode.UNCHANGED,
+            plan=plan,
+            deletions=foreseen,
+            retained_count=counts.retained + self._retained_count,
+            postponed=(counts.postponed, counts.outdated),
+            is_written=not self._pull.options.dry_run,
+        )
+
+    def _decided(
+        self, rows: Iterator[ListedEntry]
+    ) -> Iterator[tuple[str, Pending | None, Decision | None]]:
+        """Yield a decision for each new change, and for each task of which nothing new was read.
+
+        Args:
+            rows: The last new change of each URI, in URI order.
+
+        Returns:
+            The URI; its task, if nothing new was read of it; and the decision.
+        """
+        for row in self._recalled(self._undecided(rows)):
+            if isinstance(row, Pending):
+                yield row.uri, row, self._decide_task(row)
+            else:
+                copy = self._pull.state.copy(row.uri)
+                yield row.uri, None, decide(copy, row, None, self._policy)
+
+    def _decide_task(self, task: Pending) -> Decision | None:
+        """Return the decision for a task of which nothing new was read."""
+        row = listed_from_task(task) if task.task == PendingTask.FETCH else None
+        return decide(self._pull.state.copy(task.uri), row, task, self._policy)
+
+    def _undecided(self, rows: Iterator[ListedEntry]) -> Iterator[ListedEntry | Pending]:
+        """Yield what there is to decide, in URI order: a new change, else a task.
+
+        Copies that are retained, and stay so, are only counted: there may be many.
+        """
+        self._retained_count = 0
+        is_reviewed = self._pull.options.review is not None
+        orphans = (_UNLINKED._replace(uri=uri) for uri in self._found_orphans())
+        merged: Iterator[ListedEntry | Pending] = merge(
+            rows, orphans, undone_tasks(self._pull.state), key=_by_uri
+        )
+        for _, group in groupby(merged, key=_by_uri):
+            first = next(group)
+            if is_reviewed or isinstance(first, ListedEntry) or not self._stays_retained(first):
+                yield first
+            else:
+                self._retained_count += 1
+
+    def _stays_retained(self, task: Pending) -> bool:
+        return task.task == PendingTask.RETAIN and self._policy.retains(task.reason)
+
+    def _recalled(self, rows: Iterator[_Row]) -> Iterator[_Row]:
+        """Yield rows whose copies are looked up next."""
+        return rows
 
     def _store_tasks(self, history: ChangeHistory, at: int) -> None:
         """Store the changes as tasks; the cursor moves only after all are stored."""
+        pull = self._pull
         if self._linked is not None:
             self._store_links(history, self._linked)
-        pull = self._pull
+            self._orphans = pull.state.orphans
+        self._store_orphans(at)
         if pull.selection.has_entries or pull.state.has_entries():
             rows = deduplicate(history.sorter, ignore_conflict)
             store_entry_links(
                 pull.state, rows, generation=pull.generation, now=pull.now, anew=False
             )
+        self._store_decisions(self._new_rows(history), at)
+
+    def _store_decisions(self, rows: Iterator[ListedEntry], at: int) -> None:
+        """Store the tasks that the decisions leave, in place of earlier ones."""
         pending: list[Pending] = []
         completed: list[str] = []
-        for row in self._new_rows(history):
-            copy = self._pull.state.copy(row.uri)
-            if row.change == ChangeKind.DELETED and copy is not None:
-                pending.append(self._deletion_task(copy, DELETED_BY_SOURCE, at))
-            elif row.change == FILTERED and copy is not None:
-                pending.append(self._pull.retention_task(copy, at, code=FILTERED))
-            elif row.change in (ChangeKind.DELETED, FILTERED) or is_proven(copy, row):
-                completed.append(row.uri)
-            else:
-                known = not history.has_undated and self._is_version_before(row, copy)
-                task = self._fetch_task(row if known else without_patch(row), at)
-                # A copy keeps its path.
-                pending.append(task if copy is None else task._replace(path=copy.path))
+        for uri, known, decision in self._decided(rows):
+            if decision is None or isinstance(decision, UpToDate):
+                completed.append(uri)
+            elif isinstance(decision, Delete | Retain):
+                pending.append(self._task_of(decision, known, at))
+            elif known is None and isinstance(decision, Fetch):
+                pending.append(self._fetch_task(decision.listed, at))
             if len(pending) + len(completed) >= _CHUNK:
                 self._pull.state.commit(StateTransaction(pending=pending, completed=completed))
                 pending, completed = [], []
-        self._pull.state.commit(StateTransaction(pending=pending, completed=completed))
-        self._store_orphans(at)
+        if pending or completed:
+            self._pull.state.commit(StateTransaction(pending=pending, completed=completed))
 
-    def _deletion_task(self, copy: Copy, reason: str, at: int) -> Pending:
-        """Return the task of a copy whose resource was deleted at the Source."""
-        if is_restored(copy):
-            return self._pull.retention_task(copy, at)
-        return self._pull.deletion_task(copy, reason, at)
+    def _task_of(self, decision: Delete | Retain, known: Pending | None, at: int) -> Pending:
+        pull = self._pull
+        return task_of(decision, known, now=pull.now, at=at, generation=pull.generation)
 
     def _store_links(self, history: ChangeHistory, linked: ExternalSorter[ListedEntry]) -> None:
         """Store the links of changed entries, in place of their earlier ones."""
@@ -283,26 +366,25 @@ class Incremental:
         )
         store_links(state, (row for row in found if not is_listed(state, row.uri)))
 
-    def _store_orphans(self, at: int) -> None:
-        """Store the deletion of copies that no entry links to any more.
+    def _found_orphans(self) -> Iterator[str]:
+        """Return the copies that no entry links to any more.
 
         An unusable entry may be the one that links to them: then all stay.
         """
         pull = self._pull
-        if pull.selection.refusals.count or pull.sync_state.refused_count:
-            return
-        orphans = pull.state.orphans()
+        has_unusable = pull.selection.refusals.count or pull.sync_state.refused_count
+        return iter(()) if has_unusable else self._orphans()
+
+    def _store_orphans(self, at: int) -> None:
+        """Store the deletion of copies that no entry links to any more."""
+        pull = self._pull
+        orphans, self._orphans = self._found_orphans(), lambda: iter(())
         while group := list(islice(orphans, _CHUNK)):
             copies = [copy for uri in group if (copy := pull.state.copy(uri)) is not None]
             gone = sorted({*group} - {copy.uri for copy in copies})
-            tasks = [self._deletion_task(copy, UNLINKED_REASON, at) for copy in copies]
+            decisions = (decide_gone(copy, UNLINKED_REASON, self._policy) for copy in copies)
+            tasks = [self._task_of(decision, None, at) for decision in decisions]
             pull.state.commit(StateTransaction(pending=tasks, completed=gone, listed=gone))
-
-    def _is_version_before(self, row: ListedEntry, copy: Copy | None) -> bool:
-        """True if a patch of the new change applies to the copy: no change is missing between."""
-        if row.patch is None or self._has_gap:
-            return False
-        return is_version_before(copy, self._pull.state.pending_of(row.uri))
 
     def _fetch_task(self, row: ListedEntry, at: int) -> Pending:
         return pending_fetch(
@@ -314,30 +396,21 @@ class Incremental:
             failed=False,
         )
 
-    def work_off(self, mode: Mode) -> SyncOutcome:
+    def work_off(self) -> SyncOutcome:
         """Execute the tasks of earlier runs; the Source has nothing new."""
-        self._show_for_review(lambda: iter(()))
-        return self._run_tasks(mode)
-
-    def _show_for_review(self, rows: Callable[[], Iterator[ListedEntry]]) -> None:
-        """Pass new changes and pending tasks to the review."""
-        show_decisions(self._pull, Mode.INCREMENTAL, lambda: decide_changes(self._pull, rows()))
-
-    def _run_tasks(self, mode: Mode) -> SyncOutcome:
-        """Execute the stored tasks, of this run and of earlier ones."""
-        through = self._pull.cursor.checkpoint or 0
-        plan, kept = self._plan_tasks(mode)
-        foreseen = self._pull.report_plan(plan)
-        pulled = SyncOutcome(mode=mode, plan=plan, retained_count=kept)
+        pulled = self._plan(iter(()), has_news=False)
         if self._pull.options.dry_run:
-            pulled.deletions = foreseen
             return pulled
+        self._store_decisions(iter(()), self._pull.cursor.checkpoint or 0)
+        return self._execute(pulled)
+
+    def _execute(self, pulled: SyncOutcome) -> SyncOutcome:
+        """Execute the stored tasks, of this run and of earlier ones."""
         if self._pull.options.lists_only:
             pulled.are_deletions_done = False
             return pulled
-        if plan.create + plan.update:
-            pulled.mode = Mode.INCREMENTAL
-            self._fetch_due(pulled, through)
+        if pulled.plan.create + pulled.plan.update:
+            self._fetch_due(pulled, self._pull.cursor.checkpoint or 0)
             self._suspect_changes(pulled)
         self._pull.delete_pending(pulled)
         return pulled
@@ -376,35 +449,8 @@ class Incremental:
             self._pull.move(self._pull.cursor.with_baseline_due())
         pulled.spent = self._pull.budget.spent
 
-    def _plan_tasks(self, mode: Mode) -> tuple[PlanSummary, int]:
-        """Return the plan, and how many copies of resources deleted at the Source are retained."""
-        create = update = size = unsized = 0
-        for fetch in self._due_fetches():
-            create += fetch.before is None
-            update += fetch.before is not None
-            size += fetch.listed.length or 0
-            unsized += fetch.listed.length is None
-        reasons = Counter(row.reason for row in gone_rows(self._pull.state))
-        reasons.pop(OUT_OF_SCOPE, None)
-        spared = [reason for reason in reasons if self._pull.retains(reason)]
-        kept = sum(reasons.pop(reason) for reason in spared)
-        plan = PlanSummary(
-            mode=mode,
-            create=create,
-            update=update,
-            delete=reasons.total(),
-            unsignalled=reasons[ABSENT],
-            size=size,
-            unsized=unsized,
-        )
-        return plan, kept
-
     def _due_fetches(self) -> Generator[Fetch, None, None]:
-        for row in self._pull.state.pending(PendingTask.FETCH):
-            if row.due <= self._pull.now:
-                yield self._fetch_of(row)
-
-    def _fetch_of(self, row: Pending) -> Fetch:
-        listed, copy = listed_from_task(row), self._pull.state.copy(row.uri)
-        is_conditional = copy is not None and match_copy(copy, listed) is not Match.DIFFERENT
-        return Fetch(listed, copy, is_conditional=is_conditional)
+        for task in self._recalled(self._pull.state.pending(PendingTask.FETCH)):
+            decision = self._decide_task(task)
+            if isinstance(decision, Fetch):
+                yield decision

@@ -4,12 +4,14 @@ A resource that is listed itself is described by its own entry. Any other target
 becomes one row like those of a list; so plan, transfer, audit and repair treat it like any other.
 """
 
+import marshal
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from heapq import merge
 from itertools import groupby
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Final
 
 from resourcesync.destination.changes.history import ChangeHistory
@@ -142,6 +144,44 @@ def unlisted_changes(state: MirrorStateStore, rows: Iterable[ListedEntry]) -> It
                 yield row._replace(change=ChangeKind.UPDATED)
             continue
         yield row
+
+
+def orphans_after(
+    pull: SyncSession, rows: Callable[[], Iterator[ListedEntry]], linked: Iterable[ListedEntry]
+) -> Iterator[str]:
+    """Yield, in order, the URIs that nothing will link to once the links of changes are stored.
+
+    Args:
+        pull: The session.
+        rows: Yields the last change of each URI, in order.
+        linked: Result of ``collect_linked``.
+    """
+    state = pull.state
+    if not state.linked_count():
+        return
+    with _new_pair_sorter(pull) as links, _new_pair_sorter(pull) as remaining:
+        for copy in state.copies():
+            if state.is_linked(copy.uri):
+                remaining.add((copy.uri, ""))
+                links.add_all((via, copy.uri) for via in state.referrers(copy.uri, sys.maxsize))
+        changed = ((row.uri, "") for row in rows() if row.change != FILTERED)
+        for via, pairs in groupby(merge(changed, links, key=_first), key=_first):
+            targets = [target for _, target in pairs]  # the empty one: its links are replaced
+            remaining.add_all((target, via) for target in targets if targets[0])
+        remaining.add_all((row.uri, row.via) for row in linked)
+        own = (row for row in rows() if row.change not in _NOT_WANTED)
+        remaining.add_all((row.uri, row.uri) for row in own)
+        for uri, pairs in groupby(remaining, key=_first):
+            if not any(via for _, via in pairs):
+                yield uri
+
+
+_first = itemgetter(0)
+
+
+def _new_pair_sorter(pull: SyncSession) -> ExternalSorter[tuple[str, str]]:
+    spill = pull.dependencies.scratch
+    return ExternalSorter(key=_first, dump=marshal.dumps, load=marshal.loads, spill=spill)
 
 
 def is_listed(state: MirrorStateStore, uri: str) -> bool:

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, BinaryIO, Literal, Protocol
 
 from resourcesync.destination.mapping_rules import MapperFactory, load_no_mapper
-from resourcesync.destination.planner import Decision, DeletionLimit
+from resourcesync.destination.planner import DeletionLimit, ReviewedDecision
 from resourcesync.destination.reports import Mode
 from resourcesync.ports import Clock, Copies, Fetcher, Reporter
 from resourcesync.ports.cancellation import CancelToken
@@ -17,11 +17,12 @@ Deletion = Literal["auto", "signalled", "absent", "never"]
 PullMode = Literal["auto", "baseline", "incremental"]
 DumpPolicy = Literal["auto", "never", "always"]
 """Use of dumps: where they are cheaper, not at all, or wherever they help."""
-Review = Callable[[Mode, Callable[[], Iterator[Decision]], int], None]
+Review = Callable[[Mode, Callable[[], Iterator[ReviewedDecision]], int], None]
 """Review of the decisions of a pull before anything is changed; an exception ends the pull.
 
 Called with the mode of the pull, a function that yields the decisions in URI order at each call,
-and the number of up-to-date copies that the decisions leave out.
+and the number of up-to-date copies. For these, and for a resource that is not due, nothing is done:
+the decisions leave them out.
 """
 
 

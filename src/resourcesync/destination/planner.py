@@ -1,5 +1,10 @@
-"""Planner: decisions from values alone, without network, disk or clock."""
+"""Planner: the one table of decisions, from values alone, without network, disk or clock.
 
+`decide` is the table: a copy, its listed entry, its pending task and the policy of the run give the
+decision. Baseline, incremental synchronization, repair, dry run, review and workers all use it.
+"""
+
+import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
@@ -7,7 +12,7 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from resourcesync.compare import Created, Deleted, Same, Updated, compare
-from resourcesync.destination.links import PatchFields
+from resourcesync.destination.links import PatchFields, decode_patch
 from resourcesync.destination.reports import Mode, PlanSummary
 from resourcesync.model.digests import agree, parse_digests, usable
 from resourcesync.model.timestamps import end_of_lastmod
@@ -166,14 +171,6 @@ def recordable_lastmod(listed: ListedEntry, as_of: int) -> int | None:
     return None
 
 
-def is_proven(copy: Copy | None, listed: ListedEntry) -> bool:
-    """True if a copy is certainly the result of a change.
-
-    A modification time alone is no proof: there may be two changes in its second.
-    """
-    return copy is not None and bool(listed.hash) and match_copy(copy, listed) is Match.SAME
-
-
 def as_unknown(copy: Copy) -> Copy:
     """Return a copy with unknown content, known only by its path: it equals nothing listed."""
     return copy._replace(length=-1, digests="", listed="", lastmod=-1, etag="", last_modified="")
@@ -199,6 +196,94 @@ def is_restored(copy: Copy) -> bool:
     return copy.fixity == Fixity.RESTORED
 
 
+CONTRADICTION_PREFIX: Final = "lists "
+"""Prefix of the line that stores a contradiction between lists: no URI begins so."""
+
+
+def listed_from_task(task: Pending) -> ListedEntry:
+    """Return the Source's entry that a pending task stores."""
+    memento, *mirrors = task.elsewhere.split("\n")
+    patch = decode_patch(mirrors[-1]) if mirrors else None
+    listed = ListedEntry(
+        uri=task.uri,
+        loc=task.loc,
+        path=task.path,
+        hash=task.listed,
+        length=task.length,
+        lastmod=task.lastmod,
+        change=ChangeKind.UPDATED,
+        mirrors=tuple(mirrors if patch is None else mirrors[:-1]),
+        memento=memento,
+        patch=patch,
+    )
+    return decode_contradiction(listed)
+
+
+def decode_contradiction(listed: ListedEntry) -> ListedEntry:
+    """Return a row with the contradiction that its last mirror stores, if it does."""
+    if not listed.mirrors or not listed.mirrors[-1].startswith(CONTRADICTION_PREFIX):
+        return listed
+    *mirrors, line = listed.mirrors
+    change, rivals = json.loads(line.removeprefix(CONTRADICTION_PREFIX))
+    contents = tuple((digest, length) for digest, length in rivals)
+    return listed._replace(change=change, mirrors=tuple(mirrors), undated=True, rivals=contents)
+
+
+def is_gone(task: Pending) -> bool:
+    """True if the resource is gone at the Source, as far as known; its copy may be retained."""
+    is_kept = task.task == PendingTask.RETAIN and task.reason != "" and not task.code
+    return is_kept or task.task == PendingTask.DELETE
+
+
+ABSENT: Final = "no longer listed"
+"""Reason of a deletion without a Change List: a later Resource List may list it again."""
+
+DELETED_BY_SOURCE: Final = "deleted by the Source"
+"""Reason of a deletion that a Change List reports."""
+
+OUT_OF_SCOPE: Final = "the filters do not want it any more"
+"""Reason of a deletion of a listed resource: only in a run that prunes."""
+
+
+class Absence(Enum):
+    """Meaning of a copy that has no row."""
+
+    UNCHANGED = "unchanged"
+    """The rows are new changes: what was decided before stands."""
+    UNPROVEN = "unproven"
+    """The rows are all that is listed, but what is not listed may exist."""
+    DELETED = "deleted"
+    """The rows are all that is listed, and what is not listed is gone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecisionPolicy:
+    """Policy of the decisions of one run.
+
+    Attributes:
+        absence: Meaning of a copy that has no row.
+        delete: Deletion policy, as in ``PullOptions``.
+        prunes: Copies that no longer match the filters are deleted.
+        deletes_restored: Copies restored by hand are deleted, too.
+        counts_until: Last reading of the Source whose deletions still count, if all that is listed
+            is read again: they may have been withdrawn since. -1: none do.
+        now: Start of the run, microseconds.
+    """
+
+    absence: Absence
+    delete: str = "auto"
+    prunes: bool = False
+    deletes_restored: bool = False
+    counts_until: int = -1
+    now: int = 0
+
+    def retains(self, reason: str) -> bool:
+        """True if copies with this reason of deletion are retained."""
+        if reason == OUT_OF_SCOPE:
+            return not self.prunes
+        return self.delete == "never" or (self.delete == "signalled" and reason == ABSENT)
+
+
 class Fetch(NamedTuple):
     """Decision to fetch and install a resource.
 
@@ -220,16 +305,11 @@ class Fetch(NamedTuple):
         return self.before is None or self.is_missing
 
 
-ABSENT: Final = "no longer listed"
-"""Reason of a deletion without a Change List: a later Resource List may list it again."""
+class Postponed(NamedTuple):
+    """Decision to fetch a resource in a later run: it failed often, and is not due yet."""
 
-
-DELETED_BY_SOURCE: Final = "deleted by the Source"
-"""Reason of a deletion that a Change List reports."""
-
-
-OUT_OF_SCOPE: Final = "the filters do not want it any more"
-"""Reason of a deletion of a listed resource: only in a run that prunes."""
+    task: Pending
+    before: Copy | None
 
 
 class Delete(NamedTuple):
@@ -260,71 +340,124 @@ class UpToDate(NamedTuple):
 
 
 _up_to_date: Final[Callable[[tuple[Copy]], UpToDate]] = partial(tuple.__new__, UpToDate)
-Decision = Fetch | Delete | Retain | UpToDate
-
-
-def policy_retains(policy: str, reason: str) -> bool:
-    """True if a deletion policy retains copies with this reason of deletion."""
-    return policy == "never" or (policy == "signalled" and reason == ABSENT)
-
-
-def apply_deletion_policy(decisions: Iterable[Decision], policy: str) -> Iterator[Decision]:
-    """Yield decisions; deletions that the policy forbids become retentions with their reason."""
-    if policy in ("auto", "absent"):  # the common case: all deletions are allowed
-        return iter(decisions)
-    return (_apply_policy(decision, policy) for decision in decisions)
-
-
-def _apply_policy(decision: Decision, policy: str) -> Decision:
-    if isinstance(decision, Delete) and decision.reason != OUT_OF_SCOPE:
-        copy, reason = decision
-        return Retain(copy, reason=reason) if policy_retains(policy, reason) else decision
-    return decision
+ReviewedDecision = Fetch | Delete | Retain
+Decision = ReviewedDecision | Postponed | UpToDate
 
 
 def decide(
-    copies: Iterable[Copy], rows: Iterable[ListedEntry], *, sweeping: bool, pruning: bool = False
-) -> Iterator[Decision]:
-    """Compare the copies with the Source's rows, and decide for each URI.
+    copy: Copy | None, row: ListedEntry | None, task: Pending | None, policy: DecisionPolicy
+) -> Decision | None:
+    """Return the decision about one resource; ``None``: there is nothing to do, nor a task to keep.
 
-    Only the Source decides here; ``apply_deletion_policy`` applies the deletion policy afterwards.
+    Args:
+        copy: The present copy.
+        row: The Source's entry: a listed one, a new change, or the one that a task to fetch stores.
+        task: The pending task of an earlier reading; not with a new change, which replaces it.
+        policy: The policy of the run.
+    """
+    if row is None:
+        return None if copy is None else _decide_unlisted(copy, task, policy)
+    if row.change in _NOT_WANTED:
+        return None if copy is None else _decide_unwanted(copy, row, policy)
+    is_news = policy.absence is Absence.UNCHANGED
+    match = None if copy is None else match_copy(copy, row)
+    # Of a change, a modification time alone is no proof: there may be two changes in its second.
+    if copy is not None and match is Match.SAME and (row.hash or not is_news):
+        return UpToDate(copy)
+    if task is not None and _is_postponed(task, row, policy.now):
+        return Postponed(task, copy)
+    if copy is None:
+        return Fetch(row, None)
+    if row.path != copy.path:  # a copy keeps its path
+        row = row._replace(path=copy.path)
+    listed = row if is_news else without_patch(row)
+    return Fetch(listed, copy, is_conditional=match is not Match.DIFFERENT)
+
+
+def _is_postponed(task: Pending, row: ListedEntry, now: int) -> bool:
+    """True if a task is not due, and the Source lists nothing new, which is tried at once."""
+    if task.task != PendingTask.FETCH or task.due <= now:
+        return False
+    is_same = (task.listed, task.length, task.lastmod) == row[3:6]
+    return is_same and listed_from_task(task).rivals == row.rivals
+
+
+def _decide_unwanted(copy: Copy, row: ListedEntry, policy: DecisionPolicy) -> Decision:
+    """Return the decision about a copy whose entry is a deletion, filtered out, or unusable."""
+    if row.change == ChangeKind.DELETED:
+        return decide_gone(copy, DELETED_BY_SOURCE, policy)
+    if policy.prunes and is_out_of_scope(row):
+        return Delete(copy, OUT_OF_SCOPE)
+    return Retain(copy, listed=True)
+
+
+def _decide_unlisted(copy: Copy, task: Pending | None, policy: DecisionPolicy) -> Decision:
+    """Return the decision about a copy without a row.
+
+    An earlier deletion by the Source counts, as long as it was not withdrawn since. Mere absence
+    from an earlier list does not: the list read now decides, or nothing does.
+    """
+    reason = ABSENT if policy.absence is Absence.DELETED else ""
+    if task is not None and is_gone(task):
+        is_signalled = task.reason not in (ABSENT, OUT_OF_SCOPE)
+        still_counts = is_signalled and task.generation <= policy.counts_until
+        if policy.absence is Absence.UNCHANGED or still_counts:
+            reason = task.reason
+    if reason == OUT_OF_SCOPE and not policy.prunes:
+        return Retain(copy, listed=True)  # the Source still has the resource
+    return decide_gone(copy, reason, policy)
+
+
+def decide_gone(copy: Copy, reason: str, policy: DecisionPolicy) -> Delete | Retain:
+    """Return the decision about a copy whose resource is gone; no reason: it is not gone."""
+    if not reason or (is_restored(copy) and not policy.deletes_restored):
+        return Retain(copy)
+    return Retain(copy, reason=reason) if policy.retains(reason) else Delete(copy, reason)
+
+
+def decide_all(
+    copies: Iterable[Copy],
+    rows: Iterable[ListedEntry],
+    tasks: Iterable[Pending],
+    policy: DecisionPolicy,
+) -> Iterator[Decision]:
+    """Compare all copies with all that is listed, and yield the decision for each URI.
 
     Args:
         copies: The copies, in URI order.
         rows: One row for each URI, in URI order.
-        sweeping: The list proves absence.
-        pruning: Delete copies that no longer match the filters.
+        tasks: The pending tasks of earlier readings, in URI order.
+        policy: The policy of the run; absence from the rows is not ``UNCHANGED``.
     """
+    task_of = _lookup(tasks)
+    decision: Decision | None
     for difference in compare(copies, rows, same=_is_same):
         if isinstance(difference, Same):  # as most are
             yield _up_to_date((difference.before,))
             continue
         match difference:
             case Deleted(copy):
-                yield decide_unlisted(copy, sweeping=sweeping)
+                decision = decide(copy, None, task_of(copy.uri), policy)
             case Created(row):
-                if row.change not in _NOT_WANTED:
-                    yield Fetch(row, None)
+                decision = decide(None, row, task_of(row.uri), policy)
             case Updated(copy, row):
-                if pruning and is_out_of_scope(row):
-                    yield Delete(copy, OUT_OF_SCOPE)
-                else:
-                    yield _decide_updated(copy, row)
+                decision = decide(copy, row, task_of(row.uri), policy)
+        if decision is not None:
+            yield decision
 
 
-def decide_unlisted(copy: Copy, *, sweeping: bool) -> Delete | Retain:
-    """Return the decision for a copy that is not listed."""
-    return Delete(copy, ABSENT) if sweeping and not is_restored(copy) else Retain(copy)
+def _lookup(tasks: Iterable[Pending]) -> Callable[[str], Pending | None]:
+    """Return a function that finds the task of a URI; it is called with rising URIs."""
+    rest = iter(tasks)
+    current = next(rest, None)
 
+    def task_of(uri: str) -> Pending | None:
+        nonlocal current
+        while current is not None and current.uri < uri:
+            current = next(rest, None)
+        return current if current is not None and current.uri == uri else None
 
-def _decide_updated(copy: Copy, row: ListedEntry) -> Decision:
-    if row.change == FILTERED:
-        return Retain(copy, listed=True)
-    if row.change == ChangeKind.DELETED:
-        return Retain(copy) if is_restored(copy) else Delete(copy, DELETED_BY_SOURCE)
-    if row.path != copy.path:  # a copy keeps its path
-        row = row._replace(path=copy.path)
-    return Fetch(without_patch(row), copy, is_conditional=match_copy(copy, row) is Match.UNKNOWN)
+    return task_of
 
 
 def without_patch(listed: ListedEntry) -> ListedEntry:
@@ -336,14 +469,28 @@ def _is_same(copy: Copy, row: ListedEntry) -> bool:
     return row.change not in _NOT_WANTED and match_copy(copy, row) is Match.SAME
 
 
-def count_decisions(decisions: Iterable[Decision], mode: Mode) -> tuple[PlanSummary, int, bool]:
-    """Count decisions.
+class DecisionCounts(NamedTuple):
+    """Counts of the decisions of a run.
 
-    Returns:
-        The plan; the number of retained copies that are not listed; and whether some entry alone
-        cannot show that a copy is still good.
+    Attributes:
+        plan: The plan.
+        retained: Number of copies that are not listed, and retained.
+        postponed: Number of resources that are not due yet.
+        outdated: Number of those that have a copy.
+        unsure: Some entry alone cannot show that a copy is still good.
     """
-    same = create = update = delete = untold = kept = size = unsized = 0
+
+    plan: PlanSummary
+    retained: int
+    postponed: int
+    outdated: int
+    unsure: bool
+
+
+def count_decisions(decisions: Iterable[Decision], mode: Mode) -> DecisionCounts:
+    """Count decisions."""
+    same = create = update = delete = untold = retained = postponed = outdated = 0
+    size = unsized = 0
     unsure = False
     for decision in decisions:
         if isinstance(decision, UpToDate):  # as most are
@@ -354,7 +501,11 @@ def count_decisions(decisions: Iterable[Decision], mode: Mode) -> tuple[PlanSumm
                 delete += 1
                 untold += reason == ABSENT
             case Retain(copy, listed):
-                kept += not (listed or is_restored(copy))
+                retained += not (listed or is_restored(copy))
+            case Postponed(task, before):
+                postponed += 1
+                outdated += before is not None
+                unsure = unsure or not (task.listed or task.lastmod is not None)
             case Fetch(row):
                 create += decision.creates
                 update += not decision.creates
@@ -371,7 +522,7 @@ def count_decisions(decisions: Iterable[Decision], mode: Mode) -> tuple[PlanSumm
         size=size,
         unsized=unsized,
     )
-    return plan, kept, unsure
+    return DecisionCounts(plan, retained, postponed, outdated, unsure)
 
 
 def deduplicate(

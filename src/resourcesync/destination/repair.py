@@ -2,18 +2,17 @@
 
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import ExitStack, closing
-from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from typing import Final
 
 from resourcesync.compare import Created, Deleted, Updated, compare
 from resourcesync.destination.baseline import Baseline
 from resourcesync.destination.commit import combine_tallies
-from resourcesync.destination.decisions import show_decisions
 from resourcesync.destination.dumps import DumpTransfer
 from resourcesync.destination.listed_rows import ListedRows
 from resourcesync.destination.planner import (
     FILTERED,
+    Absence,
     Decision,
     Delete,
     Fetch,
@@ -22,19 +21,21 @@ from resourcesync.destination.planner import (
     Match,
     as_suspect,
     as_unknown,
+    decide,
     is_unknown,
     listing_status,
     match_copy,
 )
+from resourcesync.destination.recorded_plan import RecordedPlan
 from resourcesync.destination.reports import AuditFinding, FindingKind, Mode, PlanSummary
 from resourcesync.destination.session import SyncOutcome, SyncSession
+from resourcesync.destination.tasks import task_of
 from resourcesync.model.digests import disagree, parse_digests
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports import CopyInspector
 from resourcesync.ports.mirror import Copy, Pending, PendingTask, StateTransaction
 
 _CHUNK: Final = 256
-_UNLISTED: Final = "no longer listed"
 _FETCHED_KINDS: Final = frozenset({FindingKind.MISSING, FindingKind.DIFFERENT})
 
 
@@ -49,6 +50,8 @@ class Repair:
     def __init__(self, pull: SyncSession, *, deleting: bool) -> None:
         self._pull = pull
         self._deleting = deleting
+        # The operator deletes what is not listed, also what was restored by hand.
+        self._policy = pull.decision_policy(Absence.DELETED, deletes_restored=True)
 
     def run(
         self, findings: Iterable[AuditFinding], *, was_in_sync: bool | None = None
@@ -86,13 +89,14 @@ class Repair:
     ) -> SyncOutcome:
         rows = (row for row in self._rows(listed) if row.uri in wanted)
         self._pull.path_assignment.assign_new(rows)
-        plan = self._plan(listed, wanted, extra, inspector)
-        foreseen = self._pull.report_plan(plan)
-        decide = partial(self._decisions, listed, wanted, extra, inspector)
-        show_decisions(self._pull, Mode.BASELINE, decide)
-        pulled = SyncOutcome(mode=Mode.BASELINE, plan=plan)
+        self._discard_listed(extra, listed)
+        with RecordedPlan(self._pull) as planned:
+            fetches = self._fetches(listed, wanted, inspector)
+            decisions: Iterator[Decision] = chain(fetches, self._deletions(extra))
+            counts = planned.count(decisions, Mode.BASELINE)
+            foreseen, plan = planned.report(counts), counts.plan
+        pulled = SyncOutcome(mode=Mode.BASELINE, plan=plan, deletions=foreseen)
         if self._pull.options.dry_run:
-            pulled.deletions = foreseen
             return pulled
         self._pull.begin_repair(listed.history)
         transfer, found = self._pull.transfer(listed.checkpoint), self._pull.found
@@ -113,15 +117,20 @@ class Repair:
             self._pull.move(self._pull.cursor.with_baseline_due())
         pulled.spent = self._pull.budget.spent
         if plan.delete:
-            self._pull.state.commit(
-                StateTransaction(pending=list(self._deletions(extra, listed.checkpoint)))
-            )
-            # Tasks of earlier pulls are not of this reading: the Source may have withdrawn them.
-            self._pull.delete_pending(pulled, generation=self._pull.generation)
+            self._delete(pulled, extra, listed.checkpoint)
         else:
             pulled.are_deletions_done = not pulled.tally.gone  # the next pull deletes those
         pulled.is_complete = pulled.is_complete and self._is_in_sync(listed)
         return pulled
+
+    def _delete(self, pulled: SyncOutcome, extra: set[str], at: int) -> None:
+        """Delete what is not listed, within the limit."""
+        pull, generation = self._pull, self._pull.generation
+        decisions = self._deletions(extra)
+        tasks = [task_of(each, now=pull.now, at=at, generation=generation) for each in decisions]
+        pull.state.commit(StateTransaction(pending=tasks))
+        # Tasks of earlier pulls are not of this reading: the Source may have withdrawn them.
+        pull.delete_pending(pulled, generation=generation)
 
     def _is_in_sync(self, listed: ListedRows) -> bool:
         """True if the mirror's state has all that is listed now, and nothing else."""
@@ -147,32 +156,14 @@ class Repair:
             return copy is None or match_copy(copy, row) is Match.DIFFERENT
         return known is ListingStatus.OPEN
 
-    def _plan(
-        self, listed: ListedRows, wanted: set[str], extra: set[str], inspector: CopyInspector
-    ) -> PlanSummary:
-        """Count what is to be done; what is listed again is no longer extra."""
-        create = update = size = unsized = 0
+    def _discard_listed(self, extra: set[str], listed: ListedRows) -> None:
+        """Remove what is listed again from the copies to delete."""
         twice: list[ListedEntry] = []
         for row in listed.rows(lambda _, other: twice.append(other)):
             if row.change != ChangeKind.DELETED:
                 extra.discard(row.uri)
         if not listed.proves_absence or twice:
             extra.clear()  # unlisted may mean not listed yet, or not parsed
-        for fetch in self._fetches(listed, wanted, inspector):
-            create += fetch.creates
-            update += not fetch.creates
-            size += fetch.listed.length or 0
-            unsized += fetch.listed.length is None
-        gone = sum(1 for _ in self._copies(extra))
-        return PlanSummary(
-            mode=Mode.BASELINE,
-            create=create,
-            update=update,
-            delete=gone,
-            unsignalled=gone,
-            size=size,
-            unsized=unsized,
-        )
 
     def _rows(self, listed: ListedRows) -> Iterator[ListedEntry]:
         for row in self._pull.selection.with_current_paths(listed.rows()):
@@ -182,25 +173,20 @@ class Repair:
     def _fetches(
         self, listed: ListedRows, wanted: set[str], inspector: CopyInspector
     ) -> Iterator[Fetch]:
+        """Yield the fetches of copies that are missing or certainly not as listed."""
         for row in self._rows(listed):
-            if row.uri in wanted and row.change != FILTERED:
-                fetch = self._fetch(row, inspector)
-                if fetch is not None:
-                    yield fetch
+            if row.uri in wanted:
+                copy, is_missing = self._inspected_copy(row.uri, inspector)
+                decision = decide(copy, row, None, self._policy)
+                if isinstance(decision, Fetch) and not decision.is_conditional:
+                    yield decision._replace(is_missing=is_missing)
 
-    def _fetch(self, row: ListedEntry, inspector: CopyInspector) -> Fetch | None:
-        """Return the fetch of a resource; ``None`` if its copy is good."""
-        copy = self._pull.state.copy(row.uri)
-        if copy is None:
-            return Fetch(row, None)
-        row = row._replace(path=copy.path)
-        if not _is_sound(copy, inspector):
-            is_missing = inspector.signature(copy.path) is None
-            altered = as_suspect(as_unknown(copy))
-            return Fetch(row, altered, is_missing=is_missing)
-        if match_copy(copy, row) is Match.DIFFERENT:
-            return Fetch(row, copy)
-        return None
+    def _inspected_copy(self, uri: str, inspector: CopyInspector) -> tuple[Copy | None, bool]:
+        """Return a copy, suspect if its file is not as installed, and whether it has no file."""
+        copy = self._pull.state.copy(uri)
+        if copy is None or _is_sound(copy, inspector):
+            return copy, False
+        return as_suspect(as_unknown(copy)), inspector.signature(copy.path) is None
 
     def _mark_suspects(self, fetches: Iterator[Fetch]) -> Generator[Fetch, None, None]:
         """Mark bad copies first, so that a failure does not leave them marked good."""
@@ -214,16 +200,11 @@ class Repair:
                 self._pull.state.commit(StateTransaction(suspect=bad))
             yield from group
 
-    def _decisions(
-        self, listed: ListedRows, wanted: set[str], extra: set[str], inspector: CopyInspector
-    ) -> Iterator[Decision]:
-        yield from self._fetches(listed, wanted, inspector)
+    def _deletions(self, extra: set[str]) -> Iterator[Delete]:
         for copy in self._copies(extra):
-            yield Delete(copy, _UNLISTED)
-
-    def _deletions(self, extra: set[str], at: int) -> Iterator[Pending]:
-        for copy in self._copies(extra):
-            yield self._pull.deletion_task(copy, _UNLISTED, at)
+            decision = decide(copy, None, None, self._policy)
+            if isinstance(decision, Delete):
+                yield decision
 
     def _copies(self, extra: set[str]) -> Iterator[Copy]:
         for uri in sorted(extra):

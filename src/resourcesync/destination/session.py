@@ -13,7 +13,7 @@ from resourcesync.destination.changes.history import ChangeHistory
 from resourcesync.destination.changes.reader import ChangeListReader, ReaderDependencies
 from resourcesync.destination.changes.times import is_plausible
 from resourcesync.destination.commit import TransferPolicy, TransferTally
-from resourcesync.destination.cursor import Cursor
+from resourcesync.destination.cursor import Cursor, Phase
 from resourcesync.destination.deletion import (
     DeletionResult,
     delete_pending,
@@ -25,29 +25,16 @@ from resourcesync.destination.mapping import origin
 from resourcesync.destination.options import Dependencies, PullOptions
 from resourcesync.destination.packages import DumpPackages
 from resourcesync.destination.path_assignment import PathAssignment
-from resourcesync.destination.planner import (
-    OUT_OF_SCOPE,
-    RESTORED,
-    ListedEntry,
-    is_restored,
-    policy_retains,
-)
+from resourcesync.destination.planner import Absence, DecisionPolicy, ListedEntry
 from resourcesync.destination.reports import Mode, PlanSummary
 from resourcesync.destination.resource_reader import ListSnapshot, ResourceListReader
 from resourcesync.destination.selection import MAX_REFUSED, ResourceSelection
 from resourcesync.destination.sync_state import MirrorIdentity, SyncState, cursor_note
-from resourcesync.destination.tasks import pending_delete
 from resourcesync.destination.transfer import ResourceTransfer
 from resourcesync.discovery import DocumentFetcher, SourceLists
 from resourcesync.model.timestamps import format_w3c, from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability
-from resourcesync.ports.mirror import (
-    Copy,
-    MirrorStateStore,
-    Pending,
-    PendingTask,
-    ProcessedDocument,
-)
+from resourcesync.ports.mirror import MirrorStateStore, Pending, ProcessedDocument
 
 _log = logging.getLogger(__name__)
 _NO_TIME_NOTE: Final = "no-time told"
@@ -81,7 +68,8 @@ class SyncOutcome:
         unread_parts: Number of parts of that list that could not be read.
         are_deletions_done: Deletions were executed as far as allowed.
         spent: Limit that the run reached, if any.
-        is_written: Postponed tasks are stored; not so in a dry run.
+        postponed: Number of resources that are not due yet, and of those that have a copy.
+        is_written: What is to be done is stored; not so in a dry run.
     """
 
     mode: Mode
@@ -93,6 +81,7 @@ class SyncOutcome:
     selected_count: int | None = None
     refused_count: int = 0
     unread_parts: int = 0
+    postponed: tuple[int, int] = (0, 0)
     is_written: bool = True
     are_deletions_done: bool = True
     spent: Spent = ""
@@ -302,34 +291,24 @@ class SyncSession:
             patches=equipment.patches,
         )
 
-    def deletion_task(self, copy: Copy, reason: str, at: int) -> Pending:
-        """Return the task to delete a copy, or to retain it, by policy."""
-        row = pending_delete(copy, reason=reason, now=self.now, at=at, generation=self.generation)
-        return self.apply_policy(row)
-
-    def retains(self, reason: str) -> bool:
-        """True if this run retains a copy that has this reason of deletion."""
-        is_filtered = reason == OUT_OF_SCOPE
-        return (
-            not self.options.prune if is_filtered else policy_retains(self.options.delete, reason)
-        )
-
-    def apply_policy(self, row: Pending) -> Pending:
-        """Return the task of a gone resource, pending deletion or retained by policy."""
-        if self.retains(row.reason):
-            return row._replace(task=PendingTask.RETAIN, code="")
-        return row._replace(task=PendingTask.DELETE)
-
-    def retention_task(self, copy: Copy, at: int, *, code: str = "") -> Pending:
-        """Return the task that marks a retained copy that is not listed.
+    def decision_policy(
+        self, absence: Absence, *, deletes_restored: bool = False
+    ) -> DecisionPolicy:
+        """Return the policy of the decisions of this run.
 
         Args:
-            copy: The copy.
-            at: The Source's time of the reading that decided it, microseconds.
-            code: ``FILTERED`` if it is listed, but no longer matches the filters.
+            absence: Meaning of a copy that has no row.
+            deletes_restored: Copies restored by hand are deleted, too.
         """
-        code = code or (RESTORED if is_restored(copy) else "")
-        return self.deletion_task(copy, "", at)._replace(task=PendingTask.RETAIN, code=code)
+        is_rolled_back = self.cursor.phase is Phase.ROLLED_BACK
+        return DecisionPolicy(
+            absence=absence,
+            delete=self.options.delete,
+            prunes=self.options.prune,
+            deletes_restored=deletes_restored,
+            counts_until=-1 if is_rolled_back else self.cursor.completed_generation,
+            now=self.now,
+        )
 
     def record_refused(self, *, add: bool) -> None:
         """Store the refused entries: those of this run only, or added to earlier ones."""

@@ -169,6 +169,7 @@ def count_listed(pulled: SyncOutcome, state: MirrorStateStore, memory: SyncState
         state.pending_with_copy(PendingTask.FETCH),
     )
     if not pulled.is_written:
+        pending, outdated = pulled.postponed
         pending, outdated = pending + plan.create + plan.update, outdated + plan.update
     not_listed = count_pending(state, PendingTask.RETAIN) + count_pending(state, PendingTask.DELETE)
     pending -= sum(missing)

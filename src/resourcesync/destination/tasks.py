@@ -6,13 +6,20 @@ from heapq import merge
 from operator import attrgetter
 from typing import Final
 
-from resourcesync.destination.links import decode_patch, encode_patch
-from resourcesync.destination.planner import ListedEntry
-from resourcesync.model.vocabulary import ChangeKind
+from resourcesync.destination.links import encode_patch
+from resourcesync.destination.planner import (
+    CONTRADICTION_PREFIX,
+    FILTERED,
+    RESTORED,
+    Delete,
+    ListedEntry,
+    Postponed,
+    Retain,
+    is_gone,
+    is_restored,
+)
 from resourcesync.ports.mirror import Copy, MirrorStateStore, Pending, PendingTask
 
-_CONTRADICTION_PREFIX: Final = "lists "
-"""Prefix of the line that stores a contradiction between lists: no URI begins so."""
 _IMMEDIATE_TRIES: Final = 5
 _MINUTE: Final = 60_000_000
 _MAX_WAIT: Final = 24 * 60 * _MINUTE
@@ -79,18 +86,8 @@ def encode_contradiction(listed: ListedEntry) -> tuple[str, ...]:
     if not listed.undated:
         return ()
     return (
-        _CONTRADICTION_PREFIX + json.dumps([listed.change, listed.rivals], separators=(",", ":")),
+        CONTRADICTION_PREFIX + json.dumps([listed.change, listed.rivals], separators=(",", ":")),
     )
-
-
-def decode_contradiction(listed: ListedEntry) -> ListedEntry:
-    """Return a row with the contradiction that its last mirror stores, if it does."""
-    if not listed.mirrors or not listed.mirrors[-1].startswith(_CONTRADICTION_PREFIX):
-        return listed
-    *mirrors, line = listed.mirrors
-    change, rivals = json.loads(line.removeprefix(_CONTRADICTION_PREFIX))
-    contents = tuple((digest, length) for digest, length in rivals)
-    return listed._replace(change=change, mirrors=tuple(mirrors), undated=True, rivals=contents)
 
 
 def pending_delete(copy: Copy, *, reason: str, now: int, at: int, generation: int) -> Pending:
@@ -113,10 +110,31 @@ def pending_delete(copy: Copy, *, reason: str, now: int, at: int, generation: in
     )
 
 
-def is_gone(row: Pending) -> bool:
-    """True if the resource is gone at the Source, as far as known; its copy may be retained."""
-    is_kept = row.task == PendingTask.RETAIN and row.reason != "" and not row.code
-    return is_kept or row.task == PendingTask.DELETE
+def task_of(
+    decision: Delete | Retain | Postponed,
+    known: Pending | None = None,
+    *,
+    now: int,
+    at: int,
+    generation: int,
+) -> Pending:
+    """Return the task that a decision leaves.
+
+    Args:
+        decision: Not one to fetch now.
+        known: The task of the resource, if nothing new was read of it.
+        now: Start of the run, microseconds.
+        at: The Source's time of the reading that decided it, microseconds.
+        generation: Number of that reading.
+    """
+    if isinstance(decision, Postponed):
+        return decision.task._replace(generation=generation)
+    copy, reason = decision.copy, decision.reason
+    task = known or pending_delete(copy, reason=reason, now=now, at=at, generation=generation)
+    if isinstance(decision, Delete):
+        return task._replace(task=PendingTask.DELETE, reason=reason)
+    code = FILTERED if decision.listed else RESTORED if is_restored(copy) else ""
+    return task._replace(task=PendingTask.RETAIN, reason=reason, code=code)
 
 
 def gone_rows(state: MirrorStateStore) -> Iterator[Pending]:
@@ -125,27 +143,13 @@ def gone_rows(state: MirrorStateStore) -> Iterator[Pending]:
     return merge(state.pending(PendingTask.DELETE), kept, key=attrgetter("uri"))
 
 
+def undone_tasks(state: MirrorStateStore) -> Iterator[Pending]:
+    """Yield the tasks that decisions depend on: fetches and gone resources, in URI order."""
+    return merge(state.pending(PendingTask.FETCH), gone_rows(state), key=attrgetter("uri"))
+
+
 def quarantine_warning(path: str, place: str) -> dict[str, object]:
     """Return the fields of the warning that a file was moved to quarantine."""
     where = f".resourcesync/quarantine/{place}"
     message = f"{path} was changed locally: the local version was moved to {where}"
     return {"code": "set-aside", "message": message}
-
-
-def listed_from_task(pending: Pending) -> ListedEntry:
-    """Return the Source's entry that a pending task stores."""
-    memento, *mirrors = pending.elsewhere.split("\n")
-    patch = decode_patch(mirrors[-1]) if mirrors else None
-    listed = ListedEntry(
-        uri=pending.uri,
-        loc=pending.loc,
-        path=pending.path,
-        hash=pending.listed,
-        length=pending.length,
-        lastmod=pending.lastmod,
-        change=ChangeKind.UPDATED,
-        mirrors=tuple(mirrors if patch is None else mirrors[:-1]),
-        memento=memento,
-        patch=patch,
-    )
-    return decode_contradiction(listed)

@@ -3,8 +3,9 @@
 Before the slices, the packages of a Resource Dump are units, where many resources are needed (§11).
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
+from dataclasses import replace
 from functools import partial
 from heapq import merge
 from itertools import chain
@@ -21,21 +22,24 @@ from resourcesync.destination.entry_links import store_entry_links
 from resourcesync.destination.listed_rows import ignore_conflict
 from resourcesync.destination.packages import DumpPackage
 from resourcesync.destination.planner import (
-    ABSENT,
     Decision,
+    DecisionCounts,
     ListedEntry,
+    Postponed,
     Retain,
-    apply_deletion_policy,
+    ReviewedDecision,
+    UpToDate,
     as_unknown,
+    count_decisions,
     decide,
-    decide_unlisted,
+    decide_all,
     deduplicate,
-    policy_retains,
+    listed_from_task,
 )
-from resourcesync.destination.reports import Mode, PlanSummary
+from resourcesync.destination.reports import Mode
 from resourcesync.destination.resource_reader import ListSnapshot
 from resourcesync.destination.session import SyncOutcome, SyncSession
-from resourcesync.destination.tasks import listed_from_task
+from resourcesync.destination.tasks import gone_rows
 from resourcesync.distributed.lists import DistributedLists, host_of
 from resourcesync.distributed.package_worker import INDEX, PERMIT, WANTED
 from resourcesync.distributed.rows import listed_of, row_of
@@ -44,6 +48,7 @@ from resourcesync.distributed.units import PackageUnit, UnitOptions
 from resourcesync.distributed.worker import write_file
 from resourcesync.distributed.worker_context import WorkerContext, unit_options
 from resourcesync.errors import BudgetError, ConfigurationError, DocumentError, SourceError
+from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.mirror import Pending, PendingTask, ProcessedDocument, StateTransaction
 from resourcesync.ports.tables import DoneRow, JoinResult, WorkSlice
 
@@ -287,14 +292,13 @@ class SharedBaseline(Baseline):
         self, snapshot: ListSnapshot, history: ChangeHistory | None, joined: JoinResult
     ) -> SyncOutcome:
         pull = self._pull
-        through, sweeping = self._assess(snapshot, history)
-        pulled = self._planned(joined, sweeping=sweeping)
-        pulled.unread_parts = snapshot.unread_parts
+        through = self._assess(snapshot, history)
+        pulled = self._planned(joined, snapshot)
         if pull.options.dry_run:
             return pulled
         pull.begin()
         self._write_listed_entries()
-        unlisted = self._fetches(self._unlisted(joined, sweeping=sweeping), through)
+        unlisted = self._fetches(self._without_row(joined), through)
         if any(True for _ in unlisted):
             raise AssertionError("what nothing lists is not fetched")
         self._carry_over_resting(joined)
@@ -328,57 +332,55 @@ class SharedBaseline(Baseline):
                     pull.state, rows, generation=generation, now=pull.now, anew=from_start
                 )
 
-    def _planned(self, joined: JoinResult, *, sweeping: bool) -> SyncOutcome:
-        pull = self._pull
-        policy = pull.options.delete
-        obeying, sweeping = policy != "never", sweeping and not policy_retains(policy, ABSENT)
-        deleted = (
-            sum(work_slice.rows for work_slice in joined.slices) - joined.create - joined.update
-        )
-        plan = PlanSummary(
-            mode=Mode.BASELINE,
+    def _planned(self, joined: JoinResult, snapshot: ListSnapshot) -> SyncOutcome:
+        counts, review = self._count(joined), self._pull.options.review
+        foreseen = self._pull.report_plan(counts.plan)
+        if review is not None:
+            review(Mode.BASELINE, partial(self._reviewed, joined), joined.same)
+        return self._outcome(counts, foreseen, snapshot)
+
+    def _count(self, joined: JoinResult) -> DecisionCounts:
+        """Count the decisions; those to fetch are counted by the comparison already."""
+        rows = sum(work_slice.rows for work_slice in joined.slices)
+        has_deleted = rows > joined.create + joined.update
+        deleted = self._in_slices(joined, {ChangeKind.DELETED}) if has_deleted else ()
+        counts = count_decisions(chain(deleted, self._unlisted(joined)), Mode.BASELINE)
+        plan = replace(
+            counts.plan,
             same=joined.same,
             create=joined.create,
             update=joined.update,
-            delete=joined.unlisted_rows * sweeping + deleted * obeying,
-            unsignalled=joined.unlisted_rows * sweeping,
             size=joined.size,
             unsized=joined.unsized,
         )
-        foreseen = pull.report_plan(plan)
-        if pull.options.review is not None:
-            decide_all = self._reviewed(joined, sweeping=sweeping)
-            pull.options.review(Mode.BASELINE, decide_all, joined.same)
-        pulled = SyncOutcome(mode=Mode.BASELINE, plan=plan)
-        pulled.retained_count = joined.unlisted_rows * (not sweeping) + deleted * (not obeying)
-        pulled.selected_count = plan.same + plan.create + plan.update + joined.deferred_rows
-        pulled.refused_count = pull.selection.refusals.count
-        pulled.is_written = not pull.options.dry_run
-        pulled.deletions = foreseen
-        return pulled
+        return counts._replace(plan=plan, postponed=joined.deferred_rows)
 
-    def _reviewed(self, joined: JoinResult, *, sweeping: bool) -> Callable[[], Iterator[Decision]]:
-        def decisions() -> Iterator[Decision]:
-            yield from self._in_slices(joined)
-            yield from self._unlisted(joined, sweeping=sweeping)
+    def _reviewed(self, joined: JoinResult) -> Iterator[ReviewedDecision]:
+        for decision in chain(self._in_slices(joined), self._without_row(joined)):
+            if not isinstance(decision, UpToDate | Postponed):
+                yield decision
 
-        return decisions
-
-    def _in_slices(self, joined: JoinResult) -> Iterator[Decision]:
+    def _in_slices(self, joined: JoinResult, changes: Collection[str] = ()) -> Iterator[Decision]:
+        """Yield the decisions about the rows of slices: all, or those with some changes."""
         for work_slice in joined.slices:
             for row in self._workers.tables.read_work(work_slice.file):
-                copies = () if row.copy is None else (row.copy,)
-                decisions = decide(copies, (listed_of(row.listed),), sweeping=False)
-                yield from apply_deletion_policy(decisions, self._pull.options.delete)
+                if changes and row.listed.change not in changes:
+                    continue
+                decision = decide(row.copy, listed_of(row.listed), None, self._policy)
+                if decision is not None:
+                    yield decision
 
-    def _unlisted(self, joined: JoinResult, *, sweeping: bool) -> Iterator[Decision]:
-        tables = self._workers.tables
-        for copy in tables.read_copies([joined.filtered] if joined.filtered_rows else []):
+    def _without_row(self, joined: JoinResult) -> Iterator[Decision]:
+        """Yield the decisions about copies that are in no slice."""
+        filtered = [joined.filtered] if joined.filtered_rows else []
+        for copy in self._workers.tables.read_copies(filtered):
             yield Retain(copy, listed=True)
-        for copy in tables.read_copies([joined.unlisted] if joined.unlisted_rows else []):
-            yield from apply_deletion_policy(
-                [decide_unlisted(copy, sweeping=sweeping)], self._pull.options.delete
-            )
+        yield from self._unlisted(joined)
+
+    def _unlisted(self, joined: JoinResult) -> Iterator[Decision]:
+        unlisted = [joined.unlisted] if joined.unlisted_rows else []
+        copies = self._workers.tables.read_copies(unlisted)
+        return decide_all(copies, (), gone_rows(self._pull.state), self._policy)
 
     def _carry_over_resting(self, joined: JoinResult) -> None:
         """Mark the tasks that are not due as part of this reading, too."""

@@ -1,22 +1,22 @@
 """Incremental synchronization of a mirror whose copies are a table (§12)."""
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Final, TypeVar
 
 from resourcesync.destination.changes.history import ChangeHistory
 from resourcesync.destination.incremental import Incremental
-from resourcesync.destination.planner import Fetch, ListedEntry
+from resourcesync.destination.planner import ListedEntry
 from resourcesync.destination.session import SyncOutcome, SyncSession
 from resourcesync.distributed.baseline import SharedBaseline
 from resourcesync.distributed.rows import row_of
 from resourcesync.distributed.slices import SliceQueue
 from resourcesync.distributed.worker_context import WorkerContext, unit_options
-from resourcesync.ports.mirror import Pending, PendingTask
+from resourcesync.ports.mirror import Pending
 from resourcesync.ports.tables import WorkRow, WorkSlice
 
 _AT_ONCE: Final = 2_000
-_Row = TypeVar("_Row", ListedEntry, Pending)
+_Row = TypeVar("_Row", bound=ListedEntry | Pending)
 
 
 class SharedIncremental(Incremental):
@@ -41,12 +41,6 @@ class SharedIncremental(Incremental):
 
     def _new_rows(self, history: ChangeHistory) -> Iterator[ListedEntry]:
         return self._recalled(super()._new_rows(history))
-
-    def _due_fetches(self) -> Generator[Fetch, None, None]:
-        now = self._pull.now
-        due = (row for row in self._pull.state.pending(PendingTask.FETCH) if row.due <= now)
-        for row in self._recalled(due):
-            yield self._fetch_of(row)
 
     def _recalled(self, rows: Iterator[_Row]) -> Iterator[_Row]:
         """Yield rows; the table's records of them were looked up, many at once."""

@@ -11,7 +11,7 @@ from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.manifests import new_fetch_sorter, new_manifest_sorter, read_manifest
 from resourcesync.destination.options import Dependencies, PullOptions
 from resourcesync.destination.packages import DumpPackage
-from resourcesync.destination.planner import Fetch, decide
+from resourcesync.destination.planner import Absence, Fetch, decide
 from resourcesync.destination.reports import Mode, PlanSummary
 from resourcesync.destination.session import SyncSession
 from resourcesync.destination.sync_state import cursor_note
@@ -107,13 +107,13 @@ class _PackageFetch(DumpTransfer):
         """Determine the needed members, then install them."""
         del wanted
         self._match(offered, reader)
+        policy = self._pull.decision_policy(Absence.UNPROVEN)
         with new_fetch_sorter(self._open_temporary) as found:
             for row in self._matched:
-                copies = () if row.copy is None else (row.copy,)
-                for decision in decide(copies, (listed_of(row.listed),), sweeping=False):
-                    # Where lists contradict each other, the Source itself decides.
-                    if isinstance(decision, Fetch) and not decision.listed.undated:
-                        found.add(decision)
+                decision = decide(row.copy, listed_of(row.listed), None, policy)
+                # Where lists contradict each other, the Source itself decides.
+                if isinstance(decision, Fetch) and not decision.listed.undated:
+                    found.add(decision)
             super()._unpack(offered, reader, found)
 
     def _match(self, offered: DumpPackage, reader: "PackageReader") -> None:

@@ -1,7 +1,12 @@
 """Conversion of listed resources to rows of files, and back; pure."""
 
-from resourcesync.destination.planner import DISPUTED, FILTERED, ListedEntry
-from resourcesync.destination.tasks import decode_contradiction, encode_contradiction
+from resourcesync.destination.planner import (
+    DISPUTED,
+    FILTERED,
+    ListedEntry,
+    decode_contradiction,
+)
+from resourcesync.destination.tasks import encode_contradiction
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.tables import ListedRow
 

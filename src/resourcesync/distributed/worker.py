@@ -13,21 +13,19 @@ from resourcesync.destination.commit import TransferPolicy, TransferTally
 from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.mapping_rules import MapperFactory
 from resourcesync.destination.planner import (
-    RESTORED,
+    Absence,
+    DecisionPolicy,
     Delete,
     Fetch,
     ListedEntry,
-    Match,
     Retain,
     UpToDate,
     decide,
-    is_restored,
-    match_copy,
 )
 from resourcesync.destination.resource_reader import ResourceListReader
 from resourcesync.destination.runs import new_run_id
 from resourcesync.destination.selection import Refusals, ResourceSelection
-from resourcesync.destination.tasks import pending_delete
+from resourcesync.destination.tasks import task_of
 from resourcesync.destination.transfer import ResourceTransfer
 from resourcesync.discovery import DocumentFetcher
 from resourcesync.distributed.rows import listed_of, row_of
@@ -44,7 +42,7 @@ from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock, Copies, CopyInstallation, CopyRemoval, Fetcher
 from resourcesync.ports.cancellation import CancelToken
 from resourcesync.ports.engines import FileExchange, UnitOutcome
-from resourcesync.ports.mirror import Copy, MirrorStateStore, Pending, PendingTask, StateTransaction
+from resourcesync.ports.mirror import MirrorStateStore, Pending, PendingTask, StateTransaction
 from resourcesync.ports.tables import DoneRow, Tables, WorkRow
 
 REPORT_SUFFIX: Final = ".told"
@@ -219,32 +217,26 @@ class _SliceMirror:
         return False
 
     def _fetches(self) -> Iterator[Fetch]:
-        if self._unit.is_decided:
-            yield from map(_fetch_of, self._rows)
-            return
-        listed = (listed_of(row.listed) for row in self._rows)
-        copies = (row.copy for row in self._rows if row.copy is not None)
+        options, now = self._unit.options, to_microseconds(self._tools.clock.now())
+        policy = DecisionPolicy(
+            absence=Absence.UNCHANGED if self._unit.is_decided else Absence.UNPROVEN,
+            delete="auto" if options.applies_deletions else "never",
+            now=now,
+        )
         tasks: list[Pending] = []
-        for decision in decide(copies, listed, sweeping=False):
+        for row in self._rows:
+            decision = decide(row.copy, listed_of(row.listed), None, policy)
             match decision:
                 case Fetch():
                     yield decision
                 case UpToDate():
                     self._tally.same += 1
-                case Delete(copy, reason):
-                    tasks.append(self._task(copy, reason))
-                case Retain(copy):
-                    code = RESTORED if is_restored(copy) else ""
-                    tasks.append(self._task(copy, "")._replace(task=PendingTask.RETAIN, code=code))
+                case Delete() | Retain():
+                    at, generation = options.at, options.generation
+                    tasks.append(task_of(decision, now=now, at=at, generation=generation))
+                case _:
+                    pass
         self._state.commit(StateTransaction(pending=tasks))
-
-    def _task(self, copy: Copy, reason: str) -> Pending:
-        options = self._unit.options
-        now = to_microseconds(self._tools.clock.now())
-        row = pending_delete(
-            copy, reason=reason, now=now, at=options.at, generation=options.generation
-        )
-        return row if options.applies_deletions else row._replace(task=PendingTask.RETAIN)
 
     def done(self) -> Iterator[DoneRow]:
         copies = {copy.uri: copy for copy in self._state.copies()}
@@ -252,13 +244,6 @@ class _SliceMirror:
         for row in self._rows:
             uri = row.listed.uri
             yield DoneRow(uri, copies.get(uri), tasks.get(uri))
-
-
-def _fetch_of(row: WorkRow) -> Fetch:
-    """Return the fetch of a changed resource: conditional, if its copy may be current."""
-    listed, copy = listed_of(row.listed), row.copy
-    ask = copy is not None and match_copy(copy, listed) is not Match.DIFFERENT
-    return Fetch(listed, copy, is_conditional=ask)
 
 
 class FencedCopies:

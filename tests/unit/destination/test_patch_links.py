@@ -11,8 +11,15 @@ from resourcesync.destination.links import (
     is_version_before,
     usable_patch_of,
 )
-from resourcesync.destination.planner import Fetch, ListedEntry, decide
-from resourcesync.destination.tasks import listed_from_task, pending_delete, pending_fetch
+from resourcesync.destination.planner import (
+    Absence,
+    DecisionPolicy,
+    Fetch,
+    ListedEntry,
+    decide,
+    listed_from_task,
+)
+from resourcesync.destination.tasks import pending_delete, pending_fetch
 from resourcesync.model.digests import Digest
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Resource
@@ -109,6 +116,6 @@ def test_a_patch_is_remembered_with_what_waits() -> None:
 
 def test_a_comparison_with_a_whole_list_never_leads_to_a_patch() -> None:
     row = ListedEntry("u", "u", "u", SHA, 10, None, "updated", patch=PATCH)
-    (found,) = decide([COPY], [row], sweeping=False)
+    found = decide(COPY, row, None, DecisionPolicy(absence=Absence.UNPROVEN))
     assert isinstance(found, Fetch)
     assert found.listed.patch is None

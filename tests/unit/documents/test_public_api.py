@@ -18,7 +18,13 @@ import pytest
 import resourcesync
 from resourcesync import documents, errors, server
 from resourcesync.api.plans import Plan as PlanValue
-from resourcesync.destination.planner import Decision, Delete, Fetch, ListedEntry, Retain, UpToDate
+from resourcesync.destination.planner import (
+    Delete,
+    Fetch,
+    ListedEntry,
+    Retain,
+    ReviewedDecision,
+)
 from resourcesync.destination.reports import Mode
 from resourcesync.documents import (
     Capability,
@@ -249,10 +255,9 @@ def copy(number: int) -> Copy:
     return Copy(f"http://h/{number}", f"{number}", 7, "", "", 0, "", "", "", "verified", 0)
 
 
-def decisions(content: str = "1") -> Iterator[Decision]:
+def decisions(content: str = "1") -> Iterator[ReviewedDecision]:
     yield Fetch(listed(1, content), None)
     yield Fetch(listed(2, length=None), copy(2))
-    yield UpToDate(copy(3))
     yield Delete(copy(4), "no longer listed")
     yield Retain(copy(5))
 
@@ -260,7 +265,7 @@ def decisions(content: str = "1") -> Iterator[Decision]:
 @pytest.fixture
 def plan(tmp_path: Path) -> Iterator[resourcesync.Plan]:
     with PlanValue(tmp_path, "auto") as made:
-        made.record(Mode.BASELINE, decisions)
+        made.record(Mode.BASELINE, decisions, same=1)
         yield made
 
 
@@ -300,7 +305,7 @@ def test_what_is_in_step_or_kept_does_not_make_another_plan(plan: resourcesync.P
 
 def test_a_plan_without_deeds_is_empty(tmp_path: Path) -> None:
     plan = PlanValue(tmp_path, "auto")
-    plan.record(Mode.BASELINE, lambda: iter([UpToDate(copy(1))]))
+    plan.record(Mode.BASELINE, lambda: iter([]), same=1)
 
     assert plan.is_empty
     assert plan.mode is resourcesync.Mode.UNCHANGED
@@ -319,7 +324,7 @@ def test_a_plan_that_was_closed_says_so_and_keeps_its_counts(plan: resourcesync.
 def test_a_plan_of_many_actions_takes_little_memory(tmp_path: Path) -> None:
     count = 20_000
 
-    def many() -> Iterator[Decision]:
+    def many() -> Iterator[ReviewedDecision]:
         return (Fetch(listed(number), None) for number in range(count))
 
     with PlanValue(tmp_path, "auto") as plan:

@@ -1,0 +1,483 @@
+"""The plan of a dry run, in numbers and by URI, is what the next run does."""
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from tempfile import SpooledTemporaryFile
+from typing import Any, BinaryIO, cast
+
+from hypothesis import given, note, settings
+from hypothesis import strategies as st
+
+from resourcesync.adapters.mirror.state import SqliteMirrorState
+from resourcesync.destination.destination import Destination
+from resourcesync.destination.options import Dependencies, Filters, PullOptions
+from resourcesync.destination.planner import (
+    ABSENT,
+    DELETED_BY_SOURCE,
+    FILTERED,
+    OUT_OF_SCOPE,
+    RESTORED,
+    Delete,
+    DeletionLimit,
+    Fetch,
+    ReviewedDecision,
+    as_suspect,
+    as_unknown,
+)
+from resourcesync.destination.reports import Mode, RunReport
+from resourcesync.destination.sync_state import SyncState
+from resourcesync.errors import ResourceSyncError
+from resourcesync.model.timestamps import format_w3c, from_microseconds, to_microseconds
+from resourcesync.ports import CopyRemoval, FetchRequest
+from resourcesync.ports.cancellation import CancelToken
+from resourcesync.ports.mirror import Copy, Fixity, Pending, PendingTask, StateTransaction
+from resourcesync.simulator.clock import SimulatedClock
+from resourcesync.simulator.destination import SimulatedCopies
+from resourcesync.simulator.faults import FaultInjector
+from resourcesync.simulator.scenario import Faults
+from tests.support.memory_fetcher import Answer, MemoryFetcher
+
+BASE = "http://source.example/"
+START = from_microseconds(1_767_139_200_000_000)
+_HEAD = (
+    '<{tag} xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
+    ' xmlns:rs="http://www.openarchives.org/rs/terms/"><rs:md capability="{kind}"{time}/>'
+)
+
+
+def content(name: str, version: int) -> bytes:
+    return f"version {version} of {name}".encode()
+
+
+def digest(name: str, version: int) -> str:
+    return f"sha-256:{hashlib.sha256(content(name, version)).hexdigest()}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """A pending task of an earlier run.
+
+    Attributes:
+        task: Its kind.
+        reason: Reason of a deletion.
+        generation: Its reading; the first is the last completed one.
+        is_due: Whether a fetch is due.
+        version: The version to fetch.
+    """
+
+    task: PendingTask
+    reason: str = ""
+    generation: int = 1
+    is_due: bool = True
+    version: int = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Thing:
+    """One resource, in the mirror and at the Source.
+
+    Attributes:
+        copy: State of its copy.
+        task: Its pending task.
+        listed: Its entries in the Resource List, by hash and time.
+        change: Its change: kind, version and whether it has a time.
+        served: The version that the Source serves, or the status of its answer.
+    """
+
+    copy: str = "as listed"
+    task: Task | None = None
+    listed: tuple[str, ...] = ("1",)
+    change: tuple[str, str, bool] | None = None
+    served: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """A mirror, its Source, and the options of the pull.
+
+    Without ``rewrites_list``, the Resource List is as it was, and only changes are read.
+    """
+
+    things: tuple[Thing, ...]
+    options: Mapping[str, Any] = field(default_factory=dict)
+    rewrites_list: bool = True
+    has_newer_list: bool = False
+    has_unusable_entry: bool = False
+    is_rolled_back: bool = False
+
+
+class Mirror:
+    """A mirror in memory whose state was made up, and its Source.
+
+    Args:
+        case: Both.
+    """
+
+    def __init__(self, case: Case) -> None:
+        self.clock = SimulatedClock(START)
+        injector = FaultInjector(Faults(), 0, self.clock, lambda *_: None)
+        self.copies = SimulatedCopies(lambda *_: None, injector)
+        self.state = SqliteMirrorState(":memory:")
+        self.fetcher = MemoryFetcher(self.serve)
+        self.events: list[tuple[str, Mapping[str, object]]] = []
+        self.things = {f"{'x' * (n == 0)}{n}": thing for n, thing in enumerate(case.things)}
+        self.listed = {name: Thing() for name in self.things}
+        self.at, self.rewrites_list, self.has_unusable_entry = START, True, False
+        self.pull()
+        self.clock.sleep(3_600)
+        self.fetched_at = START + timedelta(seconds=60)
+        self.listed = self.things
+        self.at += timedelta(seconds=120 * case.has_newer_list)
+        self.rewrites_list = case.rewrites_list
+        self.has_unusable_entry = case.has_unusable_entry
+        SyncState(self.state).write(generation=2)  # of a reading that was interrupted
+        for name, thing in self.things.items():
+            self._make_up(name, thing)
+        if case.is_rolled_back:
+            SyncState(self.state).write(taken_back=True, baseline_due=True)
+
+    def _make_up(self, name: str, thing: Thing) -> None:
+        """Bring the copy of a resource and its task into their states."""
+        state, uri = self.state, BASE + name
+        copy = state.copy(uri)
+        assert copy is not None
+        match thing.copy:
+            case "none" | "lost":
+                self.copies.remove([CopyRemoval(path=copy.path, signature=copy.signature)], "")
+                if thing.copy == "none":
+                    state.commit(StateTransaction(removed=[uri]))
+            case "other":
+                other = copy._replace(digests=digest(name, 9), listed="", lastmod=None)
+                state.commit(StateTransaction(installed=[other]))
+            case "restored":
+                state.commit(StateTransaction(installed=[copy._replace(fixity=Fixity.RESTORED)]))
+                state.commit(StateTransaction(pending=[self._task(name, _RESTORED)]))
+            case "suspect":
+                state.commit(StateTransaction(suspect=[as_suspect(copy)]))
+            case "unknown":
+                state.commit(StateTransaction(suspect=[as_unknown(copy)]))
+            case _:
+                assert thing.copy == "as listed"
+        if thing.task is not None:
+            state.commit(StateTransaction(pending=[self._task(name, thing.task)]))
+
+    def _task(self, name: str, task: Task) -> Pending:
+        now, is_fetch = to_microseconds(self.clock.now()), task.task == PendingTask.FETCH
+        code = {"": FILTERED, RESTORED: RESTORED}.get(task.reason, "")
+        return Pending(
+            uri=BASE + name,
+            loc=BASE + name,
+            path=name,
+            task=task.task,
+            listed=digest(name, task.version) if is_fetch else "",
+            length=len(content(name, task.version)) if is_fetch else None,
+            lastmod=to_microseconds(START) if is_fetch else None,
+            code="unavailable" if is_fetch else code if task.task == PendingTask.RETAIN else "",
+            reason="" if task.reason == RESTORED else task.reason,
+            tries=7 if is_fetch else 0,
+            due=now - 1 if task.is_due else now + 3_600_000_000,
+            first=now,
+            first_at=0,
+            generation=task.generation,
+        )
+
+    # --- the Source ---
+
+    def serve(self, request: FetchRequest) -> Answer:
+        name = request.uri.removeprefix(BASE)
+        documents: dict[str, Callable[[], str]] = {
+            ".well-known/resourcesync": self._description,
+            "capabilities.xml": self._capabilities,
+            "resources.xml": self._resource_list,
+            "changes.xml": self._change_list,
+        }
+        if name in documents:
+            return Answer(body=documents[name]().encode())
+        thing = self.listed.get(name)
+        if thing is None or thing.served > 9:
+            return Answer(status=404 if thing is None else thing.served)
+        return Answer(body=content(name, thing.served))
+
+    def _description(self) -> str:
+        return self._document(
+            "description", "", self._pointer("capabilities.xml", "capabilitylist")
+        )
+
+    def _capabilities(self) -> str:
+        return self._document(
+            "capabilitylist",
+            "",
+            self._pointer("resources.xml", "resourcelist")
+            + self._pointer("changes.xml", "changelist"),
+        )
+
+    def _resource_list(self) -> str:
+        entries = [
+            self._entry(name, version, "")
+            for name, thing in self.listed.items()
+            for version in (thing.listed if self.rewrites_list else ("1",))
+        ]
+        if self.has_unusable_entry:
+            entries.append("<url><loc>http://elsewhere.example/1</loc></url>")
+        return self._document("resourcelist", f' at="{format_w3c(self.at)}"', "".join(entries))
+
+    def _change_list(self) -> str:
+        time, entries = START + timedelta(seconds=180), []
+        for name, thing in self.listed.items():
+            if thing.change is not None:
+                kind, version, is_dated = thing.change
+                time += timedelta(seconds=1)
+                dated = f' datetime="{format_w3c(time)}"' if is_dated else ""
+                entries.append(self._entry(name, version, f' change="{kind}"{dated}'))
+        return self._document("changelist", f' from="{format_w3c(START)}"', "".join(entries))
+
+    @staticmethod
+    def _entry(name: str, version: str, more: str) -> str:
+        """Return an entry: a version by its hash; ``dated``: by its time; else by nothing."""
+        if version.isdigit():
+            data = content(name, int(version))
+            more += f' hash="{digest(name, int(version))}" length="{len(data)}"'
+        lastmod = f"<lastmod>{format_w3c(START)}</lastmod>" if version in ("1", "dated") else ""
+        return f"<url><loc>{BASE}{name}</loc>{lastmod}<rs:md{more}/></url>"
+
+    @staticmethod
+    def _pointer(name: str, kind: str) -> str:
+        return f'<url><loc>{BASE}{name}</loc><rs:md capability="{kind}"/></url>'
+
+    @staticmethod
+    def _document(kind: str, time: str, entries: str) -> str:
+        return _HEAD.format(tag="urlset", kind=kind, time=time) + entries + "</urlset>"
+
+    # --- the Destination ---
+
+    def pull(self, **options: Any) -> RunReport:
+        return self._destination().pull(PullOptions(**options))
+
+    def repair(self, *, deleting: bool, **options: Any) -> RunReport:
+        return self._destination().repair(None, PullOptions(**options), deleting=deleting)
+
+    def _destination(self) -> Destination:
+        self.events.clear()
+        self.fetcher.asked.clear()
+        return Destination(
+            Dependencies(
+                folder="mirror",
+                source=BASE,
+                fetcher=self.fetcher,
+                copies=self.copies,
+                state=self.state,
+                clock=self.clock,
+                cancel=CancelToken(self.clock),
+                report=lambda event, fields: self.events.append((event, fields)),
+                scratch=_scratch,
+                check_folder=lambda: None,
+                purge=lambda _: None,
+            )
+        )
+
+    def touched(self) -> set[str]:
+        """Return the resources that the last run requested, or fetched without a request."""
+        requested = {uri for uri in self.fetcher.asked if uri.removeprefix(BASE) in self.things}
+        return requested | self._items("create", "update")
+
+    def answered_deleted(self, fetched: set[str]) -> set[str]:
+        """Return what the Source does not have: where lists dispute it, its answer deletes."""
+        return {uri for uri in fetched if self.things[uri.removeprefix(BASE)].served == 404}
+
+    def deleted(self) -> set[str]:
+        return self._items("delete")
+
+    def held(self) -> set[str]:
+        """Return the resources whose deletion is pending."""
+        return {task.uri for task in self.state.pending(PendingTask.DELETE)}
+
+    def _items(self, *actions: str) -> set[str]:
+        return {
+            str(fields["uri"])
+            for event, fields in self.events
+            if event == "item" and fields["action"] in actions and not fields.get("dry_run")
+        }
+
+    def plans(self) -> list[Mapping[str, object]]:
+        return [fields for event, fields in self.events if event == "plan"]
+
+
+def _scratch() -> BinaryIO:
+    return cast(BinaryIO, SpooledTemporaryFile())
+
+
+_RESTORED = Task(task=PendingTask.RETAIN, reason=RESTORED)
+_REASONS = [DELETED_BY_SOURCE, ABSENT, OUT_OF_SCOPE]
+
+fetches = st.builds(
+    Task,
+    task=st.just(PendingTask.FETCH),
+    is_due=st.booleans(),
+    version=st.sampled_from([1, 2]),
+)
+deletions = st.builds(
+    Task,
+    task=st.sampled_from([PendingTask.DELETE, PendingTask.RETAIN]),
+    reason=st.sampled_from(_REASONS),
+    generation=st.sampled_from([1, 2]),
+)
+versions = st.sampled_from(["1", "2", "dated", ""])
+things = st.builds(
+    Thing,
+    copy=st.sampled_from(
+        ["as listed", "as listed", "none", "other", "restored", "suspect", "unknown", "lost"]
+    ),
+    task=st.none() | fetches | deletions,
+    listed=st.one_of(
+        st.just(()), st.tuples(versions), st.tuples(versions), st.tuples(versions, versions)
+    ),
+    change=st.none()
+    | st.tuples(st.sampled_from(["created", "updated", "deleted"]), versions, st.booleans()),
+    served=st.sampled_from([1, 2, 404, 503]),
+)
+limits = st.sampled_from([DeletionLimit(percent=100), DeletionLimit(count=0)])
+options: dict[str, st.SearchStrategy[Any]] = {
+    "delete": st.sampled_from(["signalled", "absent", "never"]),
+    "max_delete": limits,
+    "lists_only": st.just(True),
+}
+whole_list: dict[str, st.SearchStrategy[Any]] = {
+    "mode": st.just("baseline"),
+    "filters": st.just(Filters(exclude=("x*",))),
+    "prune": st.just(True),
+}
+many_things = st.lists(things, min_size=1, max_size=5).map(tuple)
+cases = st.builds(
+    Case,
+    things=many_things,
+    options=st.fixed_dictionaries({}, optional=options),
+    rewrites_list=st.just(False),
+) | st.builds(
+    Case,
+    things=many_things,
+    options=st.fixed_dictionaries({}, optional=options | whole_list),
+    has_newer_list=st.booleans(),
+    has_unusable_entry=st.booleans(),
+    is_rolled_back=st.booleans(),
+)
+
+Decisions = dict[str, ReviewedDecision]
+
+
+class Reviewer:
+    """What a run shows before it acts."""
+
+    def __init__(self) -> None:
+        self.decisions: Decisions = {}
+        self.same = 0
+
+    def review(
+        self, mode: Mode, decide: Callable[[], Iterator[ReviewedDecision]], same: int
+    ) -> None:
+        del mode
+        found = list(decide())
+        self.decisions = {_uri_of(decision): decision for decision in found}
+        assert len(found) == len(self.decisions), "one decision for each resource"
+        self.same = same
+
+    def of(self, kind: type[ReviewedDecision]) -> set[str]:
+        return {uri for uri, each in self.decisions.items() if isinstance(each, kind)}
+
+
+def _uri_of(decision: ReviewedDecision) -> str:
+    return decision.listed.uri if isinstance(decision, Fetch) else decision.copy.uri
+
+
+def _kinds(decisions: Decisions) -> dict[str, tuple[str, str]]:
+    """Return the decisions without what only a request would use."""
+    return {
+        uri: (type(each).__name__, "" if isinstance(each, Fetch) else each.reason)
+        for uri, each in decisions.items()
+    }
+
+
+def _check(mirror: Mirror, run: Callable[..., RunReport], *, plans_all: bool) -> None:
+    """See that a dry run says what a run does.
+
+    Args:
+        mirror: The mirror.
+        run: Runs.
+        plans_all: Whether the run also executes what earlier runs left.
+    """
+    held = mirror.held()
+    foreseen, seen = Reviewer(), Reviewer()
+    before = {copy.uri: copy for copy in mirror.state.copies()}
+    try:
+        dry = run(dry_run=True, review=foreseen.review)
+    except ResourceSyncError as error:
+        refused = type(error)
+        try:
+            run()
+        except refused:
+            return
+        raise AssertionError(f"only the dry run says {refused}") from error
+    plans = mirror.plans()
+    assert before == {copy.uri: copy for copy in mirror.state.copies()}
+    assert not mirror.touched()
+
+    report = run(review=seen.review)
+
+    note(f"dry run {dry}\nplanned {plans} {_kinds(foreseen.decisions)}")
+    note(f"run {report}\nplanned {mirror.plans()} {_kinds(seen.decisions)}")
+    assert mirror.plans() == plans
+    assert _kinds(seen.decisions) == _kinds(foreseen.decisions)
+    assert (report.mode, report.unlisted) == (dry.mode, dry.unlisted)
+    _check_counts(plans, foreseen)
+    if report.lists_only:
+        assert report.pending == dry.pending
+    else:
+        others = set[str]() if plans_all else held - foreseen.of(Delete)
+        _check_deeds(mirror, foreseen, mirror.held() - others)
+        answered = mirror.answered_deleted(foreseen.of(Fetch))
+        assert (dry.held == report.held) or answered or not plans_all
+    after = {copy.uri: copy for copy in mirror.state.copies()}
+    others = before.keys() - foreseen.of(Fetch) - foreseen.of(Delete)
+    assert all(_content(after.get(uri)) == _content(before[uri]) for uri in others)
+
+
+def _content(copy: Copy | None) -> tuple[int, str] | None:
+    return None if copy is None else (copy.length, copy.digests)
+
+
+def _check_counts(plans: list[Mapping[str, object]], seen: Reviewer) -> None:
+    """See that numbers and decisions are of the same plan."""
+    for plan in plans:
+        fetched = [each for each in seen.decisions.values() if isinstance(each, Fetch)]
+        created = sum(fetch.creates for fetch in fetched)
+        counted = (plan["create"], plan["update"], plan["delete"], plan["same"])
+        assert counted == (created, len(fetched) - created, len(seen.of(Delete)), seen.same)
+
+
+def _check_deeds(mirror: Mirror, foreseen: Reviewer, held: set[str]) -> None:
+    fetched, deleted = foreseen.of(Fetch), foreseen.of(Delete)
+    assert mirror.touched() == fetched
+    assert deleted <= mirror.deleted() | held <= deleted | mirror.answered_deleted(fetched)
+
+
+@settings(max_examples=150, deadline=None)
+@given(cases)
+def test_a_pull_does_what_its_dry_run_says(case: Case) -> None:
+    mirror = Mirror(case)
+
+    def pull(**more: Any) -> RunReport:
+        return mirror.pull(**case.options, **more)
+
+    _check(mirror, pull, plans_all=True)
+
+
+@settings(max_examples=60, deadline=None)
+@given(cases, st.booleans())
+def test_a_repair_does_what_its_dry_run_says(case: Case, deleting: bool) -> None:
+    mirror = Mirror(case)
+
+    def repair(**more: Any) -> RunReport:
+        return mirror.repair(deleting=deleting, **more)
+
+    _check(mirror, repair, plans_all=False)
