@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager, redirect_stdout
+from dataclasses import replace
 from functools import partial
 from io import BytesIO, StringIO
 from pathlib import Path
@@ -16,16 +17,9 @@ import pytest
 
 from campaigns.cursor import scenario_of
 from campaigns.outcome import Asked, Campaign, Outcome
-from resourcesync.destination import (
-    baseline,
-    change_history,
-    change_reader,
-    commit,
-    cursor,
-    incremental,
-    transfer,
-)
-from resourcesync.destination.change_history import ChangeHistory
+from resourcesync.destination import baseline, commit, cursor, incremental, session, transfer
+from resourcesync.destination.changes import history, reader, scan, spans, start
+from resourcesync.destination.changes.history import ChangeHistory
 from resourcesync.discovery import FetchedDocument
 from resourcesync.documents.writer import closing, opening
 from resourcesync.errors import DocumentError, SourceError
@@ -34,7 +28,7 @@ from resourcesync.model.resources import Change
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability
 from resourcesync.ports import Purpose
-from resourcesync.ports.mirror import Fixity, PendingTask, ProcessedDocument, StateTransaction
+from resourcesync.ports.mirror import Fixity, PendingTask, StateTransaction
 from resourcesync.simulator import destination, network
 from resourcesync.simulator.simulation import simulate
 
@@ -42,25 +36,49 @@ Patch = tuple[object, str, Any]
 """A thing, the name of a part of it, and what stands in its place."""
 
 
-def _no_gap_test() -> Iterator[Patch]:
-    def blind(spans: Any, through: int) -> cursor.Chain:
-        return cursor.Chain(lists=cursor.chain(spans, through).lists)
+def _holes_ignored() -> Iterator[Patch]:
+    def blind(position: cursor.Cursor, read: ChangeHistory) -> cursor.Verdict:
+        return cursor.judge(position, replace(read, is_contiguous=True, starts_in_time=True))
 
-    yield change_reader, "chain", blind
+    yield incremental, "judge", blind
+
+
+def _always_following() -> Iterator[Patch]:
+    yield incremental, "judge", lambda *_: cursor.Following()
+
+
+def _prefixes_unread() -> Iterator[Patch]:
+    yield scan, "is_same_prefix", lambda *_: True
+
+
+def _lost_lists_ignored() -> Iterator[Patch]:
+    yield cursor, "_continues", lambda *_: True
+
+
+def _last_change_believed() -> Iterator[Patch]:
+    yield history.LastChanges, "has_last", True
+
+
+def _last_change_unread() -> Iterator[Patch]:
+    yield history.LastChanges, "has_last", False
 
 
 def _after_t_only() -> Iterator[Patch]:
-    def new(change: Change, _position: int, *, begin: int, **_: object) -> bool:
+    def new(self: scan.ChangeListScan, change: Change, _position: int) -> bool:
+        begin = self._reading.start.new_since
         return change.time is not None and to_microseconds(change.time) > begin
 
-    yield change_history, "is_new", new
+    yield scan.ChangeListScan, "_accept_by_time", new
+    yield scan.Reading, "follows", lambda *_: False
 
 
 def _from_t_on_only() -> Iterator[Patch]:
-    def new(change: Change, _position: int, *, begin: int, **_: object) -> bool:
+    def new(self: scan.ChangeListScan, change: Change, _position: int) -> bool:
+        begin = self._reading.start.new_since
         return change.time is not None and to_microseconds(change.time) >= begin
 
-    yield change_history, "is_new", new
+    yield scan.ChangeListScan, "_accept_by_time", new
+    yield scan.Reading, "follows", lambda *_: False
 
 
 def _mismatches_dropped() -> Iterator[Patch]:
@@ -79,23 +97,12 @@ def _time_of_fetching() -> Iterator[Patch]:
     def advance(_through: int, *, now: int, **_: object) -> int:
         return now
 
-    yield change_history, "advance_checkpoint", advance
+    yield scan, "advance_checkpoint", advance
 
 
 def _old_lists_accepted() -> Iterator[Patch]:
     yield baseline, "check_no_older", lambda *_: None
-    yield baseline, "continue_from", lambda *_, **__: None
-    yield change_reader, "check_begins_no_earlier", lambda *_: None
-
-
-def _shorter_lists_accepted() -> Iterator[Patch]:
-    intact = change_history.is_intact
-
-    def shortened(prefix: cursor.ListPrefix, seen: ProcessedDocument) -> bool:
-        return prefix.entries < seen.entries or intact(prefix, seen)
-
-    yield change_history, "check_no_shorter", lambda *_: None
-    yield change_history, "is_intact", shortened
+    yield baseline, "after_list", lambda _cursor, changes, _now: changes
 
 
 def _cut_lists_accepted() -> Iterator[Patch]:
@@ -114,13 +121,8 @@ def _old_lastmod_believed() -> Iterator[Patch]:
     def undated(change: Change, _through: int) -> bool:
         return change.time is None
 
-    yield cursor, "is_undated", undated
-    yield change_history, "is_undated", undated
-    yield change_history, "has_own_time", lambda _change: True
-
-
-def _rewritten_lists_believed() -> Iterator[Patch]:
-    yield incremental.Incremental, "_check_rewritten", lambda *_: False
+    yield scan, "is_undated", undated
+    yield scan, "has_own_time", lambda _change: True
 
 
 def _newer_lists_ignored() -> Iterator[Patch]:
@@ -128,41 +130,41 @@ def _newer_lists_ignored() -> Iterator[Patch]:
 
 
 def _one_open_list() -> Iterator[Patch]:
-    yield change_reader, "open_lists_of", lambda *it: change_history.open_lists_of(*it)[-1:]
+    lists: Any = cursor.Cursor.open_lists
+    yield cursor.Cursor, "open_lists", property(lambda self: lists.fget(self)[-1:])
 
 
-def _cut_off_believed() -> Iterator[Patch]:
-    yield cursor.InterruptedReading, "is_lost", False
+def _killed_work_believed() -> Iterator[Patch]:
+    yield session.SyncSession, "begin", lambda _self: None
 
 
 def _caches_believed() -> Iterator[Patch]:
-    read = change_reader.ChangeListReader._read  # noqa: SLF001 - a part is replaced
-
     def cached(
-        self: change_reader.ChangeListReader, uri: str, *, since: int, state: Any, **_: Any
+        self: reader.ChangeListReader, uri: str, at: int, positions: start.ListPositions
     ) -> ChangeHistory:
-        history = read(self, uri, since, state)
-        if state is not None or not history.has_undated:
-            return history
-        history.sorter.close()
-        return read(
-            change_reader.ChangeListReader(self._dependencies.bypassing_caches()), uri, since, state
-        )
+        begin = start.ReadingStart(checkpoint=at, list_clock=at, is_resource_list=True)
+        near = reader.ChangeListReader(replace(self._dependencies, positions=positions))
+        return near._read_consistent(uri, begin, None)  # noqa: SLF001 - a part is replaced
 
-    yield change_reader.ChangeListReader, "read", cached
+    yield reader.ChangeListReader, "read_since", cached
 
 
 def _one_clock() -> Iterator[Patch]:
-    yield change_reader, "_list_clock_checkpoint", lambda _state, through: through
+    after = cursor.Cursor.after
+
+    def one(self: cursor.Cursor, changes: ChangeHistory) -> cursor.Cursor:
+        return replace(after(self, changes), list_clock=changes.checkpoint)
+
+    yield cursor.Cursor, "after", one
 
 
 def _unreadable_lists_skipped() -> Iterator[Patch]:
-    read_chain = change_reader.ChangeListReader._read_chain  # noqa: SLF001 - a part is replaced
+    read_chain = reader.ChangeListReader._read_chain  # noqa: SLF001 - a part is replaced
 
     def skipping(
-        self: change_reader.ChangeListReader, spans: Any, get: Any, history: Any, state: Any
+        self: reader.ChangeListReader, present: Any, get: Any, reading: Any, state: Any
     ) -> None:
-        known = {span.uri: span for span in spans}
+        known = {span.uri: span for span in present}
 
         def get_or_skip(uri: str) -> FetchedDocument:
             try:
@@ -173,12 +175,12 @@ def _unreadable_lists_skipped() -> Iterator[Patch]:
                 return _without_changes(known[uri])
             return fetched
 
-        read_chain(self, spans, get_or_skip, history, state)
+        read_chain(self, present, get_or_skip, reading, state)
 
-    yield change_reader.ChangeListReader, "_read_chain", skipping
+    yield reader.ChangeListReader, "_read_chain", skipping
 
 
-def _without_changes(span: cursor.ChangeListSpan) -> FetchedDocument:
+def _without_changes(span: spans.ChangeListSpan) -> FetchedDocument:
     header = Header(
         capability=Capability.CHANGE_LIST,
         from_=from_microseconds(span.from_ or 0),
@@ -212,22 +214,25 @@ def _tasks_forgotten() -> Iterator[Patch]:
 
 
 RULES: Final[dict[str, Callable[[], Iterator[Patch]]]] = {
-    "gaps are looked for": _no_gap_test,
+    "the lists are judged": _always_following,
+    "holes between lists are found": _holes_ignored,
+    "processed prefixes are compared": _prefixes_unread,
+    "lists that are gone prove nothing": _lost_lists_ignored,
+    "the last change is looked up": _last_change_believed,
+    "the last change proves": _last_change_unread,
     "a mismatch stays pending": _mismatches_dropped,
     "more than `datetime` > T counts": _after_t_only,
     "more than `datetime` >= T counts": _from_t_on_only,
     "digests are compared": _no_hash_check,
     "T is told by the lists": _time_of_fetching,
     "older lists are refused": _old_lists_accepted,
-    "shorter lists are refused": _shorter_lists_accepted,
     "lists that are cut short are refused": _cut_lists_accepted,
     "a list that cannot be read is not left out": _unreadable_lists_skipped,
     "what is to be done is written down before T moves": _tasks_forgotten,
     "an old lastmod hides no change": _old_lastmod_believed,
-    "a rewritten list leads to a baseline": _rewritten_lists_believed,
     "a newer Resource List is read": _newer_lists_ignored,
     "every open list is asked": _one_open_list,
-    "what a killed pull had begun is held against the lists": _cut_off_believed,
+    "after a kill a baseline is due": _killed_work_believed,
     "a baseline reads the Change Lists past all caches": _caches_believed,
     "the clock of the lists is asked": _one_clock,
 }
@@ -235,10 +240,10 @@ RULES: Final[dict[str, Callable[[], Iterator[Patch]]]] = {
 
 _JOURNEYS: Final = Path(__file__).parents[1] / "tests/journeys"
 HELD: Final = {
-    "what a killed pull had begun is held against the lists": "taken_back_after_a_kill",
+    "after a kill a baseline is due": "taken_back_after_a_kill",
     "a newer Resource List is read": "lists_that_do_not_go_on",
     "every open list is asked": "lists_that_do_not_go_on",
-    "gaps are looked for": "pulling_gaps",
+    "the last change proves": "times_of_changes",
     "a baseline reads the Change Lists past all caches": "pulling_rewritten_lists",
     "the clock of the lists is asked": "times_of_changes",
 }

@@ -218,7 +218,7 @@ PULL: list[Step] = [
         "destination.selection:ResourceSelection.resource_rows",
     ),
     ("Sort the entries by URI, on disk", "destination.external_sort:ExternalSorter"),
-    ("Read the changes since the list", "destination.change_reader:ChangeListReader.read"),
+    ("Read the changes since the list", "destination.changes.reader:ChangeListReader.read_since"),
     ("Compare the copies with the entries", "compare:compare"),
     ("Decide: fetch, delete, retain or up to date", "destination.planner:decide"),
     ("Request many resources at a time", "destination.transfer:ResourceTransfer.execute"),

@@ -13,14 +13,15 @@ import pytest
 from resourcesync import Mirror
 from resourcesync.adapters.stored_files import StoredExchange
 from resourcesync.cli.main import run
+from resourcesync.destination.cursor import Phase
 from resourcesync.destination.planner import as_unknown
-from resourcesync.destination.sync_state import SyncState
 from resourcesync.ports.mirror import StateTransaction
 from resourcesync.ports.tables import ListedRow, WorkRow
 from resourcesync.wiring import mirror_state, work_units
 from resourcesync.wiring.stores import open_store
 from resourcesync.wiring.table_mirror import TableInStore
 from tests.support import nginx
+from tests.support.cursors import set_cursor
 
 pytestmark = pytest.mark.skipif(not nginx.installed(), reason="nginx is not installed")
 
@@ -361,7 +362,7 @@ def test_what_workers_left_is_taken_over_before_there_is_no_table(
         copy, file = next(state.copies()), str(tmp_path / "rows")
         listed = ListedRow(copy.uri, copy.uri, copy.path, copy.listed, 0, None, "", "")
         mirror_state.tables_of(own).write_work(file, [WorkRow(listed, copy)])
-        SyncState(state).write(baseline_due=True)
+        set_cursor(state, phase=Phase.BASELINE_DUE)
     for name in ("work/dead-000000", "done/dead-000000.begun"):
         exchange.send(name, file)
     (store / copy.path).write_text("what a worker put there\n")  # and its coordinator was killed

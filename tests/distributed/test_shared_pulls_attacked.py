@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from resourcesync.destination.cursor import Phase
 from resourcesync.destination.fixity import AuditRolling
-from resourcesync.destination.sync_state import SyncState
 from resourcesync.ports.tables import DoneRow, ListedRow, WorkRow
+from tests.support.cursors import set_cursor
 from tests.support.killing import Killed
 from tests.support.loose_source import Style
 from tests.support.memory_fetcher import Answer
@@ -176,7 +177,7 @@ def test_an_outcome_that_cannot_be_used_is_none(world: SharedCampaign, outcome: 
     world.pull()
     with world._open(world.folder / ".resourcesync" / "state.db") as state:
         copies = list(state.copies())
-        SyncState(state).write(baseline_due=True)
+        set_cursor(state, phase=Phase.BASELINE_DUE)
     file = f"{world.scratch}/made"
     listed = [ListedRow(copy.uri, copy.uri, copy.path, "", 1, None, "", "") for copy in copies]
     world.tables.write_work(file, [WorkRow(row, None) for row in listed])

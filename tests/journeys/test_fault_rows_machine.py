@@ -70,7 +70,7 @@ def test_an_empty_folder_in_the_place_of_a_mirror_is_not_taken_for_it(world: Wor
     assert "is not the folder" in caught.value.message
 
 
-@pytest.mark.parametrize("key", ["through", "generation", "identity", "found", "filters"])
+@pytest.mark.parametrize("key", ["cursor", "identity", "found", "filters"])
 def test_a_note_that_cannot_be_understood_is_a_damaged_memory(world: World, key: str) -> None:
     world.pull()
     with world.destination() as destination:

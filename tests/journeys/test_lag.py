@@ -11,12 +11,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from resourcesync.adapters.mirror.state import SqliteMirrorState
+from resourcesync.destination.cursor import Phase
 from resourcesync.destination.options import Filters
 from resourcesync.destination.reports import MirrorState, MirrorStatus
 from resourcesync.destination.status import status_of
 from resourcesync.errors import SourceUnavailableError
 from resourcesync.ports.mirror import RunRow, StateTransaction
 from resourcesync.wiring.mirrors import read_status
+from tests.support.cursors import set_cursor
 from tests.support.memory_fetcher import Answer
 from tests.support.world import BASE, World
 
@@ -112,7 +114,8 @@ def test_a_plan_proves_nothing(world: World) -> None:
 def test_a_mirror_of_an_older_version_was_in_sync_when_its_last_good_run_began() -> None:
     def told(outcome: str) -> MirrorStatus:
         with SqliteMirrorState(":memory:") as state:
-            state.commit(StateTransaction(notes={"word": "in sync", "through": "1"}))
+            state.commit(StateTransaction(notes={"word": "in sync"}))
+            set_cursor(state, checkpoint=1)
             began = int(_OLD.timestamp()) * 1_000_000
             row = RunRow(
                 run="1", started=began, ended=began + 9, mode="", outcome=outcome, counts="{}"
@@ -163,7 +166,7 @@ def test_the_lag_starts_anew_with_each_run_that_ends_in_sync_and_with_no_other(
 def test_a_mirror_whose_baseline_was_killed_is_not_called_in_sync(world: World) -> None:
     world.pull()
     with world.destination() as destination:
-        destination._dependencies.state.commit(StateTransaction(notes={"baseline-due": "1"}))
+        set_cursor(destination._dependencies.state, phase=Phase.BASELINE_DUE)
 
     assert read_status(world.folder).state is MirrorState.BEHIND
     assert not world.audit(offline=True).in_sync

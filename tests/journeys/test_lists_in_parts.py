@@ -10,6 +10,7 @@ import pytest
 
 from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
 from resourcesync.destination.reports import MirrorState, Mode, RunReport
+from resourcesync.destination.sync_state import SyncState
 from resourcesync.errors import SourceError
 from resourcesync.model.timestamps import format_w3c
 from resourcesync.ports.mirror import StateTransaction
@@ -293,7 +294,7 @@ def test_by_a_part_that_is_older_than_its_index_says_no_mirror_is_in_sync(tmp_pa
         assert not world.audit().in_sync
         with MirrorFolder(world.folder, world.clock) as mirror:
             assert mirror.state is not None
-            assert mirror.state.note("baseline-due") == "1"
+            assert SyncState(mirror.state).cursor.is_baseline_due
     world.answers.clear()
 
     report = world.later()

@@ -6,11 +6,12 @@ from typing import Any
 import pytest
 
 from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
+from resourcesync.destination.cursor import Phase
 from resourcesync.destination.options import PullOptions
 from resourcesync.destination.reports import FindingKind, MirrorState, RunReport
 from resourcesync.destination.sync_state import SyncState
-from resourcesync.ports.mirror import StateTransaction
 from tests.support.contradicting import LISTED_AT, ONE, OTHERS, ContradictingWorld, change
+from tests.support.cursors import set_cursor
 from tests.support.memory_fetcher import Answer
 from tests.support.world import BASE
 
@@ -180,7 +181,7 @@ def test_what_could_not_be_asked_for_is_decided_in_the_same_way_when_it_is_tried
     assert not world.audit().in_sync
     with MirrorFolder(world.folder, world.clock) as mirror:  # so that the task alone is tried
         assert mirror.state is not None
-        mirror.state.commit(StateTransaction(notes={"baseline-due": "0"}))
+        set_cursor(mirror.state, phase=Phase.FOLLOWING)
     del world.answers[URI]
     world.serve_one(served)
 
@@ -198,14 +199,14 @@ def test_what_is_tried_again_and_still_contradicts_stays_behind(world: Contradic
     later(world)
     with MirrorFolder(world.folder, world.clock) as mirror:
         assert mirror.state is not None
-        mirror.state.commit(StateTransaction(notes={"baseline-due": "0"}))
+        set_cursor(mirror.state, phase=Phase.FOLLOWING)
     del world.answers[URI]
 
     assert [later(world).state for _ in range(3)] == [MirrorState.BEHIND] * 3
 
     with MirrorFolder(world.folder, world.clock) as mirror:
         assert mirror.state is not None
-        assert SyncState(mirror.state).baseline_due
+        assert SyncState(mirror.state).cursor.is_baseline_due
 
 
 def test_a_repair_leaves_a_deletion_that_the_source_confirms_to_the_next_pull(

@@ -32,6 +32,9 @@ def world(tmp_path: Path) -> World:
     world.put("a.html", "a")
     world.publish()
     assert world.pull().state is MirrorState.IN_SYNC
+    world.put("first.html", "the first change")
+    world.publish()
+    assert world.pull().mode is Mode.INCREMENTAL
     for number in range(6):
         world.put("a.html", f"version {number}")
         world.put(f"{number}.html", "new")
@@ -147,7 +150,7 @@ def test_an_archive_that_is_of_no_use_is_as_good_as_none(world: World, answer: s
         world.pull()
 
     assert [fields["code"] for fields in world.told("warning")] == ["change-gap"]
-    assert world.files() == {BASE + "a.html": b"a"}
+    assert world.files().keys() == {BASE + "a.html", BASE + "first.html"}
 
 
 def test_no_archive_is_asked_for_while_the_lists_reach_back(world: World) -> None:

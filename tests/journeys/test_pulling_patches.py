@@ -8,10 +8,11 @@ from typing import Any, BinaryIO
 import pytest
 
 from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
+from resourcesync.destination.cursor import Phase
 from resourcesync.destination.reports import MirrorState, RunReport
-from resourcesync.destination.sync_state import SyncState
 from resourcesync.errors import StorageError
 from resourcesync.ports.patches import PatchFormat
+from tests.support.cursors import set_cursor
 from tests.support.linking_world import LinkingWorld
 from tests.support.memory_fetcher import Answer
 from tests.support.world import BASE
@@ -253,7 +254,7 @@ def test_a_patch_waits_with_its_resource_and_is_used_in_a_later_run(world: Linki
 def test_while_changes_are_missing_nothing_is_patched(world: LinkingWorld) -> None:
     with MirrorFolder(world.folder, world.clock) as mirror:
         assert mirror.state is not None
-        SyncState(mirror.state).write(hole=True)
+        set_cursor(mirror.state, phase=Phase.GAP)
     update(world, 2, to(2))
     assert world.pull().patched == 0
     assert PATCH not in world.fetcher.asked

@@ -15,7 +15,7 @@ from resourcesync.destination.reports import (
     RunReport,
 )
 from resourcesync.errors import RollbackError
-from resourcesync.ports.mirror import StateTransaction
+from tests.support.cursors import set_cursor
 from tests.support.dump_world import DumpWorld, Packed, many, zipped
 from tests.support.memory_fetcher import Answer
 from tests.support.world import BASE, World
@@ -194,8 +194,7 @@ def test_a_source_that_was_set_back_repairs_nothing(world: World) -> None:
     world.pull()
     (world.folder / "objects/0001.html").unlink()
     with world.destination() as destination:
-        state = destination._dependencies.state
-        state.commit(StateTransaction(notes={"at": str(1 << 52)}))
+        set_cursor(destination._dependencies.state, resource_list_at=1 << 52)
 
     with pytest.raises(RollbackError):
         repair(world)

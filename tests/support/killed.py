@@ -196,5 +196,5 @@ def _check_memory(mirror: Path) -> None:
     with MirrorFolder(mirror, SystemClock()) as folder:
         assert folder.state is not None
         folder.state.check()
-        assert SyncState(folder.state).checkpoint is not None
+        assert SyncState(folder.state).cursor.checkpoint is not None
     assert not list((mirror / ".resourcesync" / "tmp").iterdir())

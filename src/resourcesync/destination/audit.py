@@ -12,7 +12,7 @@ from typing import Final, Literal
 
 from resourcesync.compare import Created, Deleted, Same, Updated, compare
 from resourcesync.destination.budget import check_cancelled
-from resourcesync.destination.change_history import ListPositions, check_no_older, continue_from
+from resourcesync.destination.cursor import Phase, after_list, check_no_older
 from resourcesync.destination.fixity import (
     AuditRolling,
     FailedCheck,
@@ -138,8 +138,8 @@ class Audit:
         self._is_offline = offline
         self._suspects = SuspectMarker(self._pull, offline=offline, is_kept=self._marks_suspects)
         proven = self._check_fixity(run, rolling)
-        sync_state, counts = self._pull.sync_state, self._counts
-        at = sync_state.checkpoint
+        sync_state, counts, cursor = self._pull.sync_state, self._counts, self._pull.cursor
+        at = cursor.checkpoint
         with ExitStack() as held:
             rows = self._stored_rows()
             if not offline:
@@ -168,11 +168,11 @@ class Audit:
             proven=None if proven is None else proven.count,
             proven_since=_datetime_of(None if proven is None else proven.oldest),
             stopped=proven is not None and proven.stopped,
-            is_begun=offline and sync_state.is_first_pull_incomplete,
+            is_begun=offline and cursor.checkpoint is None,
             is_looking=self._finds_foreign or proven is not None,
             has_gap=self._has_gap
-            or sync_state.is_list_cut
-            or (offline and (sync_state.has_gap or sync_state.is_reading_incomplete)),
+            or cursor.phase is Phase.CUT_LIST
+            or (offline and (cursor.has_gap or cursor.is_incomplete)),
         )
 
     def _check_fixity(self, run: str, rolling: AuditRolling | None) -> FixityResult | None:
@@ -232,19 +232,12 @@ class Audit:
         at, history = snapshot.at, None
         self._has_gap = snapshot.outdated_parts > 0
         if at is not None:
-            check_no_older(at, pull.sync_state.resource_list_at)
+            check_no_older(at, pull.cursor.resource_list_at)
         if found.change_list is not None and at is not None:
-            history = pull.change_lists.read(
-                found.change_list, since=at, state=None, beside=ListPositions(pull.state, at)
-            )
+            positions = pull.cursor.list_positions(at)
+            history = pull.change_lists.read_since(found.change_list, at, positions)
             sorters.append(held.enter_context(history.sorter))
-            continue_from(
-                history,
-                found.change_list,
-                known=pull.sync_state.checkpoint or 0,
-                listed=pull.sync_state.list_clock_checkpoint or 0,
-                now=pull.now,
-            )
+            history = after_list(pull.cursor, history, pull.now)
             at = history.checkpoint
             self._has_gap |= not history.reaches_back
         self._is_read = pull.was_read(snapshot.at, history)

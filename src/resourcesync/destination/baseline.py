@@ -2,18 +2,15 @@
 
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import ExitStack, closing
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import Final
 
 from resourcesync.destination.budget import check_cancelled
-from resourcesync.destination.change_history import (
-    ChangeHistory,
-    ListPositions,
-    check_no_older,
-    continue_from,
-)
+from resourcesync.destination.changes.history import ChangeHistory
 from resourcesync.destination.commit import TransferTally, combine_tallies
+from resourcesync.destination.cursor import Cursor, Phase, after_list, check_no_older
 from resourcesync.destination.decisions import (
     RecordedDecisions,
     pending_deletion_of,
@@ -54,7 +51,7 @@ from resourcesync.destination.session import (
     SyncSession,
     no_time_note,
 )
-from resourcesync.destination.sync_state import encode_notes
+from resourcesync.destination.sync_state import cursor_note, encode_notes
 from resourcesync.destination.tasks import gone_rows, pending_fetch
 from resourcesync.errors import DiscontinuityError, SourceNotFoundError
 from resourcesync.model.timestamps import format_w3c, from_microseconds
@@ -161,7 +158,7 @@ class Baseline:
         return uri
 
     def _is_newer(self, snapshot: ListSnapshot) -> bool:
-        known = self._pull.sync_state.resource_list_at
+        known = self._pull.cursor.resource_list_at
         return snapshot.at is None or known is None or snapshot.at > known
 
     def _is_whole(self, snapshot: ListSnapshot) -> bool:
@@ -169,17 +166,16 @@ class Baseline:
 
         A list of the same moment with fewer entries than before was cut, or is being written.
         """
-        sync_state = self._pull.sync_state
-        known = sync_state.swept_at
-        if snapshot.at is None or known is None or snapshot.at != known:
+        cursor = self._pull.cursor
+        if snapshot.at is None or snapshot.at != cursor.swept_at:
             return True
-        return snapshot.entries >= sync_state.swept_entries
+        return snapshot.entries >= cursor.swept_entries
 
     def _check_time(self, snapshot: ListSnapshot, *, gap: bool) -> None:
-        through = self._pull.sync_state.checkpoint
+        through = self._pull.cursor.checkpoint
         if snapshot.at is None or self._is_forced:
             return
-        check_no_older(snapshot.at, self._pull.sync_state.resource_list_at)
+        check_no_older(snapshot.at, self._pull.cursor.resource_list_at)
         if gap and through is not None and snapshot.at <= through:
             raise DiscontinuityError(
                 "the Change Lists no longer reach back to the mirror's last state, and the Resource"
@@ -197,21 +193,13 @@ class Baseline:
         if self._pull.found.change_list is None or snapshot.at is None:
             self._pull.warn_no_time()
             return None
-        history = self._pull.change_lists.read(
-            self._pull.found.change_list,
-            since=snapshot.at,
-            state=None,
-            beside=ListPositions(self._pull.state, snapshot.at),
+        positions = self._pull.cursor.list_positions(snapshot.at)
+        history = self._pull.change_lists.read_since(
+            self._pull.found.change_list, snapshot.at, positions
         )
         held.enter_context(history.sorter)
         if not self._is_forced:
-            continue_from(
-                history,
-                self._pull.found.change_list,
-                known=self._pull.sync_state.checkpoint or 0,
-                listed=self._pull.sync_state.list_clock_checkpoint or 0,
-                now=self._pull.now,
-            )
+            history = after_list(self._pull.cursor, history, self._pull.now)
         if not history.reaches_back:
             self._pull.warn(
                 "change-gap",
@@ -225,7 +213,7 @@ class Baseline:
 
         Without Change Lists, a Resource List older than T does not report what changed since.
         """
-        known, at = self._pull.sync_state.checkpoint or 0, snapshot.at or 0
+        known, at = self._pull.cursor.checkpoint or 0, snapshot.at or 0
         if history is not None and history.reaches_back:
             return history.checkpoint, True
         if history is not None:
@@ -254,7 +242,7 @@ class Baseline:
         pulled.is_written = not self._pull.options.dry_run
         if self._pull.options.dry_run:
             return pulled
-        self._pull.begin(baseline=True)
+        self._pull.begin()
         links = link_rows(
             deduplicated_rows(sorters, ignore_conflict), self._linked, self._pull.generation
         )
@@ -410,7 +398,7 @@ class Baseline:
             return False
         if snapshot.at is None:
             return self._pull.options.delete == "absent"
-        is_older = through < (self._pull.sync_state.checkpoint or 0)
+        is_older = through < (self._pull.cursor.checkpoint or 0)
         # A requested baseline accepts a Source restored from an older state.
         return reaches and (not is_older or self._pull.options.mode == "baseline")
 
@@ -500,38 +488,56 @@ class Baseline:
     def _finish(
         self, snapshot: ListSnapshot, history: ChangeHistory | None, through: int, *, unsure: bool
     ) -> None:
-        seen = [*snapshot.documents, *([] if history is None else history.documents)]
+        pull = self._pull
+        cursor = self._cursor_after(snapshot, history, through)
         notes = encode_notes(
-            through=through,
-            at=snapshot.at,
-            generation=self._pull.generation,
-            unsure=unsure,
-            found=self._pull.discovered,
-            stale_since=0,
-            baseline_due=self._is_undecided or snapshot.outdated_parts > 0,
-            taken_back=False,
-            hole=self._has_gap,
-            cut_list=self._is_cut,
-            settled=self._pull.generation,
-            passed_over=False,
-            list_head=snapshot.version or ListVersion(),
-            listed=through if history is None else history.list_clock_checkpoint,
-            swept_at=self._swept_at,
-            swept_entries=None if self._swept_at is None else snapshot.entries,
-        ) | no_time_note(snapshot)
-        if history is not None and snapshot.at is not None:
-            notes |= ListPositions(self._pull.state, snapshot.at).encode(history.documents)
-        self._pull.record_refused(add=False)
+            unsure=unsure, found=pull.discovered, list_head=snapshot.version or ListVersion()
+        )
+        pull.record_refused(add=False)
         # One transaction: a task of an older reading that outlived the cursor would run later.
-        self._pull.state.commit(
+        pull.state.commit(
             StateTransaction(
-                documents=seen,
+                documents=[*snapshot.documents, *(() if history is None else history.documents)],
                 only_documents=True,
-                notes=notes | self._pull.reading_notes(history) | {ENTRY_LINKS_COMPLETE: "1"},
-                outdated=self._pull.generation,
-                now=self._pull.now,
+                notes=cursor_note(cursor)
+                | notes
+                | no_time_note(snapshot)
+                | {ENTRY_LINKS_COMPLETE: "1"},
+                outdated=pull.generation,
+                now=pull.now,
             )
         )
+        pull.cursor = cursor
+
+    def _cursor_after(
+        self, snapshot: ListSnapshot, history: ChangeHistory | None, through: int
+    ) -> Cursor:
+        """Return the cursor once all that was read is stored."""
+        pull, at = self._pull, snapshot.at
+        cursor = replace(
+            pull.cursor,
+            phase=self._phase_after(snapshot),
+            checkpoint=through,
+            list_clock=through,
+            resource_list_at=pull.cursor.resource_list_at if at is None else at,
+            generation=pull.generation,
+            completed_generation=pull.generation,
+            stale_since=0,
+        )
+        if self._swept_at is not None:
+            cursor = replace(cursor, swept_at=self._swept_at, swept_entries=snapshot.entries)
+        if history is None or at is None:
+            return replace(cursor, head="", processed=(), last_changes=())
+        positions = pull.cursor.list_positions(at).after(history)
+        cursor = replace(cursor.after(history), positions_at=at, positions=positions)
+        return replace(cursor, checkpoint=through)
+
+    def _phase_after(self, snapshot: ListSnapshot) -> Phase:
+        if self._is_undecided or snapshot.outdated_parts:
+            return Phase.BASELINE_DUE
+        if self._is_cut:
+            return Phase.CUT_LIST
+        return Phase.GAP if self._has_gap else Phase.FOLLOWING
 
 
 def _w3c(moment: int) -> str:

@@ -63,6 +63,7 @@ class TransferPolicy:
         generation: Reading of the Source that the plan comes from.
         at: The Source's time of that reading, microseconds.
         began: Start of the run, microseconds: whatever it fetches is no older.
+        due_notes: Notes that a baseline is due, stored with a resource that lists contradict.
         budget: Limits of the run.
     """
 
@@ -74,6 +75,7 @@ class TransferPolicy:
     generation: int = 0
     at: int = 0
     began: int = 0
+    due_notes: Mapping[str, str] = field(default_factory=dict)
     budget: Budget = field(default_factory=Budget)
 
     def status_of(self, code: str) -> str:
@@ -399,10 +401,8 @@ class CommitBatch:
                     pending=failed,
                     completed=completed,
                     patched=patched,
-                    notes=encode_notes(
-                        unsure=True if self.tally.open_dates else None,
-                        baseline_due=True if self.tally.undecided else None,
-                    ),
+                    notes=encode_notes(unsure=True if self.tally.open_dates else None)
+                    | (dict(self._policy.due_notes) if self.tally.undecided else {}),
                 )
             )
 

@@ -8,6 +8,7 @@ from operator import attrgetter
 from typing import Final, Self
 
 from resourcesync.destination.budget import check_cancelled
+from resourcesync.destination.cursor import Phase
 from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.planner import (
     ABSENT,
@@ -69,13 +70,9 @@ def pending_deletion_of(pull: SyncSession, copy: Copy) -> Pending | None:
         copy: A copy that no list has now.
     """
     known = pull.state.pending_of(copy.uri)
-    if (
-        known is None
-        or not is_gone(known)
-        or known.generation > pull.sync_state.completed_generation
-    ):
+    if known is None or not is_gone(known) or known.generation > pull.cursor.completed_generation:
         return None
-    if known.reason in (ABSENT, OUT_OF_SCOPE) or pull.sync_state.is_rolled_back:
+    if known.reason in (ABSENT, OUT_OF_SCOPE) or pull.cursor.phase is Phase.ROLLED_BACK:
         return None
     return pull.apply_policy(known._replace(generation=pull.generation))
 

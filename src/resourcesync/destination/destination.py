@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from resourcesync.destination.cursor import Phase
 from resourcesync.destination.decisions import apply_policy_to_pending
 from resourcesync.destination.deletion import purge_old_trash, register_lost_trash
 from resourcesync.destination.links import LinkFilter, PatchSizeLimits, check_relation
@@ -212,8 +213,8 @@ class Destination:
                 moved_from=self._locator.previous_address(options.moved),
                 found=found,
                 found_at=now,
-                baseline_due=True,
             )
+            self._sync_state.save(self._sync_state.cursor.with_baseline_due())
         return self._pull_from(options.moved, found, options, filters, is_due=True)
 
     def _filters(self, options: PullOptions) -> tuple[Filters, bool]:
@@ -241,9 +242,10 @@ class Destination:
                 filters=filters,
                 accept_missing=options.accept_missing,
                 missing_accepted=pull.accepts_missing,
-                baseline_due=True if is_due else None,
                 in_sync_at=0 if has_new_filters else None,
             )
+            if is_due:
+                pull.move(pull.cursor.with_baseline_due())
             apply_policy_to_pending(pull)
         report_source(pull)
         lists = CapabilityListProbe(pull)
@@ -256,10 +258,7 @@ class Destination:
         self, pull: SyncSession, options: PullOptions, lists: CapabilityListProbe, *, is_due: bool
     ) -> SyncOutcome | None:
         """Do what is due; ``None`` if the Source offers other lists now, to be read instead."""
-        through = self._sync_state.checkpoint
-        due = self._sync_state.baseline_due or is_due
-        if pull.found.change_list is None:  # else begun work could not be checked
-            due = due or self._sync_state.is_ahead_of_checkpoint
+        through, due = pull.cursor.checkpoint, pull.cursor.is_baseline_due or is_due
         if due and lists.probe():
             return None
         if options.mode == "baseline" or through is None or due:
@@ -267,7 +266,7 @@ class Destination:
         elif pull.found.change_list is not None:
             pulled = self._fill_gap(pull) or self._reread_list(pull)
             news = self._strategy.incremental(pull, lists.probe)
-            return pulled or news.run(pull.found.change_list, through)
+            return pulled or news.run(pull.found.change_list)
         else:
             known = None if self._sync_state.has_uncertain_entries else self._known_list(pull)
             pulled = self._baseline(pull).run(gap=False, known=known)
@@ -284,9 +283,9 @@ class Destination:
 
         A list that was cut may be completed later, with the same moment.
         """
-        if not self._sync_state.has_gap or pull.found.resource_list is None:
+        if not pull.cursor.has_gap or pull.found.resource_list is None:
             return None
-        known, is_cut = self._known_list(pull), self._sync_state.is_list_cut
+        known, is_cut = self._known_list(pull), pull.cursor.phase is Phase.CUT_LIST
         pulled = self._baseline(pull).run(gap=False, known=known, newer=not is_cut)
         if pulled is None:
             missing = "changes are missing until the Source's next Resource List"
@@ -436,7 +435,7 @@ class Destination:
         limit = self._dependencies.cancel.within(options.max_duration)
         with limit, pull.packages.retaining_packages():
             pulled = Repair(pull, deleting=deleting).run(findings, was_in_sync=was_in_sync)
-        pulled.is_complete = pulled.is_complete and not self._sync_state.is_reading_incomplete
+        pulled.is_complete = pulled.is_complete and not self._sync_state.cursor.is_incomplete
         report = run.with_duration(
             build_report(run.id, pulled, self._dependencies, dry_run=options.dry_run)
         )

@@ -47,8 +47,8 @@ class SuspectMarker:
         self._pull = pull
         self._is_stored = is_kept
         self._is_offline = offline
-        self._checkpoint = pull.sync_state.checkpoint or 0
-        self._generation = pull.sync_state.generation
+        self._checkpoint = pull.cursor.checkpoint or 0
+        self._generation = pull.cursor.generation
         self._copies: list[Copy] = []
         self._pending: list[Pending] = []
         self._finished: list[str] = []

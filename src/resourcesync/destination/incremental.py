@@ -4,13 +4,24 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, closing
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from resourcesync.destination.change_history import ChangeHistory
+from resourcesync.destination.changes.history import ChangeHistory
+from resourcesync.destination.changes.times import DAY, is_plausible
 from resourcesync.destination.commit import TransferTally, combine_tallies
-from resourcesync.destination.cursor import DAY, is_plausible
+from resourcesync.destination.cursor import (
+    Following,
+    Gap,
+    Phase,
+    Rewritten,
+    Stale,
+    is_followed,
+    judge,
+    stale_lists,
+)
 from resourcesync.destination.decisions import decide_changes, show_decisions
 from resourcesync.destination.entry_links import store_entry_links
 from resourcesync.destination.external_sort import ExternalSorter
@@ -45,10 +56,10 @@ from resourcesync.destination.planner import (
 )
 from resourcesync.destination.reports import Mode, PlanSummary
 from resourcesync.destination.resource_reader import ListVersion
-from resourcesync.destination.session import SyncOutcome, SyncSession, with_dumps
-from resourcesync.destination.sync_state import encode_notes
+from resourcesync.destination.session import SyncOutcome, SyncSession
+from resourcesync.destination.sync_state import cursor_note, encode_notes
 from resourcesync.destination.tasks import gone_rows, listed_from_task, pending_fetch
-from resourcesync.errors import DocumentError, SourceError, SourceUnavailableError
+from resourcesync.errors import DocumentError, SourceError
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.mirror import Copy, Pending, PendingTask, StateTransaction
 
@@ -58,15 +69,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _CHUNK: Final = 1_000
-
-
-def _find_rewritten(history: ChangeHistory) -> str:
-    """Return a list that does not continue the processed changes; empty if there is none.
-
-    A new list that begins among processed changes does, as long as these are still listed.
-    """
-    is_doubted = history.suspect and history.last_changes.are_withdrawn
-    return history.superseded or history.rewritten or (history.suspect if is_doubted else "")
+_GAP: Final = "the Change Lists no longer reach back to the mirror's last state: running a baseline"
 
 
 class Incremental:
@@ -81,13 +84,13 @@ class Incremental:
         self._pull = pull
         self._offers_moved_lists = are_others
         self._linked: ExternalSorter[ListedEntry] | None = None
+        self._has_gap = pull.cursor.has_gap
 
-    def run(self, uri: str, through: int) -> SyncOutcome | None:
+    def run(self, uri: str) -> SyncOutcome | None:
         """Apply what is new since T; run a baseline if the lists do not reach back.
 
         Args:
             uri: The Change List or its index.
-            through: T, microseconds.
 
         Returns:
             The outcome; ``None`` if the Source offers other lists now, which must be read instead.
@@ -95,48 +98,65 @@ class Incremental:
         Raises:
             ResourceSyncError: The lists cannot be used now; the mirror is unchanged.
         """
-        try:
-            history = self._pull.change_lists.read(uri, since=through, state=self._pull.state)
-        except SourceUnavailableError as error:
-            if error.code != "stale-copy":
-                raise
-            return self._from_newer_list(error)
+        pull = self._pull
+        history = pull.change_lists.read(
+            uri, pull.cursor.start(), pull.state, partial(is_followed, pull.cursor)
+        )
         with ExitStack() as held:
             held.enter_context(history.sorter)
             if self._offers_moved_lists():  # even with news: a moved list may still grow
                 return None
-            if self._is_unproven(uri, history):
-                self._pull.warn(
-                    "lists-moved",
-                    "the Source moved its Change List; changes may be missing: running a baseline",
-                )
-                return self._from_baseline(gap=False)
-            if not history.reaches_back:
-                self._pull.warn(
-                    "change-gap",
-                    "the Change Lists no longer reach back to the mirror's last state: running a"
-                    " baseline",
-                )
-                return self._from_baseline()
-            if self._check_rewritten(history) or self._check_for_newer_list():
+            match judge(pull.cursor, history):
+                case Gap():
+                    pull.warn("change-gap", _GAP)
+                    return self._from_baseline()
+                case Stale(reported):
+                    return self._from_newer_list(reported)
+                case Rewritten(changed):
+                    return self._from_rewritten(changed)
+                case Following():
+                    pass
+            if changed := self._find_changed_list():
+                return self._from_rewritten(changed)
+            if self._check_for_newer_list():
                 return self._from_baseline(gap=False)
             return self._apply(history, held)
 
-    def _from_newer_list(self, error: SourceUnavailableError) -> SyncOutcome:
+    def _from_rewritten(self, changed: str) -> SyncOutcome:
+        """Run a baseline, since processed changes may be withdrawn.
+
+        They are: by a Source that was restored from an older state, which no later change shows.
+        """
+        pull = self._pull
+        pull.warn("rewritten", f"the Source rewrote a Change List, {changed}: running a baseline")
+        if not pull.options.dry_run:
+            # At once, even if the baseline cannot run now: the rewriting may be seen only once.
+            pull.move(replace(pull.cursor, phase=Phase.ROLLED_BACK))
+        return self._from_baseline(gap=False)
+
+    def _from_newer_list(self, reported: int) -> SyncOutcome:
         """Start again from a Resource List, since the Change Lists have less than was processed.
 
-        Args:
-            error: Their fault. It is raised if no Resource List is newer: then they may be stale
-                copies, or the Source was restored from an older state. After a day the latter is
-                assumed.
+        Without a newer Resource List they may be stale copies, or the Source was restored from an
+        older state. After a day the latter is assumed.
+
+        Raises:
+            SourceUnavailableError: Nothing shows which of the two.
         """
+        pull = self._pull
         is_newer = self._check_for_newer_list()
         if not is_newer and not self._check_stale():
-            raise error
-        self._pull.warn("rewritten", "the Source rewrote its Change List: running a baseline")
-        if not self._pull.options.dry_run:
-            self._pull.sync_state.write(taken_back=True)
+            raise stale_lists(pull.found.change_list or "", pull.cursor, reported)
+        pull.warn("rewritten", "the Source rewrote its Change List: running a baseline")
+        if not pull.options.dry_run:
+            pull.move(replace(pull.cursor, phase=Phase.ROLLED_BACK))
         return self._from_baseline(gap=not is_newer)
+
+    def _find_changed_list(self) -> str:
+        """Return a closed Change List that changed since; empty if there is none."""
+        if self._pull.options.dry_run:
+            return ""
+        return find_changed_closed_list(self._pull)
 
     def _check_for_newer_list(self) -> bool:
         """Return whether there is a newer Resource List than the one read last.
@@ -153,9 +173,9 @@ class Incremental:
         newer = NewerListCheck(
             pull.documents,
             known,
-            read_at=pull.sync_state.resource_list_at,
+            read_at=pull.cursor.resource_list_at,
             now=pull.now,
-            believes=partial(is_plausible, through=pull.sync_state.checkpoint or 0, now=pull.now),
+            believes=partial(is_plausible, through=pull.cursor.checkpoint or 0, now=pull.now),
         )
         try:
             if newer.check():
@@ -166,41 +186,6 @@ class Incremental:
             pull.sync_state.write(list_head=newer.known)
         return False
 
-    def _check_rewritten(self, history: ChangeHistory) -> bool:
-        """True if processed changes are no longer listed; then a baseline is due.
-
-        They may have been withdrawn: by a Source that was restored from an older state, which no
-        later change shows.
-        """
-        if self._pull.options.dry_run:
-            return False
-        pull, sync_state = self._pull, self._pull.sync_state
-        changed, checked_at = find_changed_closed_list(pull), None
-        if changed:
-            checked_at = pull.now
-            message = f"the Source changed a closed Change List, {changed}: running a baseline"
-        elif changed := _find_rewritten(history):
-            message = f"the Source rewrote a Change List, {changed}: running a baseline"
-        elif history.interrupted.is_lost:
-            # They added and removed tasks: only a whole baseline corrects that.
-            changed = history.head
-            message = "changes already applied are no longer listed: running a baseline"
-        else:
-            return False
-        pull.warn("rewritten", message)
-        # At once, even if the baseline cannot run now: the rewriting is seen only once.
-        sync_state.write(closed_asked_at=checked_at, baseline_due=True, taken_back=True)
-        return True
-
-    def _is_unproven(self, uri: str, history: ChangeHistory) -> bool:
-        """True if the mirror did not follow these lists before, and they give no times."""
-        followed = self._pull.sync_state.discovered
-        is_new = followed is not None and with_dumps(followed).change_list != uri
-        is_timed = all(
-            document.from_ for document in history.documents if document.prefix
-        )  # an index has no prefix
-        return is_new and history.reaches_back and not is_timed
-
     def _from_baseline(self, *, gap: bool = True) -> SyncOutcome:
         from resourcesync.destination.baseline import Baseline  # noqa: PLC0415 - lazy
 
@@ -209,12 +194,13 @@ class Incremental:
         return pulled
 
     def _check_stale(self) -> bool:
-        since = self._pull.sync_state.stale_since
-        if since is None or not since:
-            if not self._pull.options.dry_run:
-                self._pull.sync_state.write(stale_since=self._pull.now)
+        """Return whether the lists have been stale for a day; record since when they are."""
+        pull = self._pull
+        if not pull.cursor.stale_since:
+            if not pull.options.dry_run:
+                pull.move(replace(pull.cursor, stale_since=pull.now))
             return False
-        return self._pull.now - since >= DAY
+        return pull.now - pull.cursor.stale_since >= DAY
 
     def _apply(self, history: ChangeHistory, held: ExitStack) -> SyncOutcome:
         self._linked = collect_linked(
@@ -227,23 +213,22 @@ class Incremental:
             plan, _, _ = count_decisions(decide_changes(self._pull, self._new_rows(history)), mode)
             foreseen = self._pull.report_plan(plan)
             return SyncOutcome(mode=plan.mode, plan=plan, deletions=foreseen, is_written=False)
-        if history.change_count:
-            self._pull.begin(baseline=False, read=history)
-            # New changes without a time are later all the same: T must advance.
-            history.checkpoint = max(history.checkpoint, history.old_checkpoint + 1)
-        self._store_tasks(history)
-        notes = encode_notes(
-            through=history.checkpoint,
-            listed=history.list_clock_checkpoint,
-            generation=self._pull.generation,
-            settled=self._pull.generation,
-            stale_since=0,
-            found=self._pull.discovered,
+        pull = self._pull
+        cursor = replace(
+            pull.cursor.after(history),
+            generation=pull.generation,
+            completed_generation=pull.generation,
         )
-        if not history.is_unchanged:
-            notes |= self._pull.reading_notes(history)
-        self._pull.record_refused(add=True)
-        self._pull.state.commit(StateTransaction(documents=history.documents, notes=notes))
+        if history.change_count:
+            pull.begin()
+            # New changes without a time are later all the same: T must advance.
+            least = (pull.cursor.checkpoint or 0) + 1
+            cursor = replace(cursor, checkpoint=max(history.checkpoint, least))
+        self._store_tasks(history, cursor.checkpoint or 0)
+        pull.record_refused(add=True)
+        notes = cursor_note(cursor) | encode_notes(found=pull.discovered)
+        pull.state.commit(StateTransaction(documents=history.documents, notes=notes))
+        pull.cursor = cursor
         return self._run_tasks(Mode.INCREMENTAL if history.change_count else Mode.UNCHANGED)
 
     def _new_rows(self, history: ChangeHistory) -> Iterator[ListedEntry]:
@@ -252,7 +237,7 @@ class Incremental:
         rows = self._pull.selection.with_current_paths(rows)
         return unlisted_changes(self._pull.state, rows) if self._linked is not None else rows
 
-    def _store_tasks(self, history: ChangeHistory) -> None:
+    def _store_tasks(self, history: ChangeHistory, at: int) -> None:
         """Store the changes as tasks; the cursor moves only after all are stored."""
         if self._linked is not None:
             self._store_links(history, self._linked)
@@ -267,21 +252,21 @@ class Incremental:
         for row in self._new_rows(history):
             copy = self._pull.state.copy(row.uri)
             if row.change == ChangeKind.DELETED and copy is not None:
-                pending.append(self._deletion_task(copy, DELETED_BY_SOURCE, history.checkpoint))
+                pending.append(self._deletion_task(copy, DELETED_BY_SOURCE, at))
             elif row.change == FILTERED and copy is not None:
-                pending.append(self._pull.retention_task(copy, history.checkpoint, code=FILTERED))
+                pending.append(self._pull.retention_task(copy, at, code=FILTERED))
             elif row.change in (ChangeKind.DELETED, FILTERED) or is_proven(copy, row):
                 completed.append(row.uri)
             else:
                 known = not history.has_undated and self._is_version_before(row, copy)
-                task = self._fetch_task(row if known else without_patch(row), history.checkpoint)
+                task = self._fetch_task(row if known else without_patch(row), at)
                 # A copy keeps its path.
                 pending.append(task if copy is None else task._replace(path=copy.path))
             if len(pending) + len(completed) >= _CHUNK:
                 self._pull.state.commit(StateTransaction(pending=pending, completed=completed))
                 pending, completed = [], []
         self._pull.state.commit(StateTransaction(pending=pending, completed=completed))
-        self._store_orphans(history.checkpoint)
+        self._store_orphans(at)
 
     def _deletion_task(self, copy: Copy, reason: str, at: int) -> Pending:
         """Return the task of a copy whose resource was deleted at the Source."""
@@ -315,7 +300,7 @@ class Incremental:
 
     def _is_version_before(self, row: ListedEntry, copy: Copy | None) -> bool:
         """True if a patch of the new change applies to the copy: no change is missing between."""
-        if row.patch is None or self._pull.sync_state.has_gap:
+        if row.patch is None or self._has_gap:
             return False
         return is_version_before(copy, self._pull.state.pending_of(row.uri))
 
@@ -340,7 +325,7 @@ class Incremental:
 
     def _run_tasks(self, mode: Mode) -> SyncOutcome:
         """Execute the stored tasks, of this run and of earlier ones."""
-        through = self._pull.sync_state.checkpoint or 0
+        through = self._pull.cursor.checkpoint or 0
         plan, kept = self._plan_tasks(mode)
         foreseen = self._pull.report_plan(plan)
         pulled = SyncOutcome(mode=mode, plan=plan, retained_count=kept)
@@ -363,13 +348,13 @@ class Incremental:
         The change may be no later than the Resource List, which then may list what is served. It is
         scheduled once: for the next pulls the entry differs, or the failure is the same.
         """
-        at = self._pull.sync_state.resource_list_at or 0
+        at = self._pull.cursor.resource_list_at or 0
         for failure in pulled.tally.failures:
             row = (
                 self._pull.state.pending_of(failure.uri) if failure.code in MISMATCH_CODES else None
             )
             if row is not None and row.tries == 1 and (row.lastmod or 0) <= at:
-                self._pull.sync_state.write(baseline_due=True)
+                self._pull.move(self._pull.cursor.with_baseline_due())
                 return
 
     def _fetch_due(self, pulled: SyncOutcome, through: int) -> None:
@@ -387,6 +372,8 @@ class Incremental:
             fetched = transfer.execute(fetches, total=total, size=max(0, size))
         pulled.tally = combine_tallies(dump_tally, fetched)
         pulled.is_complete = not transfer.stopped
+        if pulled.tally.undecided:
+            self._pull.move(self._pull.cursor.with_baseline_due())
         pulled.spent = self._pull.budget.spent
 
     def _plan_tasks(self, mode: Mode) -> tuple[PlanSummary, int]:

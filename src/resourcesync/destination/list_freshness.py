@@ -11,10 +11,10 @@ from contextlib import closing
 from dataclasses import replace
 from typing import Final
 
-from resourcesync.destination.cursor import DAY, ListPrefix, is_later
+from resourcesync.destination.changes.spans import ListPrefix
+from resourcesync.destination.changes.times import DAY, is_later
 from resourcesync.destination.resource_reader import ListVersion, list_version
 from resourcesync.destination.session import SyncSession
-from resourcesync.destination.sync_state import SyncState
 from resourcesync.discovery import DocumentFetcher
 from resourcesync.errors import DocumentError, ResourceSyncError, SourceError, StorageError
 from resourcesync.model.resources import Change
@@ -36,15 +36,14 @@ def find_changed_closed_list(pull: SyncSession) -> str:
     Args:
         pull: The session.
     """
-    sync_state = SyncState(pull.state)
-    checked_at = sync_state.closed_lists_checked_at
+    checked_at = pull.cursor.closed_lists_checked_at
     if Capability.CHANGE_DUMP in pull.listing_dumps:
         return ""  # packages in place of lists are too large to be requested again
     if checked_at is not None and 0 <= pull.now - checked_at < DAY:
         return ""
     changed = "" if checked_at is None else _find_changed(pull)  # the lists were read just now
     if not changed:
-        sync_state.write(closed_asked_at=pull.now)
+        pull.move(replace(pull.cursor, closed_lists_checked_at=pull.now))
     return changed
 
 
@@ -56,7 +55,7 @@ def _find_changed(pull: SyncSession) -> str:
             if fetched is None:
                 continue
             with fetched:
-                prefix = ListPrefix()
+                prefix = ListPrefix(pull.selection.mirror_uri)
                 for entry in fetched.open().entries():
                     if isinstance(entry, Change):
                         prefix.add(entry)

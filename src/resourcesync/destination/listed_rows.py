@@ -12,7 +12,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Final
 
-from resourcesync.destination.change_history import ChangeHistory
+from resourcesync.destination.changes.history import ChangeHistory
 from resourcesync.destination.external_sort import ExternalSorter, merge_sorted
 from resourcesync.destination.planner import FILTERED, ListedEntry, deduplicate
 from resourcesync.destination.session import SyncSession

@@ -10,8 +10,7 @@ from typing import Final
 
 import msgspec
 
-from resourcesync.destination.change_history import open_lists_of
-from resourcesync.destination.cursor import DAY
+from resourcesync.destination.changes.times import DAY
 from resourcesync.destination.options import Dependencies, Filters
 from resourcesync.destination.session import SyncSession
 from resourcesync.destination.sync_state import MirrorIdentity, SyncState, discovery_rank
@@ -228,7 +227,7 @@ class CapabilityListProbe:
 
     def _is_recent(self, known: SourceLists) -> bool:
         """True if an index and its open lists were probed less than an hour ago."""
-        open_lists = open_lists_of(known.change_list or "", self._pull.state)
+        open_lists = self._pull.cursor.open_lists
         last = self._last_probe(known.capability_list or "")
         return bool(open_lists) and last is not None and 0 <= self._pull.now - last.at < _HOUR
 

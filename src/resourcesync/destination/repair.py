@@ -109,6 +109,8 @@ class Repair:
             fetched = transfer.execute(fetches, total=total, size=max(0, size))
         pulled.tally = combine_tallies(dump_tally, fetched)
         pulled.is_complete = not transfer.stopped
+        if pulled.tally.undecided:
+            self._pull.move(self._pull.cursor.with_baseline_due())
         pulled.spent = self._pull.budget.spent
         if plan.delete:
             self._pull.state.commit(

@@ -9,22 +9,11 @@ from operator import attrgetter
 from typing import Any, Final
 
 from resourcesync.destination.budget import Budget, Spent
-from resourcesync.destination.change_history import (
-    LAST_CHANGES,
-    RESOURCE_CLOCK_AHEAD,
-    ChangeHistory,
-    open_lists_note,
-)
-from resourcesync.destination.change_reader import ChangeListReader, ReaderDependencies
+from resourcesync.destination.changes.history import ChangeHistory
+from resourcesync.destination.changes.reader import ChangeListReader, ReaderDependencies
+from resourcesync.destination.changes.times import is_plausible
 from resourcesync.destination.commit import TransferPolicy, TransferTally
-from resourcesync.destination.cursor import (
-    INTERRUPTED_CHANGES,
-    REPAIR_CHANGES,
-    InterruptedReading,
-    PrefixRecord,
-    encode_prefixes,
-    is_plausible,
-)
+from resourcesync.destination.cursor import Cursor
 from resourcesync.destination.deletion import (
     DeletionResult,
     delete_pending,
@@ -46,7 +35,7 @@ from resourcesync.destination.planner import (
 from resourcesync.destination.reports import Mode, PlanSummary
 from resourcesync.destination.resource_reader import ListSnapshot, ResourceListReader
 from resourcesync.destination.selection import MAX_REFUSED, ResourceSelection
-from resourcesync.destination.sync_state import MirrorIdentity, SyncState
+from resourcesync.destination.sync_state import MirrorIdentity, SyncState, cursor_note
 from resourcesync.destination.tasks import pending_delete
 from resourcesync.destination.transfer import ResourceTransfer
 from resourcesync.discovery import DocumentFetcher, SourceLists
@@ -62,8 +51,6 @@ from resourcesync.ports.mirror import (
 
 _log = logging.getLogger(__name__)
 _NO_TIME_NOTE: Final = "no-time told"
-_PACKED_NOTE: Final = "change-list-of-packages"
-"""Name of the note of the Change List whose entries are packages."""
 CUT_LIST: Final = (
     "the Resource List has fewer entries than an earlier one of the same moment: copies that it no"
     " longer lists are kept until the next one"
@@ -141,12 +128,14 @@ class SyncSession:
         self.sync_state = SyncState(equipment.state)
         self.identity = identity or self.sync_state.identity
         self.now = to_microseconds(equipment.clock.now())
-        self.generation = self.sync_state.generation + 1
+        self.cursor: Cursor = self.sync_state.cursor
+        self.generation = self.cursor.generation + 1
         documents = self.documents = DocumentFetcher(equipment.fetcher, equipment.scratch)
-        self.budget = Budget(options.max_bytes, lambda: equipment.traffic()[1], equipment.cancel)
-        chosen = self.sync_state.accept_missing_option
-        if options.accept_missing is not None:
-            chosen = options.accept_missing
+        received = partial(_received_bytes, equipment)
+        self.budget = Budget(options.max_bytes, received, equipment.cancel)
+        chosen = options.accept_missing
+        if chosen is None:
+            chosen = self.sync_state.accept_missing_option
         self.accepts_missing = found.is_sitemap if chosen is None else chosen
         self.packages = DumpPackages(equipment, documents)
         manifests = None if options.dumps == "never" else self.packages
@@ -175,10 +164,8 @@ class SyncSession:
         return with_dumps(found)
 
     def _is_dump(self, change_list: str) -> bool:
-        return (
-            change_list in self.packages.packed_change_lists
-            or self.state.note(_PACKED_NOTE) == change_list
-        )
+        is_known = self.cursor.is_of_dump and self.cursor.head == change_list
+        return is_known or change_list in self.packages.packed_change_lists
 
     @property
     def listing_dumps(self) -> frozenset[Capability]:
@@ -227,7 +214,7 @@ class SyncSession:
         at = snapshot.at
         if at is None:
             return snapshot
-        if is_plausible(at, through=self.sync_state.checkpoint or 0, now=self.now):
+        if is_plausible(at, through=self.cursor.checkpoint or 0, now=self.now):
             return snapshot
         self.warn(
             "clock-skew",
@@ -236,46 +223,40 @@ class SyncSession:
         )
         return replace(snapshot, at=None)
 
-    def begin(self, *, baseline: bool, read: ChangeHistory | None = None) -> None:
+    def move(self, cursor: Cursor) -> None:
+        """Set the cursor, and store it."""
+        self.sync_state.save(cursor)
+        self.cursor = cursor
+
+    def begin(self) -> None:
         """Record that rows of a new reading of the Source are about to be stored.
 
-        So what a killed run left behind can be told from what this one writes.
-
-        Args:
-            baseline: The whole list is read; if interrupted, it is read again.
-            read: The changes as read; after an interruption, lists must still have them.
+        So what a killed run left behind can be told from what this one writes. If the run is
+        killed before all is stored, only a baseline can continue.
         """
-        due = True if baseline else None
-        prefixes = None if read is None else encode_prefixes(read.new_prefixes)
-        self.sync_state.write(
-            generation=self.generation, baseline_due=due, cut_off_changes=prefixes
-        )
+        self.move(replace(self.cursor, generation=self.generation).with_baseline_due())
 
     def begin_repair(self, read: ChangeHistory | None) -> None:
-        """Record that a repair is about to act on the present lists, beyond T.
+        """Record that a repair is about to act on the present lists.
+
+        If these have changes later than T, a baseline is due: they may be withdrawn before the
+        next pull reads them.
 
         Args:
-            read: The changes as read; the next pull must still find those later than T.
+            read: The changes as read.
         """
-        before, news = (
-            InterruptedReading.from_notes(self.state.note(REPAIR_CHANGES)).missing,
-            self._unprocessed(read),
-        )
-        self.sync_state.write(
-            generation=self.generation, changes_beyond=encode_prefixes((*before, *news))
-        )
+        cursor = replace(self.cursor, generation=self.generation)
+        self.move(cursor.repaired() if self._has_unprocessed(read) else cursor)
 
-    def _unprocessed(self, read: ChangeHistory | None) -> list[PrefixRecord]:
-        """Return the prefixes of Change Lists that were read but not processed by a pull."""
+    def _has_unprocessed(self, read: ChangeHistory | None) -> bool:
+        """True if a list has changes that no pull processed."""
         if read is None:
-            return []
-        known = (self.state.document(document.uri, document.from_) for document in read.documents)
-        processed = {
-            (document.from_, document.entries, document.prefix)
-            for document in known
-            if document is not None
-        }
-        return [prefix for prefix in read.new_prefixes if prefix not in processed]
+            return False
+        for now in (done.record for done in read.lists):
+            known = self.state.document(now.uri, now.from_)
+            if now.entries and (known is None or known.prefix != now.prefix):
+                return True
+        return False
 
     def was_read(self, at: int | None, read: ChangeHistory | None) -> bool:
         """True if a pull read these very lists to the end, and so requested what they dispute.
@@ -284,8 +265,8 @@ class SyncSession:
             at: Moment of the Resource List, microseconds.
             read: The changes since, as read.
         """
-        return at == self.sync_state.resource_list_at and not (
-            self.sync_state.is_reading_incomplete or self._unprocessed(read)
+        return at == self.cursor.resource_list_at and not (
+            self.cursor.is_incomplete or self._has_unprocessed(read)
         )
 
     def policy(self, at: int) -> TransferPolicy:
@@ -300,6 +281,7 @@ class SyncSession:
             generation=self.generation,
             at=at,
             began=self.now,
+            due_notes=cursor_note(self.cursor.with_baseline_due()),
             budget=self.budget,
         )
 
@@ -344,21 +326,6 @@ class SyncSession:
         """
         code = code or (RESTORED if is_restored(copy) else "")
         return self.deletion_task(copy, "", at)._replace(task=PendingTask.RETAIN, code=code)
-
-    def reading_notes(self, history: ChangeHistory | None) -> dict[str, str]:
-        """Return the notes of a reading that was stored to the end.
-
-        They give the open lists behind an unchanged index, and the last changes read.
-        """
-        done = {INTERRUPTED_CHANGES: "", REPAIR_CHANGES: ""}
-        if history is None or self.found.change_list is None:
-            return done
-        notes = {
-            LAST_CHANGES: history.last_changes.encode(),
-            RESOURCE_CLOCK_AHEAD: str(int(history.is_resource_clock_ahead)),
-        }
-        notes[_PACKED_NOTE] = history.head if history.is_of_dump else ""
-        return open_lists_note(history) | notes | done
 
     def record_refused(self, *, add: bool) -> None:
         """Store the refused entries: those of this run only, or added to earlier ones."""
@@ -448,6 +415,10 @@ class SyncSession:
         """Report a fault that does not stop the pull."""
         _log.info("%s: %s", code, message)
         self.dependencies.report("warning", {"code": code, "message": message, "evidence": ()})
+
+
+def _received_bytes(equipment: Dependencies) -> int:
+    return equipment.traffic()[1]
 
 
 def no_time_note(snapshot: ListSnapshot) -> dict[str, str]:

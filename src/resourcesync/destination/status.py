@@ -79,7 +79,7 @@ def status_of(folder: str, state: MirrorStateStore, *, running: bool) -> MirrorS
         outcome="" if last is None else last.outcome,
         failed=read_failed(last),
         failures=failures_of(state, _MAX_SHOWN_FAILURES),
-        is_counted=not (memory.is_first_pull_incomplete or memory.is_reading_incomplete),
+        is_counted=not (memory.cursor.checkpoint is None or memory.cursor.is_incomplete),
     )
 
 
@@ -87,7 +87,8 @@ def _current_state(memory: SyncState, pending: int) -> Word:
     """Return the state after the last run, corrected by what an audit found since."""
     word = memory.last_state
     # After a killed run, or with other filters.
-    is_behind = pending or memory.is_reading_incomplete or memory.has_gap or memory.refused_count
+    cursor = memory.cursor
+    is_behind = pending or cursor.is_incomplete or cursor.has_gap or memory.refused_count
     return Word.BEHIND if word is Word.IN_SYNC and is_behind else word
 
 
@@ -195,7 +196,7 @@ def build_report(
     failed = count_pending(state, PendingTask.FETCH) + local - sum(count_unavailable(state, memory))
     resources, waits = state.count(), to_delete and not pulled.are_deletions_done
     requests, received = equipment.traffic()
-    unfinished = memory.has_gap or tally.undecided or not pulled.is_complete
+    unfinished = memory.cursor.has_gap or tally.undecided or not pulled.is_complete
     return RunReport(
         run=run,
         mode=pulled.mode,
@@ -240,7 +241,7 @@ def _transfer_counts(tally: TransferTally) -> dict[str, Any]:
 def _extra_counts(state: MirrorStateStore) -> dict[str, Any]:
     """Count copies beyond those that are listed, selected and as listed; report gaps and moves."""
     return {
-        "gap": SyncState(state).has_gap,
+        "gap": SyncState(state).cursor.has_gap,
         "moved_from": SyncState(state).moved_from,
         "filtered": state.pending_with_code(FILTERED),
         "restored": state.pending_with_code(RESTORED),

@@ -7,7 +7,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from resourcesync.destination.cursor import INTERRUPTED_CHANGES, REPAIR_CHANGES
+from resourcesync.destination.cursor import Cursor, Phase
 from resourcesync.destination.mapping import FileSystemProfile, PathMapping, TreeMapping, origin
 from resourcesync.destination.mapping_rules import (
     NAMES,
@@ -27,11 +27,15 @@ from resourcesync.destination.scope import Scope
 from resourcesync.discovery import SourceLists
 from resourcesync.errors import StateError
 from resourcesync.model.timestamps import from_microseconds
-from resourcesync.ports.mirror import MirrorStateStore, StateTransaction
+from resourcesync.ports.mirror import MirrorStateStore, ProcessedDocument, StateTransaction
 
 T = TypeVar("T")
 
 _MAX_AUDITS: Final = 20
+CURSOR_NOTE: Final = "cursor"
+"""Name of the note of the cursor."""
+_LAST_CHANGES: Final = msgspec.json.Decoder(tuple[int | None, tuple[tuple[str, int | None], ...]])
+_POSITIONS: Final = msgspec.json.Decoder(tuple[int | None, dict[str, int]])
 MOVING: Final = "moving"
 """Name of the note that copies are being moved to the paths of the mapping."""
 
@@ -132,6 +136,16 @@ class SyncState:
 
     def __init__(self, state: MirrorStateStore) -> None:
         self._state = state
+        self._cursor: Cursor | None = None
+        self._cursor_text = ""
+
+    def _earlier_cursor(self) -> Cursor:
+        found = self.discovered
+        head = "" if found is None else found.change_list or found.change_dump or ""
+        try:
+            return _cursor_of_notes(self._state, head)
+        except (ValueError, msgspec.MsgspecError) as error:
+            raise _unreadable_note(CURSOR_NOTE, str(error)) from error
 
     def _number(self, key: str) -> int | None:
         text = self._state.note(key)
@@ -187,30 +201,15 @@ class SyncState:
             raise _unreadable_note(key, str(error)) from error
 
     @property
-    def checkpoint(self) -> int | None:
-        """T: every change of the Source up to here is known, microseconds."""
-        return self._number("through")
-
-    @property
-    def list_clock_checkpoint(self) -> int | None:
-        """T by the clock of the lists, no later than T; T itself if it is not noted."""
-        noted, through = self._number("listed"), self.checkpoint
-        return through if noted is None or through is None else min(noted, through)
-
-    @property
-    def resource_list_at(self) -> int | None:
-        """``at`` of the last Resource List read, microseconds."""
-        return self._number("at")
-
-    @property
-    def swept_at(self) -> int | None:
-        """``at`` of the last Resource List that proved absence, microseconds."""
-        return self._number("swept-at")
-
-    @property
-    def swept_entries(self) -> int:
-        """Number of entries of that Resource List."""
-        return self._number("swept-entries") or 0
+    def cursor(self) -> Cursor:
+        """Position of the mirror in the Source's history."""
+        text = self._state.note(CURSOR_NOTE)
+        if not text:
+            return self._earlier_cursor()
+        if text != self._cursor_text:
+            self._cursor, self._cursor_text = self._decode(CURSOR_NOTE, Cursor), text
+        assert self._cursor is not None, "the note is there"
+        return self._cursor
 
     @property
     def audited_at(self) -> int | None:
@@ -233,57 +232,9 @@ class SyncState:
         return self._number("found-at")
 
     @property
-    def generation(self) -> int:
-        """Number of the last reading of the Source."""
-        return self._number("generation") or 0
-
-    @property
     def has_uncertain_entries(self) -> bool:
         """True if the last list had entries that only a request to the Source can verify."""
         return self._state.note("unsure") == "1"
-
-    @property
-    def baseline_due(self) -> bool:
-        """True if a baseline was begun, or the filters changed, and no baseline completed since.
-
-        Earlier versions noted a rewritten list that they had skipped, to be read later.
-        """
-        return "1" in (self._state.note("baseline-due"), self._state.note("passed-over"))
-
-    @property
-    def is_reading_incomplete(self) -> bool:
-        """True if a reading of the Source was begun, or is due, and none completed since."""
-        return self.baseline_due or bool(self._state.note(INTERRUPTED_CHANGES))
-
-    @property
-    def is_ahead_of_checkpoint(self) -> bool:
-        """True if changes later than T were acted on: lists must still have them."""
-        return bool(self._state.note(INTERRUPTED_CHANGES) or self._state.note(REPAIR_CHANGES))
-
-    @property
-    def is_rolled_back(self) -> bool:
-        """True if a baseline is due since changes were withdrawn: older deletions do not count."""
-        return self._state.note("taken-back") == "1"
-
-    @property
-    def completed_generation(self) -> int:
-        """Number of the last reading of the Source that was stored to the end."""
-        return self._number("settled") or 0
-
-    @property
-    def is_first_pull_incomplete(self) -> bool:
-        """True if the first pull has not completed: how much is missing is unknown."""
-        return self.checkpoint is None
-
-    @property
-    def has_gap(self) -> bool:
-        """True if changes are missing that only another Resource List can supply."""
-        return self._state.note("hole") == "1" or self.is_list_cut
-
-    @property
-    def is_list_cut(self) -> bool:
-        """True if the last Resource List had fewer entries than one before of the same moment."""
-        return self._state.note("cut-list") == "1"
 
     @property
     def accept_missing_option(self) -> bool | None:
@@ -297,11 +248,6 @@ class SyncState:
         return self.is_note_set("missing-accepted")
 
     @property
-    def stale_since(self) -> int | None:
-        """Time since when the Source's lists are older than what was read before, microseconds."""
-        return self._number("stale-since")
-
-    @property
     def last_state(self) -> MirrorWord:
         """State of the mirror after the last run."""
         return MirrorWord(self._state.note("word") or MirrorWord.NEW)
@@ -312,19 +258,9 @@ class SyncState:
         return self._number("refused") or 0
 
     @property
-    def closed_lists_checked_at(self) -> int | None:
-        """Time of the last check of closed Change Lists, microseconds."""
-        return self._number("closed-asked-at")
-
-    @property
     def list_head(self) -> ListVersion | None:
         """Version of the Resource List that need not be read again."""
         return self._decode("list-head", ListVersion)
-
-    @property
-    def list_positions(self) -> tuple[int | None, dict[str, int]]:
-        """``at`` of a Resource List, and the size of each Change List when it was first read."""
-        return self._decode("beside-list", tuple[int | None, dict[str, int]]) or (None, {})
 
     @property
     def in_sync_at(self) -> datetime | None:
@@ -342,12 +278,22 @@ class SyncState:
     @property
     def as_of(self) -> datetime | None:
         """The Source's time up to which the mirror is complete."""
-        through = self.checkpoint
+        through = self.cursor.checkpoint
         return None if not through else from_microseconds(through)
+
+    def save(self, cursor: Cursor) -> None:
+        """Store the cursor."""
+        if cursor != self.cursor:
+            self._state.commit(StateTransaction(notes=cursor_note(cursor)))
 
     def write(self, **notes: object) -> None:
         """Store values; ``None`` leaves the old value."""
         self._state.commit(StateTransaction(notes=encode_notes(**notes)))
+
+
+def cursor_note(cursor: Cursor) -> dict[str, str]:
+    """Return the note of a cursor."""
+    return {CURSOR_NOTE: msgspec.json.encode(cursor).decode()}
 
 
 def encode_notes(**notes: object) -> dict[str, str]:
@@ -364,6 +310,73 @@ def encode_notes(**notes: object) -> dict[str, str]:
             text = msgspec.json.encode(value).decode()
         stored[name.replace("_", "-")] = text
     return stored
+
+
+def _cursor_of_notes(state: MirrorStateStore, change_list: str) -> Cursor:
+    """Return the cursor of a mirror that a version before it wrote, as many notes.
+
+    What those notes cannot prove leads to one baseline.
+
+    Args:
+        state: State of the mirror.
+        change_list: The Change List or its index that the mirror follows.
+
+    Raises:
+        ValueError: A note cannot be read.
+    """
+    checkpoint, noted = _number_in(state, "through"), _number_in(state, "listed")
+    positions_at, positions = _POSITIONS.decode(state.note("beside-list") or "[null,{}]")
+    return Cursor(
+        phase=_phase_of_notes(state),
+        checkpoint=checkpoint,
+        list_clock=checkpoint if noted is None or checkpoint is None else min(noted, checkpoint),
+        head=change_list,
+        is_of_dump=bool(change_list) and state.note("change-list-of-packages") == change_list,
+        processed=_processed_lists(state, change_list),
+        last_changes=_LAST_CHANGES.decode(state.note("last-changes") or "[null,[]]")[1],
+        is_resource_clock_ahead=state.note("clock-ahead") == "1",
+        resource_list_at=_number_in(state, "at"),
+        swept_at=_number_in(state, "swept-at"),
+        swept_entries=_number_in(state, "swept-entries") or 0,
+        positions_at=positions_at,
+        positions=positions,
+        generation=_number_in(state, "generation") or 0,
+        completed_generation=_number_in(state, "settled") or 0,
+        stale_since=_number_in(state, "stale-since") or 0,
+        closed_lists_checked_at=_number_in(state, "closed-asked-at"),
+    )
+
+
+def _phase_of_notes(state: MirrorStateStore) -> Phase:
+    if state.note("taken-back") == "1":
+        return Phase.ROLLED_BACK
+    if _was_begun(state, "cut-off-changes") or "1" in (
+        state.note("baseline-due"),
+        state.note("passed-over"),
+    ):
+        return Phase.BASELINE_DUE
+    if _was_begun(state, "changes-beyond"):
+        return Phase.REPAIRED
+    if state.note("cut-list") == "1":
+        return Phase.CUT_LIST
+    return Phase.GAP if state.note("hole") == "1" else Phase.FOLLOWING
+
+
+def _was_begun(state: MirrorStateStore, key: str) -> bool:
+    return state.note(key) not in {None, "", "[]"}
+
+
+def _processed_lists(state: MirrorStateStore, head: str) -> tuple[ProcessedDocument, ...]:
+    """Return the open lists of the head, or else the newest closed list."""
+    uris = dict.fromkeys((head, *(state.note(f"open-list {head}") or "").split()))
+    known = [record for uri in uris if (record := state.document(uri)) and record.prefix]
+    grown = tuple(record for record in known if record.until is None)
+    return grown or tuple([*known, *state.closed_documents(1)][:1])
+
+
+def _number_in(state: MirrorStateStore, key: str) -> int | None:
+    text = state.note(key)
+    return None if text is None else int(text)
 
 
 def discovery_rank(found: SourceLists) -> tuple[bool, bool, bool]:

@@ -223,7 +223,7 @@ class Trash:
         known = self._dependencies.state.pending_of(copy.uri)
         if known is not None and known.task == PendingTask.FETCH:
             return known
-        now, generation = copy.installed, SyncState(self._dependencies.state).generation
+        now, generation = copy.installed, SyncState(self._dependencies.state).cursor.generation
         row = pending_delete(copy, reason="", now=now, at=0, generation=generation)
         return row._replace(task=PendingTask.RETAIN, code=RESTORED)
 

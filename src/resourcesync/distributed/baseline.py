@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from resourcesync.destination.baseline import Baseline
-from resourcesync.destination.change_history import ChangeHistory
+from resourcesync.destination.changes.history import ChangeHistory
 from resourcesync.destination.commit import TransferTally, combine_tallies
 from resourcesync.destination.dump_policy import ResourceCount, is_dump_worth_checking
 from resourcesync.destination.entry_links import store_entry_links
@@ -292,7 +292,7 @@ class SharedBaseline(Baseline):
         pulled.unread_parts = snapshot.unread_parts
         if pull.options.dry_run:
             return pulled
-        pull.begin(baseline=True)
+        pull.begin()
         self._write_listed_entries()
         unlisted = self._fetches(self._unlisted(joined, sweeping=sweeping), through)
         if any(True for _ in unlisted):

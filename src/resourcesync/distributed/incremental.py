@@ -4,7 +4,7 @@ from collections.abc import Callable, Generator, Iterator
 from itertools import islice
 from typing import Final, TypeVar
 
-from resourcesync.destination.change_history import ChangeHistory
+from resourcesync.destination.changes.history import ChangeHistory
 from resourcesync.destination.incremental import Incremental
 from resourcesync.destination.planner import Fetch, ListedEntry
 from resourcesync.destination.session import SyncOutcome, SyncSession
@@ -68,8 +68,9 @@ class SharedIncremental(Incremental):
         pulled.tally = ended.tally
         pull.sync_state.write(
             unsure=True if ended.tally.open_dates else None,
-            baseline_due=True if ended.tally.undecided else None,
         )
+        if ended.tally.undecided:
+            pull.move(pull.cursor.with_baseline_due())
         pulled.is_complete = ended.complete
         pulled.spent = pull.budget.spent
 

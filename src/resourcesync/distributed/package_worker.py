@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from resourcesync.destination.cursor import Cursor
 from resourcesync.destination.dumps import DumpTransfer
 from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.manifests import new_fetch_sorter, new_manifest_sorter, read_manifest
@@ -13,7 +14,7 @@ from resourcesync.destination.packages import DumpPackage
 from resourcesync.destination.planner import Fetch, decide
 from resourcesync.destination.reports import Mode, PlanSummary
 from resourcesync.destination.session import SyncSession
-from resourcesync.destination.sync_state import encode_notes
+from resourcesync.destination.sync_state import cursor_note
 from resourcesync.distributed.rows import listed_of
 from resourcesync.distributed.units import PackageUnit, SliceOutcome
 from resourcesync.distributed.worker import FencedCopies, WorkerTools, failed_outcome, selection_of
@@ -63,7 +64,7 @@ def _unpack(unit: PackageUnit, tools: WorkerTools) -> UnitOutcome:
 def _pull(unit: PackageUnit, tools: WorkerTools) -> SyncSession:
     """Return a session whose mirror is as large as the package's members."""
     terms, state = unit.options, tools.memory()
-    state.commit(StateTransaction(notes=encode_notes(generation=terms.generation - 1)))
+    state.commit(StateTransaction(notes=cursor_note(Cursor(generation=terms.generation - 1))))
     dependencies = Dependencies(
         folder=unit.name,
         fetcher=tools.fetcher,

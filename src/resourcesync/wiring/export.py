@@ -148,7 +148,7 @@ class _ExportedCopies:
         listed = None if found is None else found.capability_list
         self.capability_list = listed or self.source
         self.as_of = memory.as_of
-        self._is_begun = memory.is_first_pull_incomplete
+        self._is_begun = memory.cursor.checkpoint is None
         self.now = clock.now()
         if not self._total:
             raise ConfigurationError(

@@ -1,374 +1,184 @@
-"""Which Change Lists are read, and what in them is new."""
+"""The cursor, and the judgement whether lists continue what was processed."""
 
 from dataclasses import replace
-from datetime import UTC, datetime
+from io import BytesIO
+from operator import attrgetter
+from typing import Any
 
+import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from resourcesync.destination.changes.history import ChangeHistory, ReadList
 from resourcesync.destination.cursor import (
-    DAY,
-    OVERLAP,
-    ChangeListSpan,
-    LatestChangeTime,
-    ListPrefix,
-    advance_checkpoint,
-    chain,
-    check_announced,
-    count_old_entries,
-    find_list_within_processed,
-    find_superseded_list,
-    is_new,
-    without_borrowed_time,
+    Cursor,
+    Following,
+    Gap,
+    Phase,
+    Rewritten,
+    Stale,
+    judge,
 )
-from resourcesync.errors import SourceUnavailableError
-from resourcesync.model.capabilities import Header
-from resourcesync.model.resources import Change, Resource
-from resourcesync.model.timestamps import from_microseconds, to_microseconds
-from resourcesync.model.vocabulary import Capability, ChangeKind
+from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.ports.mirror import ProcessedDocument
 
-NOON = to_microseconds(datetime(2026, 1, 1, 12, tzinfo=UTC))
-HOUR = 3_600_000_000
+OPEN = ProcessedDocument("open", 10, None, 2, "digest", "", "")
+CLOSED = ProcessedDocument("closed", 10, 20, 2, "digest", "", "")
+NEXT = ProcessedDocument("next", 20, None, 1, "other", "", "")
 
 
-def span(
-    name: str, from_: int | None, until: int | None = None, *, announced: bool = False
-) -> ChangeListSpan:
-    return ChangeListSpan(uri=name, from_=from_, until=until, announced=announced)
-
-
-def names(spans: tuple[ChangeListSpan, ...]) -> list[str]:
-    return [each.uri for each in spans]
-
-
-def change(uri: str, moment: int | None) -> Change:
-    time = None if moment is None else from_microseconds(moment)
-    return Change(kind=ChangeKind.UPDATED, time=time, resource=Resource(uri=uri))
-
-
-def test_lists_that_ended_before_t_are_not_read() -> None:
-    found = chain(
-        [span("old", 0, NOON - HOUR), span("last", NOON - HOUR, NOON), span("open", NOON)], NOON
+def read(*lists: ReadList, **values: Any) -> ChangeHistory:
+    history = ChangeHistory(
+        head="head",
+        sorter=ExternalSorter(key=attrgetter("uri"), dump=repr, load=repr, spill=BytesIO),  # type: ignore[arg-type]
+        checkpoint=30,
+        list_clock_checkpoint=30,
+        reported=30,
+        lists=lists,
+        starts_in_time=True,
+        is_contiguous=True,
+        change_count=1,
+        has_undated=False,
+        documents=(),
+        last_changes=(),
+        has_last_change=False,
+        is_resource_clock_ahead=False,
+        is_unchanged_head=False,
+        is_of_dump=False,
+        archive="",
+        dialect=None,
     )
-
-    assert names(found.lists) == ["last", "open"]
-    assert found.reaches_back
+    return replace(history, **values)
 
 
-def test_a_list_that_ends_exactly_at_t_is_read_since_both_ends_belong_to_it() -> None:
-    assert names(chain([span("a", 0, NOON)], NOON).lists) == ["a"]
-    assert names(chain([span("a", 0, NOON - OVERLAP)], NOON).lists) == ["a"]
-    assert names(chain([span("a", 0, NOON - OVERLAP - 1)], NOON).lists) == []
+def at(*processed: ProcessedDocument, **values: Any) -> Cursor:
+    return replace(Cursor(checkpoint=15, list_clock=15, processed=processed), **values)
 
 
-def test_lists_that_start_after_t_do_not_reach_back() -> None:
-    assert not chain([span("late", NOON + 1)], NOON).reaches_back
-    assert chain([span("just", NOON)], NOON).reaches_back
+def same(done: ProcessedDocument, **now: Any) -> ReadList:
+    return ReadList(done._replace(**now), done)
 
 
-def test_nothing_behind_a_hole_is_read() -> None:
-    found = chain(
-        [span("a", 0, NOON), span("c", NOON + HOUR, NOON + 2 * HOUR), span("d", NOON + 2 * HOUR)],
-        NOON,
-    )
-
-    assert names(found.lists) == ["a"]
-    assert not found.reaches_back
-
-
-def test_overlapping_lists_are_all_read() -> None:
-    found = chain([span("a", 0, NOON), span("b", NOON - HOUR)], 0)
-
-    assert names(found.lists) == ["a", "b"]
-    assert found.reaches_back
-
-
-def test_the_chain_is_ordered_by_time_whatever_the_order_of_the_index() -> None:
-    found = chain([span("c", 2 * HOUR), span("a", 0, HOUR), span("b", HOUR, 2 * HOUR)], 0)
-
-    assert names(found.lists) == ["a", "b", "c"]
-
-
-def test_a_list_that_does_not_say_when_it_begins_stands_after_the_one_before_it() -> None:
-    closed = [span("a", 0, HOUR), span("x", None), span("b", HOUR, 2 * HOUR), span("y", None)]
-    shuffled = [span("b", HOUR), span("y", None), span("a", 0, HOUR)]
-
-    assert names(chain(closed, 0).lists) == ["a", "x", "b", "y"]
-    assert names(chain(shuffled, 0).lists) == ["a", "b", "y"]
-
-
-def test_a_list_that_does_not_say_when_it_begins_is_never_left_out() -> None:
-    found = chain([span("a", 0, HOUR), span("x", None), span("b", HOUR, 2 * HOUR)], NOON)
-
-    assert names(found.lists) == ["x"]
-    assert found.reaches_back
-
-
-def test_no_list_after_t_means_nothing_new_and_no_hole() -> None:
-    found = chain([span("a", 0, HOUR)], NOON)
-
-    assert found.lists == ()
-    assert found.reaches_back
-
-
-def header(from_: int, until: int | None = None) -> Header:
-    return Header(
-        capability=Capability.CHANGE_LIST,
-        from_=from_microseconds(from_),
-        until=None if until is None else from_microseconds(until),
-    )
-
-
-def test_a_list_with_another_interval_than_announced_is_a_mixed_copy() -> None:
-    announced = span("a", HOUR, 2 * HOUR, announced=True)
-
-    check_announced(announced, header(HOUR, 2 * HOUR))
-    for wrong in (header(0, 2 * HOUR), header(HOUR, 3 * HOUR), header(HOUR)):
-        with pytest.raises(SourceUnavailableError) as caught:
-            check_announced(announced, wrong)
-        assert caught.value.code == "mixed-copies"
-
-
-def test_a_list_that_was_closed_since_the_index_was_read_is_fine() -> None:
-    check_announced(span("a", HOUR, announced=True), header(HOUR, 2 * HOUR))
-
-
-def test_an_index_that_announces_nothing_is_believed_anything() -> None:
-    check_announced(span("a", None), header(HOUR, 2 * HOUR))
-
-
-SEEN = ProcessedDocument("a", 0, None, 2, "digest", "", "")
-
-
-def test_behind_an_intact_prefix_everything_is_new_whatever_its_time() -> None:
-    late = change("x", NOON - 10 * HOUR)
-
-    assert is_new(late, 2, seen=SEEN, intact=True, begin=NOON)
-    assert not is_new(late, 1, seen=SEEN, intact=True, begin=NOON)
-    assert not is_new(change("y", NOON + HOUR), 1, seen=SEEN, intact=True, begin=NOON)
-
-
-def test_in_a_rewritten_list_what_is_of_that_moment_or_later_is_new() -> None:
-    def new(moment: int | None) -> bool:
-        return is_new(change("x", moment), 0, seen=SEEN, intact=False, begin=NOON)
-
-    assert new(NOON)
-    assert not new(NOON - 1)
-    assert new(None)
-
-
-def test_an_old_lastmod_says_of_no_change_that_it_is_known_already() -> None:
-    long_ago = from_microseconds(NOON - DAY)
-    moved_in = Resource(uri="x", lastmod=long_ago)
-
-    def new(time: datetime | None) -> bool:
-        told = Change(kind=ChangeKind.UPDATED, time=time, resource=moved_in)
-        return is_new(told, 0, seen=None, intact=True, begin=NOON)
-
-    assert new(long_ago), "its only time is that of the resource"
-    assert not new(from_microseconds(NOON - DAY + 1)), "it has a time of its own, before T"
-
-
-def seen(from_: int, until: int | None, uri: str = "seen") -> ProcessedDocument:
-    return ProcessedDocument(uri, from_, until, 3, "", "", "")
+def new(record: ProcessedDocument) -> ReadList:
+    return ReadList(record, None)
 
 
 @pytest.mark.parametrize(
-    ("spans", "known"),
+    ("cursor", "history"),
     [
-        ([span("a", NOON, NOON + HOUR)], seen(NOON, NOON + HOUR)),
-        ([span("a", NOON, NOON + HOUR)], seen(NOON, None)),
-        ([span("a", NOON)], seen(NOON, NOON + HOUR)),
-        ([span("a", NOON + OVERLAP, NOON + HOUR)], seen(NOON, NOON + HOUR)),
-        ([span("later", NOON + HOUR)], seen(NOON, NOON + HOUR)),
-        ([span("a", NOON - HOUR, NOON), span("b", NOON)], seen(NOON, None)),
-        ([span("nobody says", None)], seen(NOON, None)),
-        ([span("a", NOON - HOUR)], seen(0, None)),
-        ([], seen(NOON, None)),
+        (at(OPEN), read(same(OPEN, entries=5))),  # it grew
+        (at(OPEN), read(same(OPEN, until=20), new(NEXT))),  # it was closed
+        (at(CLOSED), read(same(CLOSED), new(NEXT))),
+        (
+            at(CLOSED),
+            read(new(NEXT)),
+        ),  # it was dropped; the next one begins where it ended
+        (at(OPEN), read(is_unchanged_head=True)),
+        (at(), read(new(NEXT))),  # no list was processed since the Resource List
+        (at(OPEN), read(new(NEXT), has_last_change=True)),  # a list that always has the last day
+        (at(OPEN), read(new(NEXT), has_last_change=True, starts_in_time=False)),
     ],
 )
-def test_lists_that_grow_are_closed_or_dropped_are_not_displaced(
-    spans: list[ChangeListSpan], known: ProcessedDocument
+def test_a_processed_prefix_a_chain_or_the_last_change_proves_that_lists_continue(
+    cursor: Cursor, history: ChangeHistory
 ) -> None:
-    assert find_superseded_list(spans, [known]) == ""
+    assert judge(cursor, history) == Following()
 
 
 @pytest.mark.parametrize(
-    ("spans", "known"),
+    "history",
     [
-        ([span("a", NOON - HOUR)], seen(NOON, None)),
-        ([span("a", NOON - HOUR, NOON + HOUR)], seen(NOON, None)),
-        ([span("a", NOON, NOON + HOUR)], seen(NOON, NOON + 2 * HOUR)),
-        ([span("a", NOON, NOON + HOUR), span("b", NOON + HOUR)], seen(NOON, NOON + HOUR // 2)),
+        read(replace(same(OPEN), is_intact=False)),  # sorted, merged, or restored
+        read(replace(same(OPEN), is_intact=False), has_last_change=True),
+        read(new(NEXT)),  # the list is gone, and the next one begins elsewhere
+        read(),
+        read(same(OPEN), replace(same(CLOSED), is_intact=False)),  # an older one was changed
     ],
 )
-def test_lists_whose_time_others_cover_were_written_anew(
-    spans: list[ChangeListSpan], known: ProcessedDocument
-) -> None:
-    assert find_superseded_list(spans, [known]) == "seen"
+def test_what_nothing_proves_was_rewritten(history: ChangeHistory) -> None:
+    assert isinstance(judge(at(OPEN), history), Rewritten)
 
 
-@pytest.mark.parametrize(
-    ("spans", "known"),
-    [
-        ([span("a", NOON - HOUR, NOON), span("b", NOON - 7)], seen(NOON, None)),
-        ([span("a", NOON - HOUR, NOON + 1)], seen(NOON, None)),
-        ([span("a", NOON, NOON + HOUR)], seen(NOON, NOON + HOUR + 1)),
-        ([span("a", NOON, NOON + HOUR), span("b", NOON + HOUR)], seen(NOON, None)),
-    ],
+def test_a_closed_list_with_another_end_was_rewritten() -> None:
+    assert judge(at(CLOSED), read(same(CLOSED, until=25))) == Rewritten("closed")
+    assert judge(at(CLOSED), read(same(CLOSED, until=None))) == Rewritten("closed")
+
+
+def test_all_open_lists_must_be_there() -> None:
+    other = OPEN._replace(uri="another")
+
+    assert judge(at(OPEN, other), read(same(OPEN))) == Rewritten("another")
+    assert judge(at(OPEN, other), read(same(OPEN), same(other))) == Following()
+
+
+def test_an_open_list_that_another_one_replaced_behind_an_unchanged_index_was_rewritten() -> None:
+    history = read(new(OPEN._replace(from_=18)), is_unchanged_head=True)
+
+    assert judge(at(OPEN), history) == Rewritten("open")
+
+
+@pytest.mark.parametrize("processed", [(), (OPEN,)])
+def test_lists_that_begin_too_late_leave_a_gap(processed: tuple[ProcessedDocument, ...]) -> None:
+    assert judge(at(*processed), read(new(NEXT), starts_in_time=False)) == Gap()
+
+
+def test_a_hole_between_lists_is_a_gap_whatever_else_they_have() -> None:
+    history = read(same(OPEN), is_contiguous=False, has_last_change=True)
+
+    assert judge(at(OPEN), history) == Gap()
+
+
+def test_lists_that_report_less_than_was_processed_are_stale() -> None:
+    shorter = replace(same(OPEN, entries=1), is_intact=False)
+
+    assert judge(at(OPEN), read(shorter, reported=12)) == Stale(12)
+    assert judge(at(OPEN), read(shorter, reported=15)) == Rewritten("open")
+    assert judge(at(OPEN), read(shorter, reported=None)) == Rewritten("open")
+    assert judge(at(OPEN, resource_list_at=15), read(shorter, reported=12)) == Rewritten("open")
+
+
+def test_the_cursor_stands_behind_the_open_lists_or_the_newest_closed_one() -> None:
+    older = CLOSED._replace(from_=1, until=10)
+
+    assert at().after(read(new(older), new(CLOSED))).processed == (CLOSED,)
+    assert at().after(read(new(CLOSED), new(NEXT))).processed == (NEXT,)
+    other = NEXT._replace(uri="another")
+    assert at().after(read(new(NEXT), new(other))).processed == (NEXT, other)
+
+
+def test_what_was_not_requested_behind_an_unchanged_head_stays() -> None:
+    other = OPEN._replace(uri="another")
+    grown = same(OPEN, entries=3)
+
+    after = at(OPEN, other).after(read(grown, is_unchanged_head=True))
+
+    assert set(after.processed) == {grown.record, other}
+
+
+CURSORS = st.builds(
+    Cursor,
+    phase=st.sampled_from(Phase),
+    checkpoint=st.none() | st.integers(0, 9),
+    list_clock=st.none() | st.integers(0, 9),
+    processed=st.sampled_from([(), (OPEN,), (CLOSED,), (OPEN, NEXT)]),
+    last_changes=st.sampled_from([(), (("a", 1),), (("a", 1), ("b", None))]),
+    positions=st.dictionaries(st.text(), st.integers(0, 9)),
 )
-def test_less_than_a_second_may_hide_that_lists_were_written_anew(
-    spans: list[ChangeListSpan], known: ProcessedDocument
-) -> None:
-    newest = NOON + HOUR + 1
-
-    assert find_superseded_list(spans, [known], newest) == ""
-    assert find_superseded_list(spans, [known], newest, margin=0) == "seen"
-    exact = [span("a", NOON - HOUR, NOON), span("b", NOON, known.until), span("c", NOON + HOUR)]
-    assert find_superseded_list(exact, [known], NOON + HOUR, margin=0) == ""
 
 
-@pytest.mark.parametrize(
-    ("spans", "newest", "found"),
-    [
-        ([span("b", NOON + HOUR)], NOON + 2 * HOUR, "b"),  # it knows not all that was read
-        ([span("seen", NOON, NOON + HOUR), span("b", NOON + HOUR)], NOON + 2 * HOUR, "b"),
-        ([span("b", NOON + HOUR)], NOON + HOUR, ""),  # it begins where the other ended
-        ([span("b", NOON + HOUR)], NOON + HOUR + 1, "b"),
-        ([span("b", NOON + HOUR)], None, ""),
-        ([span("b", NOON)], NOON + HOUR, ""),
-        ([span("seen", NOON)], NOON + HOUR, ""),
-        ([span("b", None)], NOON + HOUR, ""),
-    ],
-)
-def test_a_new_list_overtakes_an_open_one_when_it_begins_among_what_was_read_of_it(
-    spans: list[ChangeListSpan], newest: int | None, found: str
-) -> None:
-    assert find_list_within_processed(spans, [seen(NOON, None)], newest) == found
-    assert find_list_within_processed(spans, [seen(NOON, NOON + 3 * HOUR)], newest) == ""
-    read = [seen(NOON, None), *(seen(span.from_, None, span.uri) for span in spans if span.from_)]
-    assert find_list_within_processed(spans, read, newest) == ""
+@given(CURSORS)
+def test_a_cursor_is_read_as_it_was_stored(cursor: Cursor) -> None:
+    assert msgspec.json.decode(msgspec.json.encode(cursor), type=Cursor) == cursor
 
 
-def test_times_of_resources_move_t_only_where_no_change_has_its_own() -> None:
-    def moved(uri: str, moment: int) -> Change:
-        at = from_microseconds(moment)
-        return replace(change(uri, moment), resource=Resource(uri=uri, lastmod=at))
+@given(CURSORS)
+def test_a_cursor_whose_baseline_is_due_forgets_nothing_worse(cursor: Cursor) -> None:
+    due, repaired = cursor.with_baseline_due(), cursor.repaired()
 
-    both, borrowed = LatestChangeTime(NOON, NOON), LatestChangeTime(NOON, NOON)
-    for item in (moved("a", NOON + 3 * HOUR), change("b", NOON + HOUR), change("c", None)):
-        both.add(item)
-    for item in (moved("a", NOON + 3 * HOUR), change("far", NOON + 3 * DAY)):
-        borrowed.add(item)
-
-    assert both.moment == NOON + HOUR
-    assert borrowed.moment == NOON
-    earlier = LatestChangeTime(NOON - DAY, NOON)
-    earlier.add(moved("a", NOON - HOUR))
-    assert earlier.moment == NOON - HOUR
-    assert LatestChangeTime(NOON, NOON).moment == NOON
-
-
-def test_only_times_of_their_own_are_told_of_changes_as_the_clock_of_the_lists_has_them() -> None:
-    latest = LatestChangeTime(NOON, NOON)
-    ahead = from_microseconds(NOON + 3 * HOUR)
-    latest.add(replace(change("a", NOON + 3 * HOUR), resource=Resource(uri="a", lastmod=ahead)))
-    assert (latest.change_time, latest.is_after_checkpoint) == (None, False)
-
-    latest.add(change("b", NOON + HOUR))
-    assert (latest.change_time, latest.is_after_checkpoint) == (NOON + HOUR, True)
-
-
-def test_what_is_missing_before_t_is_no_hole() -> None:
-    closed = [span("a", 0, NOON - 1), span("b", NOON)]
-
-    assert names(chain(closed, NOON).lists) == ["a", "b"]
-    assert chain(closed, NOON).reaches_back
-    assert not chain(closed, NOON - 2).reaches_back
-
-
-def test_t_is_the_end_of_a_closed_list_and_the_last_change_of_an_open_one() -> None:
-    assert advance_checkpoint(0, until=HOUR, last=5, now=NOON) == HOUR
-    assert advance_checkpoint(0, until=None, last=5, now=NOON) == 5
-    assert advance_checkpoint(7, until=None, last=None, now=NOON) == 7
-
-
-def test_t_never_goes_back_and_never_far_into_the_future() -> None:
-    assert advance_checkpoint(NOON, until=HOUR, last=None, now=NOON) == NOON
-    assert advance_checkpoint(5, until=NOON * 3, last=7, now=NOON) == 7
-    assert advance_checkpoint(0, until=NOON + DAY, last=None, now=NOON) == NOON + DAY
-
-
-def test_the_prefix_tells_order_kind_time_and_content_apart() -> None:
-    def digest(*changes: Change) -> str:
-        prefix = ListPrefix()
-        for each in changes:
-            prefix.add(each)
-        return prefix.hexdigest()
-
-    a, b = change("a", 1), change("b", 1)
-    deleted = Change(kind=ChangeKind.DELETED, time=a.time, resource=a.resource)
-
-    assert len({digest(a, b), digest(b, a), digest(a), digest(deleted), digest()}) == 5
-    assert digest(a) != digest(change("a", 2)) != digest(change("a", None))
-
-
-@pytest.mark.parametrize(
-    ("kind", "from_", "lastmod", "is_told"),
-    [
-        (ChangeKind.DELETED, None, NOON, False),
-        (ChangeKind.DELETED, None, NOON - HOUR, True),
-        (ChangeKind.DELETED, None, None, True),
-        (ChangeKind.DELETED, NOON - HOUR, NOON, True),
-        (ChangeKind.UPDATED, None, NOON, True),
-    ],
-)
-def test_a_deletion_that_borrows_the_time_of_its_resource_tells_none(
-    kind: ChangeKind, from_: int | None, lastmod: int | None, is_told: bool
-) -> None:
-    moment = None if lastmod is None else from_microseconds(lastmod)
-    told = Change(
-        kind=kind, time=from_microseconds(NOON), resource=Resource(uri="a", lastmod=moment)
-    )
-
-    found = without_borrowed_time(told, span("list", from_))
-
-    assert found.time == (told.time if is_told else None)
-    assert found.resource == told.resource
-
-
-def test_what_stands_before_a_change_older_than_t_is_older_too() -> None:
-    def old(*moments: int | None) -> int:
-        return count_old_entries([change("u", moment) for moment in moments], NOON)
-
-    before, after = NOON - HOUR, NOON + HOUR
-
-    assert old(before, None, before + 1, None, after, None) == 3
-    assert old(None, None, before) == 3
-    assert old(None, None) == old(None, after) == old() == 0
-    assert old(None, NOON) == 0  # it may be new
-    assert old(None, NOON - 1) == 2
-
-
-def test_where_times_are_in_no_order_the_order_tells_nothing() -> None:
-    moments = (NOON - HOUR, None, NOON - 2 * HOUR, NOON - HOUR)
-
-    assert count_old_entries([change("u", moment) for moment in moments], NOON) == 0
-
-
-def test_a_time_that_may_be_the_one_of_the_resource_says_nothing_of_the_order() -> None:
-    moment = from_microseconds(NOON - HOUR)
-    resource = Resource(uri="u", lastmod=moment)
-    borrowed = Change(kind=ChangeKind.UPDATED, time=moment, resource=resource)
-
-    assert count_old_entries([change("v", None), borrowed], NOON) == 0
-
-
-def test_a_list_that_was_open_and_ends_before_a_change_of_it_was_written_anew() -> None:
-    seen = ProcessedDocument("open", NOON, None, 3, "", "", "")
-    closed = [span("closed", NOON, NOON + HOUR), span("next", NOON + HOUR)]
-
-    assert find_superseded_list(closed, [seen], NOON + 2 * HOUR) == "open"
-    assert find_superseded_list(closed, [seen], NOON + HOUR + OVERLAP) == ""
-    assert find_superseded_list(closed, [seen]) == ""
-    assert find_superseded_list([span("open", NOON)], [seen], NOON + 2 * HOUR) == ""
+    assert due.is_baseline_due
+    assert due.is_incomplete
+    assert repaired.is_baseline_due
+    assert repaired.is_incomplete is cursor.is_incomplete
+    for later in (due, repaired):
+        assert cursor.phase is not Phase.ROLLED_BACK or later == cursor

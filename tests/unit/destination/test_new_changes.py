@@ -4,8 +4,10 @@ from datetime import UTC, datetime, timedelta
 from io import BytesIO
 from operator import attrgetter
 
-from resourcesync.destination.change_history import ChangeHistory, ChangeListScan
-from resourcesync.destination.cursor import span_of
+from resourcesync.destination.changes.history import ChangeHistory
+from resourcesync.destination.changes.scan import ChangeListScan, Reading
+from resourcesync.destination.changes.spans import OVERLAP, ListPrefix, span_of
+from resourcesync.destination.changes.start import ReadingStart
 from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.mapping import FileSystemProfile, TreeMapping
 from resourcesync.destination.scope import Scope
@@ -17,6 +19,7 @@ from resourcesync.model.capabilities import Header
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability, ChangeKind
+from resourcesync.ports.mirror import ProcessedDocument
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -36,11 +39,21 @@ def fetched_list(data: bytes) -> FetchedDocument:
     )
 
 
+def known_list(changes: list[Change], *, intact: bool) -> ProcessedDocument:
+    prefix = ListPrefix()
+    for change in changes:
+        prefix.add(change)
+    digest = prefix.hexdigest() if intact else "another"
+    return ProcessedDocument(BASE + "list.xml", 1, None, prefix.entries, digest, "", "")
+
+
 def read(
     *times: datetime | None,
     undated: bool = False,
     ended: datetime | None = None,
     lastmods: bool = False,
+    processed: int | None = None,
+    intact: bool = True,
 ) -> ChangeHistory:
     header = Header(capability=Capability.CHANGE_LIST, from_=NOON - 9 * HOUR, until=ended)
     changes = [
@@ -53,17 +66,14 @@ def read(
     ]
     fetched = fetched_list(b"".join(write(header, changes)))
     since = to_microseconds(NOON)
-    spool = ExternalSorter(key=attrgetter("uri"), dump=_encode_row, load=_decode_row, spill=BytesIO)
-    history = ChangeHistory(
-        head=fetched.uri,
-        sorter=spool,
-        old_checkpoint=since,
-        old_list_clock_checkpoint=since,
-        new_since=since,
-        checkpoint=since,
-        list_clock_checkpoint=to_microseconds(NOON - 10 * HOUR),
-        has_undated=undated,
+    sorter = ExternalSorter(
+        key=attrgetter("uri"), dump=_encode_row, load=_decode_row, spill=BytesIO
     )
+    begun = to_microseconds(NOON - 10 * HOUR)
+    start = ReadingStart(checkpoint=since, list_clock=since + OVERLAP)
+    reading = Reading(fetched.uri, start, sorter)
+    reading.list_clock = begun
+    reading.has_undated = undated
     selection = ResourceSelection(
         Scope(origins=frozenset({BASE.rstrip("/")})),
         TreeMapping(base=BASE, profile=FileSystemProfile.POSIX),
@@ -72,10 +82,10 @@ def read(
     now = to_microseconds(NOON + HOUR)
     span = span_of(fetched.uri, header)
     with fetched:
-        ChangeListScan(fetched, span, history, selection=selection, now=now, ended=span.until).read(
-            None
+        ChangeListScan(fetched, span, reading, selection=selection, now=now, ended=span.until).read(
+            None if processed is None else known_list(changes[:processed], intact=intact)
         )
-    return history
+    return reading.history()
 
 
 def moments(history: ChangeHistory) -> tuple[datetime, datetime]:
@@ -93,6 +103,34 @@ def test_a_change_without_a_time_is_new_unless_a_later_one_is_older_than_t() -> 
 
     assert new(read(*times)) == ["2", "3", "4"]
     assert new(read(None, None)) == ["0", "1"]
+
+
+def test_behind_a_processed_prefix_every_change_is_new_whatever_its_time() -> None:
+    times = (NOON + HOUR, NOON - HOUR, NOON - 5 * HOUR, None)
+
+    assert new(read(*times, processed=1)) == ["1", "2", "3"]
+    assert new(read(*times, processed=4)) == []
+
+
+def test_of_a_list_that_does_not_begin_as_before_nothing_is_applied() -> None:
+    history = read(NOON + HOUR, NOON + 2 * HOUR, processed=1, intact=False)
+
+    assert not history.lists[0].is_intact
+    assert history.reported == to_microseconds(NOON + 2 * HOUR)
+    assert new(history) == []
+
+
+def test_of_a_list_that_was_not_read_before_what_is_of_that_moment_or_later_is_new() -> None:
+    moment = timedelta(microseconds=1)
+
+    assert new(read(NOON - moment, NOON, NOON + moment)) == ["1", "2"]
+
+
+def test_an_old_lastmod_does_not_show_that_a_change_is_known() -> None:
+    long_ago = NOON - 8 * HOUR
+
+    assert new(read(long_ago, lastmods=True)) == ["0"], "its only time is that of the resource"
+    assert new(read(long_ago)) == []
 
 
 def test_after_a_new_change_without_a_time_no_list_keeps_back_the_last_word_on_a_resource() -> None:

@@ -14,18 +14,16 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
-from resourcesync.destination.change_history import (
-    ChangeHistory,
-    ChangeListScan,
-    ListPositions,
-    check_begins_no_earlier,
-    find_list_record,
-    index_record,
-    new_history,
-    open_lists_of,
-    record_rewritten_lists,
+from resourcesync.destination.changes.history import ChangeHistory
+from resourcesync.destination.changes.scan import ChangeListScan, Reading
+from resourcesync.destination.changes.spans import (
+    ChangeListSpan,
+    chain,
+    check_announced,
+    span_of,
 )
-from resourcesync.destination.cursor import DAY, ChangeListSpan, chain, check_announced, span_of
+from resourcesync.destination.changes.start import ListPositions, ReadingStart
+from resourcesync.destination.changes.times import DAY
 from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.packages import DumpPackage, DumpPackages
 from resourcesync.destination.planner import ListedEntry
@@ -36,7 +34,6 @@ from resourcesync.destination.resource_reader import (
     parts_of,
 )
 from resourcesync.destination.selection import ResourceSelection
-from resourcesync.destination.sync_state import SyncState
 from resourcesync.discovery import DocumentFetcher, FetchedDocument
 from resourcesync.documents.reader import Document
 from resourcesync.errors import (
@@ -52,7 +49,7 @@ from resourcesync.model.timestamps import known_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability, Relation
 from resourcesync.ports import Clock
 from resourcesync.ports.cancellation import CancelToken
-from resourcesync.ports.mirror import MirrorStateStore
+from resourcesync.ports.mirror import MirrorStateStore, ProcessedDocument
 
 _MAX_LISTS = 50_000
 
@@ -170,7 +167,7 @@ def announced_span(uri: str, part: Part) -> ChangeListSpan:
 _log = logging.getLogger(__name__)
 _RETRY_DELAYS: Final = (0.5, 1.0, 2.0)
 """Seconds to wait before inconsistent lists are read again."""
-_TRANSIENT_CODES: Final = frozenset({"mixed-copies", "stale-copy"})
+_MIXED: Final = "mixed-copies"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,158 +219,173 @@ class ChangeListReader:
     def read(
         self,
         uri: str,
-        *,
-        since: int,
-        state: MirrorStateStore | None,
-        beside: ListPositions | None = None,
+        start: ReadingStart,
+        state: MirrorStateStore,
+        is_proven: Callable[[ChangeHistory], bool],
     ) -> ChangeHistory:
         """Read what is new in the Change List at ``uri``, or in the lists of its index.
 
+        Lists that do not continue what was processed may be old copies: they are read again past
+        all caches, and with the archive of older lists if there is one.
+
         Args:
             uri: The head: a Change List, a Change List Index, or an archive in its place.
-            since: T: everything up to here is known, microseconds.
-            state: State of the mirror; ``None`` reads all since T again, past all caches.
-            beside: See ``positions`` of `ReaderDependencies`.
+            start: Moment from which they are read.
+            state: State of the mirror: the documents that were read.
+            is_proven: True if lists continue what was processed.
 
         Raises:
             SourceUnavailableError: The lists are inconsistent, even when read again.
             SourceError: A document could not be fetched.
             DocumentError: A document cannot be used.
         """
-        # With a Resource List nothing shows whether the lists are stale copies: no change time
-        # that counts, and no list read before.
-        if state is not None:
-            return self._read(uri, since, state)
-        anew = replace(self._dependencies.bypassing_caches(), positions=beside)
-        return ChangeListReader(anew)._read(uri, since, state)  # noqa: SLF001 - one of ours
+        return self._read_proven(uri, start, state, is_proven)
 
-    def _read(self, uri: str, since: int, state: MirrorStateStore | None) -> ChangeHistory:
+    def read_since(self, uri: str, at: int, positions: ListPositions) -> ChangeHistory:
+        """Read the changes since a Resource List, past all caches.
+
+        Nothing would show that the lists are stale copies: no change time that counts, and no list
+        read before.
+
+        Args:
+            uri: The head.
+            at: Moment of the Resource List, microseconds.
+            positions: Number of changes in each list when it was first read.
+
+        Raises:
+            SourceUnavailableError: The lists are inconsistent, even when read again.
+            SourceError: A document could not be fetched.
+            DocumentError: A document cannot be used.
+        """
+        start = ReadingStart(checkpoint=at, list_clock=at, is_resource_list=True)
+        fresh = replace(self._dependencies.bypassing_caches(), positions=positions)
+        reader = ChangeListReader(fresh)
+        return reader._read_proven(uri, start, None, _reaches_back)
+
+    def _read_proven(
+        self,
+        uri: str,
+        start: ReadingStart,
+        state: MirrorStateStore | None,
+        is_proven: Callable[[ChangeHistory], bool],
+    ) -> ChangeHistory:
         mark = self._selection.refusals.mark()
-        history = self._read_with_retries(uri, since, state)
+        history = self._read_consistent(uri, start, state)
+        if is_proven(history):
+            return history
         archive = history.archive or self._dependencies.archive
-        if history.reaches_back or not archive or archive == uri:
+        archive = "" if archive == uri else archive
+        if state is None and not archive:
             return history
         with ExitStack() as stack:
             stack.enter_context(history.sorter)
+            after = self._selection.refusals.mark()
             self._selection.refusals.restore(mark)
-            whole = self._read_with_archive(uri, archive, since, state)
-            if whole is None:
-                stack.pop_all()
-                return history
-        return whole
+            whole = self._read_again(uri, start, state, archive)
+            if whole is not None and (is_proven(whole) or not archive):
+                return whole
+            if whole is not None:
+                whole.sorter.close()
+            self._selection.refusals.restore(after)
+            stack.pop_all()
+        return history
 
-    def _read_with_archive(
-        self, uri: str, archive: str, since: int, state: MirrorStateStore | None
+    def _read_again(
+        self, uri: str, start: ReadingStart, state: MirrorStateStore | None, archive: str
     ) -> ChangeHistory | None:
-        """Read the lists together with archived ones; ``None`` if that does not help."""
+        """Read the lists past caches, with archived ones; ``None`` if these cannot be used."""
+        reader = ChangeListReader(self._dependencies.bypassing_caches())
+        if not archive:
+            return reader._read_consistent(uri, start, state)
         try:
-            archived_spans = in_time_order(
-                self._documents, archived_lists(self._documents, archive)
-            )
-            history = self._read_with_retries(uri, since, state, archived_spans)
+            spans = in_time_order(self._documents, archived_lists(self._documents, archive))
+            return reader._read_consistent(uri, start, state, spans)
         except (SourceError, DocumentError) as error:
             _log.warning("cannot use the archive of Change Lists at %s: %s", archive, error)
             return None
-        if history.reaches_back:
-            return history
-        history.sorter.close()
-        return None
 
-    def _read_with_retries(
+    def _read_consistent(
         self,
         uri: str,
-        since: int,
+        start: ReadingStart,
         state: MirrorStateStore | None,
-        archived_spans: Sequence[ChangeListSpan] = (),
+        archived: Sequence[ChangeListSpan] = (),
     ) -> ChangeHistory:
+        """Read the lists; again, past caches, where index and lists do not agree."""
         waits, reader = iter(_RETRY_DELAYS), self
-        listed = _list_clock_checkpoint(state, since)
         while True:
             mark = self._selection.refusals.mark()
-            spool = self._dependencies.new_sorter()
-            history = new_history(
-                uri, spool, since=since, listed=listed, past=archived_spans, state=state
-            )
+            reading = Reading(uri, start, self._dependencies.new_sorter(), archived)
             try:
-                reader._read_head(uri, history, state)
+                reader._read_head(uri, reading, state)
             except BaseException as error:
-                history.sorter.close()
+                reading.sorter.close()
                 wait = next(waits, None)
-                passing = (
-                    isinstance(error, SourceUnavailableError) and error.code in _TRANSIENT_CODES
-                )
-                if not passing or wait is None:
+                is_mixed = isinstance(error, SourceUnavailableError) and error.code == _MIXED
+                if not is_mixed or wait is None:
                     raise
                 _log.info("reading the Change Lists again: %s", error)
                 self._selection.refusals.restore(mark)
                 self._dependencies.cancel.wait(wait)
                 reader = ChangeListReader(self._dependencies.bypassing_caches())
             else:
-                if reader is not self or not (history.reaches_back and history.interrupted.is_lost):
-                    return history
-                history.sorter.close()  # it may be a stale copy
-                self._selection.refusals.restore(mark)
-                reader = ChangeListReader(self._dependencies.bypassing_caches())
+                return reading.history()
 
     def _read_head(
         self,
         uri: str,
-        history: ChangeHistory,
+        reading: Reading,
         state: MirrorStateStore | None,
         *,
         climbed: bool = False,
     ) -> None:
         with ExitStack() as opened:
-            head = self._get(uri, history, state, opened)
+            head = self._get(uri, reading, state, opened)
             if head is None:
-                self._read_open_lists(uri, history, state)
+                self._read_open_lists(reading, state)
                 return
             document = head.open()
             packages = self._dependencies.packages
             if document.header.capability is Capability.CHANGE_DUMP and packages:
-                self._read_dump(document, packages, history, state)
+                self._read_dump(document, packages, reading, state)
                 if not document.header.is_index:  # its parts may change without it
-                    history.documents.append(document_record(head))
+                    reading.documents.append(document_record(head))
                 return
-            history.archive = document.header.link(Relation.ARCHIVES) or ""
+            reading.archive = document.header.link(Relation.ARCHIVES) or ""
             if not is_archive(document.header):
                 check_capability(document, Capability.CHANGE_LIST)
             if document.header.is_index or is_archive(document.header):
-                self._read_index(document, history, state)
-                history.documents += (
-                    () if grows_unseen(document.header) else (index_record(head, history),)
-                )
+                self._read_index(document, reading, state)
+                if not grows_unseen(document.header):
+                    reading.documents.append(_index_record(head, reading))
                 return
-            self._read_one_list(head, document, history, state, climbed=climbed)
+            self._read_one_list(head, document, reading, state, climbed=climbed)
 
     def _read_one_list(
         self,
         head: FetchedDocument,
         document: Document,
-        history: ChangeHistory,
+        reading: Reading,
         state: MirrorStateStore | None,
         *,
         climbed: bool,
     ) -> None:
         """Read a Change List that is not an index, or its index if it does not reach back."""
         span = span_of(head.uri, document.header)
-        record_rewritten_lists(history, [span], state)
-        history.reaches_back = chain([span], history.old_list_clock_checkpoint).reaches_back
+        reading.starts_in_time = chain([span], reading.start.list_clock).reaches_back
         index = document.header.link(Relation.INDEX)
-        if index is not None and not history.reaches_back and not climbed:
-            self._read_head(index, history, state, climbed=True)
-        elif history.archived_lists and not history.reaches_back:
-            spans = _merge_spans(history.archived_lists, [span], self._selection)
-            self._read_chain(spans, self._get_list, history, state)
+        if index is not None and not reading.starts_in_time and not climbed:
+            self._read_head(index, reading, state, climbed=True)
+        elif reading.archived and not reading.starts_in_time:
+            spans = _merge_spans(reading.archived, [span], self._selection)
+            self._read_chain(spans, self._get_list, reading, state)
         else:
-            self._read_list(head, span, history, state)
-            is_found = history.last_changes.are_found(span.from_)
-            history.reaches_back = history.reaches_back or is_found
+            self._read_list(head, span, reading, state)
 
     def _get(
-        self, uri: str, history: ChangeHistory, state: MirrorStateStore | None, opened: ExitStack
+        self, uri: str, reading: Reading, state: MirrorStateStore | None, opened: ExitStack
     ) -> FetchedDocument | None:
-        known = None if state is None or history.archived_lists else state.document(uri)
+        known = None if state is None or reading.archived else state.document(uri)
         fetched = self._documents.get(
             uri,
             etag=known.etag if known else "",
@@ -381,41 +393,36 @@ class ChangeListReader:
         )
         return None if fetched is None else opened.enter_context(fetched)
 
-    def _read_open_lists(
-        self, head: str, history: ChangeHistory, state: MirrorStateStore | None
-    ) -> None:
+    def _read_open_lists(self, reading: Reading, state: MirrorStateStore | None) -> None:
         """Read the open lists of an unchanged head, if it is an index: they may have changed."""
-        history.open_lists = [] if state is None else open_lists_of(head, state)
-        history.is_unchanged = True
-        for uri in history.open_lists:
+        reading.is_unchanged_head = True
+        for uri in reading.start.open_lists:
             with ExitStack() as opened:
-                fetched = self._get(uri, history, state, opened)
+                fetched = self._get(uri, reading, state, opened)
                 if fetched is None:
                     continue
-                history.is_unchanged = False
                 document = fetched.open()
                 check_list(document, Capability.CHANGE_LIST)
                 span = span_of(uri, document.header)
-                self._read_list(fetched, span, history, state)
-                reaches = chain([span], history.old_list_clock_checkpoint).reaches_back
-                history.reaches_back &= reaches or history.last_changes.are_found(span.from_)
+                self._read_list(fetched, span, reading, state)
+                reading.starts_in_time &= chain([span], reading.start.list_clock).reaches_back
 
     def _read_index(
-        self, index: Document, history: ChangeHistory, state: MirrorStateStore | None
+        self, index: Document, reading: Reading, state: MirrorStateStore | None
     ) -> None:
-        history.dialect = index.dialect
+        reading.dialect = index.dialect
         if is_archive(index.header):
             spans = in_time_order(self._documents, list(read_archive(self._documents, index)))
         else:
             spans = [announced_span(*item) for item in parts_of(index).items()]
-        spans = _merge_spans(history.archived_lists, spans, self._selection)
+        spans = _merge_spans(reading.archived, spans, self._selection)
         if len(spans) > 1 and (
             not is_archive(index.header) or self._with_own_interval(spans[0]).from_ is not None
         ):  # archives of drafts give no times, nor do their lists: then each is read once
             spans = [self._with_own_interval(span) for span in spans]
-        self._read_chain(spans, self._get_list, history, state)
+        self._read_chain(spans, self._get_list, reading, state)
         if is_archive(index.header):  # its lists are closed, except perhaps the last
-            del history.open_lists[:-1]
+            reading.close_all_but_last()
 
     def _with_own_interval(self, span: ChangeListSpan) -> ChangeListSpan:
         """Return a list with its own interval, where its index does not give its start.
@@ -433,17 +440,15 @@ class ChangeListReader:
         self,
         dump: Document,
         packages: DumpPackages,
-        history: ChangeHistory,
+        reading: Reading,
         state: MirrorStateStore | None,
     ) -> None:
         """Read the manifests of the packages, which report changes as Change Lists do (§13)."""
-        history.dialect = dump.dialect
-        history.is_of_dump = True
-        offered = {package.uri: package for package in packages.of_change_list(history.head, dump)}
+        reading.dialect = dump.dialect
+        reading.is_of_dump = True
+        offered = {package.uri: package for package in packages.of_change_list(reading.head, dump)}
         spans = _package_spans(offered.values(), state)
-        self._read_chain(spans, lambda uri: packages.manifest(offered[uri]), history, state)
-        # A package grows only by being replaced, which the dump shows.
-        history.open_lists = []
+        self._read_chain(spans, lambda uri: packages.manifest(offered[uri]), reading, state)
 
     def _get_list(self, uri: str) -> FetchedDocument:
         fetched = self._documents.get(uri)
@@ -457,43 +462,33 @@ class ChangeListReader:
         self,
         spans: list[ChangeListSpan],
         get: Callable[[str], FetchedDocument],
-        history: ChangeHistory,
+        reading: Reading,
         state: MirrorStateStore | None,
     ) -> None:
-        lists = chain(spans, history.old_list_clock_checkpoint)
-        history.reaches_back = lists.reaches_back
-        own_spans: dict[str, ChangeListSpan] = {}  # an index need not give starts
+        through = reading.start.list_clock
+        lists = chain(spans, through)
+        reading.starts_in_time, reading.is_contiguous = lists.starts_in_time, lists.is_contiguous
         end, first = None, True
         for announced in lists.lists:
-            if _is_processed(announced, state, is_package=history.is_of_dump):
+            known = _processed_record(announced, state, is_package=reading.is_of_dump)
+            if known is not None:
+                reading.add_processed(known)
                 first, end = False, announced.until
                 continue
             with get(announced.uri) as fetched:
-                span = own_spans[announced.uri] = self._effective_span(
-                    announced, fetched.open(), history
-                )
+                span = self._effective_span(announced, fetched.open(), reading)
                 if first:  # an index need not give intervals, but each list does
-                    history.reaches_back = (
-                        history.reaches_back
-                        and chain([span], history.old_list_clock_checkpoint).reaches_back
-                    )
-                elif end is not None and (span.from_ or 0) > max(
-                    end, history.old_list_clock_checkpoint
-                ):
-                    history.reaches_back = False
+                    reading.starts_in_time &= chain([span], through).reaches_back
+                elif end is not None and (span.from_ or 0) > max(end, through):
+                    reading.is_contiguous = False
                     return
                 ended = span.until if announced.until is None else None
-                history.is_outdated |= announced.announced and ended is not None
-                self._read_list(fetched, span, history, state, ended)
+                reading.is_outdated |= announced.announced and ended is not None
+                self._read_list(fetched, span, reading, state, ended)
             first, end = False, span.until
-            if end is None:
-                history.open_lists.append(span.uri)
-        if lists.is_contiguous and not history.reaches_back:
-            history.reaches_back = history.last_changes.are_found(lists.lists[0].from_)
-        record_rewritten_lists(history, [own_spans.get(span.uri, span) for span in spans], state)
 
     def _effective_span(
-        self, announced: ChangeListSpan, listed: Document, history: ChangeHistory
+        self, announced: ChangeListSpan, listed: Document, reading: Reading
     ) -> ChangeListSpan:
         """Return the interval of a list: its own, else the one that its index gives.
 
@@ -511,14 +506,14 @@ class ChangeListReader:
         a_day_ago = to_microseconds(self._clock.now()) - DAY
         if announced.until is None or announced.until <= a_day_ago:
             return announced
-        history.is_outdated = True  # the index must be read again next time
+        reading.is_outdated = True  # the index must be read again next time
         return replace(announced, until=None)
 
     def _read_list(
         self,
         fetched: FetchedDocument,
         span: ChangeListSpan,
-        history: ChangeHistory,
+        reading: Reading,
         state: MirrorStateStore | None,
         ended: int | None = None,
     ) -> None:
@@ -527,41 +522,48 @@ class ChangeListReader:
         Args:
             fetched: The list.
             span: Its own interval.
-            history: Receives what is new.
+            reading: Receives what is new.
             state: State of the mirror.
             ended: End of the list, if its index calls it open.
         """
         self._selection.add_source_addresses(fetched.uri, fetched.final_uri)
-        if state is not None:
-            check_begins_no_earlier(span, state.document(span.uri))
-        seen = None if state is None else find_list_record(history.head, span, state)
         now = to_microseconds(self._clock.now())
-        beside = self._dependencies.positions
-        before = None if beside is None else beside.position_of(history.head, span)
+        seen = reading.start.find(span, self._selection.mirror_uri)
+        if seen is None and state is not None:  # an older list, which is listed again
+            seen = state.document(span.uri, span.from_ or 0)
+        positions = self._dependencies.positions
+        before = None if positions is None else positions.position_of(span)
         ChangeListScan(
-            fetched, span, history, selection=self._selection, now=now, ended=ended
+            fetched, span, reading, selection=self._selection, now=now, ended=ended
         ).read(seen, before)
 
 
-def _is_processed(
+def _reaches_back(history: ChangeHistory) -> bool:
+    return history.reaches_back
+
+
+def _index_record(index: FetchedDocument, reading: Reading) -> ProcessedDocument:
+    """Return the record of an index; without validators if it is outdated."""
+    seen = document_record(index)
+    return seen._replace(etag="", last_modified="") if reading.is_outdated else seen
+
+
+def _processed_record(
     announced: ChangeListSpan, state: MirrorStateStore | None, *, is_package: bool
-) -> bool:
-    """True if a list was processed and is still the same.
+) -> ProcessedDocument | None:
+    """Return the record of a list that was processed and is still the same.
 
     A package is if its dump describes it as before. Changes in a closed list are checked elsewhere.
     """
     if state is None or announced.from_ is None:
-        return False
+        return None
     known = state.document(announced.uri, announced.from_)
-    if known is None or is_package:
-        return known is not None and announced.version == known.etag != ""
-    return announced.until is not None and known.until == announced.until
-
-
-def _list_clock_checkpoint(state: MirrorStateStore | None, through: int) -> int:
-    """Return T by the clock of the lists; T itself if it is not noted."""
-    noted = None if state is None else SyncState(state).list_clock_checkpoint
-    return through if noted is None else min(through, noted)
+    if known is None:
+        return None
+    if is_package:
+        return known if announced.version == known.etag != "" else None
+    is_same = announced.until is not None and known.until == announced.until
+    return known if is_same else None
 
 
 def _merge_spans(

@@ -1,0 +1,304 @@
+"""Scan of Change Lists: which of their changes are new, and how far they move T (§12)."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
+
+from resourcesync.destination.changes.history import ChangeHistory, LastChanges, ReadList
+from resourcesync.destination.changes.spans import OVERLAP, ChangeListSpan, ListPrefix
+from resourcesync.destination.changes.start import ReadingStart
+from resourcesync.destination.changes.times import (
+    LatestChangeTime,
+    advance_checkpoint,
+    count_old_entries,
+    has_own_time,
+    is_plausible,
+    is_since,
+    is_undated,
+    without_borrowed_time,
+)
+from resourcesync.destination.external_sort import ExternalSorter
+from resourcesync.destination.planner import ListedEntry
+from resourcesync.destination.resource_reader import document_record
+from resourcesync.destination.selection import ResourceSelection
+from resourcesync.discovery import FetchedDocument
+from resourcesync.documents.reader import Document
+from resourcesync.model.capabilities import RefusedEntry
+from resourcesync.model.resources import Change
+from resourcesync.model.vocabulary import Dialect
+from resourcesync.ports.mirror import ProcessedDocument
+
+
+class Reading:
+    """Change Lists while they are read, one after the other.
+
+    Args:
+        head: URI of the Change List or its index.
+        start: Moment from which they are read.
+        sorter: Receives new changes.
+        archived: Archived lists that are read too.
+    """
+
+    def __init__(
+        self,
+        head: str,
+        start: ReadingStart,
+        sorter: ExternalSorter[ListedEntry],
+        archived: Sequence[ChangeListSpan] = (),
+    ) -> None:
+        self.head = head
+        self.start = start
+        self.sorter = sorter
+        self.archived = tuple(archived)
+        self.checkpoint = start.checkpoint
+        self.list_clock = start.list_clock
+        self.reported: int | None = None
+        self.lists: list[ReadList] = []
+        self.starts_in_time = self.is_contiguous = True
+        self.change_count = 0
+        self.documents: list[ProcessedDocument] = []
+        self.last_changes = LastChanges(start.last_changes)
+        self.is_resource_clock_ahead = start.is_resource_clock_ahead
+        self.has_undated = self.is_outdated = False
+        self.is_unchanged_head = self.is_of_dump = False
+        self.archive = ""
+        self.dialect: Dialect | None = None
+
+    def history(self) -> ChangeHistory:
+        """Return what was read."""
+        return ChangeHistory(
+            head=self.head,
+            sorter=self.sorter,
+            checkpoint=self.checkpoint,
+            list_clock_checkpoint=self.list_clock,
+            reported=self.reported,
+            lists=tuple(self.lists),
+            starts_in_time=self.starts_in_time,
+            is_contiguous=self.is_contiguous,
+            change_count=self.change_count,
+            has_undated=self.has_undated,
+            documents=tuple(self.documents),
+            last_changes=self.last_changes.recent,
+            has_last_change=self.last_changes.has_last,
+            is_resource_clock_ahead=self.is_resource_clock_ahead,
+            is_unchanged_head=self.is_unchanged_head,
+            is_of_dump=self.is_of_dump,
+            archive=self.archive,
+            dialect=self.dialect,
+        )
+
+    def add_processed(self, record: ProcessedDocument) -> None:
+        """Add a list that was processed and is the same now."""
+        self.lists.append(ReadList(record, record))
+        self.report(record.until)
+
+    def close_all_but_last(self) -> None:
+        """Record all lists but the last as closed: they are not requested again."""
+        for read in self.lists[:-1]:
+            until = read.record.until or read.record.from_
+            closed = replace(read, record=read.record._replace(until=until))
+            self.lists[self.lists.index(read)] = closed
+
+    def report(self, moment: int | None) -> None:
+        """Record a moment that the lists give by their own clock."""
+        if moment is not None:
+            self.reported = max(moment, self.reported or moment)
+
+    def follows(self, span: ChangeListSpan) -> bool:
+        """True if all changes of an unknown list are new: it stands behind processed ones."""
+        ends = {done.until for done in self.start.processed if done.until is not None}
+        if span.from_ is not None and span.from_ in ends:
+            return True
+        return any(read.is_of(done) for done in self.start.processed for read in self.lists)
+
+
+def changes_of(document: Document) -> Iterator[Change]:
+    """Yield the changes of a list that is no index."""
+    for entry in document.entries():
+        assert isinstance(entry, Change), "a Change List that is no index has changes"
+        yield entry
+
+
+class ChangeListScan:
+    """Scan of one Change List: one pass, unless it gives no times.
+
+    Args:
+        fetched: The list.
+        span: Interval that it covers.
+        reading: Receives what is new.
+        selection: Turns entries into rows.
+        now: The present moment, microseconds.
+        ended: End of the list, if its index calls it open.
+    """
+
+    def __init__(
+        self,
+        fetched: FetchedDocument,
+        span: ChangeListSpan,
+        reading: Reading,
+        *,
+        selection: ResourceSelection,
+        now: int,
+        ended: int | None = None,
+    ) -> None:
+        self._fetched = fetched
+        self._span = span
+        self._reading = reading
+        self._selection = selection
+        self._now = now
+        self._ended = ended
+        self._prefix = ListPrefix(selection.mirror_uri)
+        self._latest = LatestChangeTime(reading.start.list_clock, now)
+        self._known = 0
+        self._old_count: int | None = None
+        self._baseline_position: int | None = None
+
+    def read(self, seen: ProcessedDocument | None, before: int | None = None) -> None:
+        """Collect the new changes of the list.
+
+        Args:
+            seen: Record of what was processed; all changes behind it are new.
+            before: Number of changes in the list when the Resource List was first read, where the
+                changes since that are read. Later ones count even with an earlier time.
+
+        Raises:
+            DocumentError: The list cannot be used.
+        """
+        reading, span = self._reading, self._span
+        self._known = 0 if seen is None else seen.entries
+        self._baseline_position = before
+        document = self._fetched.open(self._refuse)
+        changes = changes_of(document)
+        for change in islice(changes, self._known):
+            self._record(change)
+        known = document.dropped
+        is_intact = seen is None or is_same_prefix(self._prefix, seen)
+        if is_intact:
+            self._collect_new(changes, is_known=seen is not None)
+        else:  # it is not applied, but its times are of interest
+            for change in changes:
+                self._record(change)
+        self._selection.refusals.count_dropped(document, before=known)
+        self._advance()
+        reading.dialect = document.dialect
+        record = document_record(self._fetched)._replace(
+            from_=span.from_ or 0,
+            until=span.until,
+            entries=self._prefix.entries,
+            prefix=self._prefix.hexdigest(),
+        )
+        reading.documents.append(record)
+        reading.lists.append(ReadList(record, seen, is_intact))
+
+    def _record(self, listed: Change) -> Change:
+        """Record the next change of the list; return it without a borrowed time."""
+        self._prefix.add(listed)
+        self._reading.last_changes.add(listed, self._span.from_)
+        change = without_borrowed_time(listed, self._span)
+        self._latest.add(change)
+        return change
+
+    def _advance(self) -> None:
+        """Advance T: by times of changes and the end of the list, and by its start."""
+        reading, span, latest, now = self._reading, self._span, self._latest, self._now
+        if not (reading.starts_in_time and reading.is_contiguous) and span.from_ is not None:
+            # The gap lies before this list; from its start on everything is known.
+            reading.checkpoint = advance_checkpoint(
+                reading.checkpoint, until=span.from_, last=None, now=now
+            )
+        last, begun = latest.change_time, span.from_
+        if last is None and begun is not None:
+            is_usable = is_plausible(begun, through=reading.list_clock, now=now)
+            last = begun if is_usable else None
+        reading.list_clock = advance_checkpoint(
+            reading.list_clock, until=span.until, last=last, now=now
+        )
+        for moment in (span.from_, span.until, latest.reported):
+            reading.report(moment)
+        reading.is_resource_clock_ahead |= latest.is_resource_clock_ahead
+        moved = latest.change_time if reading.is_resource_clock_ahead else latest.moment
+        reading.checkpoint = advance_checkpoint(
+            reading.checkpoint, until=span.until, last=moved, now=now
+        )
+
+    def _refuse(self, entry: RefusedEntry) -> None:
+        # Entries before the new ones were refused when they were new.
+        if self._prefix.entries >= self._known:
+            self._selection.refuse(entry)
+
+    def _collect_new(self, changes: Iterator[Change], *, is_known: bool) -> None:
+        reading = self._reading
+        until, begin = self._span.until, reading.start.new_since
+        is_over = reading.start.is_resource_list and until is not None and until <= begin
+        is_new = is_known or reading.follows(self._span)
+        for listed in changes:
+            position = self._prefix.entries
+            change = self._record(listed)
+            if is_over:  # the Resource List has all of it
+                continue
+            if is_new:
+                reading.has_undated |= is_undated(change, begin)
+            elif not self._accept_by_time(change, position):
+                continue
+            reading.change_count += 1
+            row = self._selection.change_row(change)
+            if row is not None:
+                reading.sorter.add(
+                    row._replace(undated=True) if self._is_age_unknown(change) else row
+                )
+
+    def _accept_by_time(self, change: Change, position: int) -> bool:
+        """Return whether a change of a list that was not read before counts as new, by its time.
+
+        Behind a new one without a time all count: an old one would be the last of its resource.
+        """
+        reading = self._reading
+        begin = reading.start.new_since
+        is_late = self._baseline_position is not None and position >= self._baseline_position
+        is_open = is_undated(change, begin)
+        if not (reading.has_undated or is_late or is_open or is_since(change, begin)):
+            return False
+        if is_open or not has_own_time(change):
+            if not reading.has_undated and self._is_old(change, position):
+                return False
+            reading.has_undated = True
+        return True
+
+    def _is_age_unknown(self, change: Change) -> bool:
+        """True if it is unknown whether the Resource List includes this change.
+
+        The list includes what happened up to its moment, that moment included. The packages of a
+        dump hold what they list.
+        """
+        reading = self._reading
+        if reading.is_of_dump or not reading.start.is_resource_list:
+            return False
+        return not is_since(change, reading.start.new_since + 1)
+
+    def _is_old(self, change: Change, position: int) -> bool:
+        """True if the position of a change without its own time shows that it is older than T.
+
+        All changes of a list that ended before T are, where a stale copy of its index calls it
+        open. Otherwise one listed before an old change is, unless its time, even if that of the
+        resource, is later: then its age is unknown, and the last change listed counts.
+        """
+        start = self._reading.start
+        if self._ended is not None and self._ended < start.list_clock - OVERLAP:
+            return True
+        return not is_since(change, start.new_since) and position < self._count_old_entries()
+
+    def _count_old_entries(self) -> int:
+        """Return how many changes are older than T by their order; read once."""
+        stream, span = self._fetched.stream, self._span
+        if self._old_count is None:
+            place = stream.tell()  # the list is being read; reading continues from here
+            changes = changes_of(self._fetched.open())
+            timed = (without_borrowed_time(change, span) for change in changes)
+            self._old_count = count_old_entries(timed, self._reading.start.new_since)
+            stream.seek(place)
+        return self._old_count
+
+
+def is_same_prefix(prefix: ListPrefix, seen: ProcessedDocument) -> bool:
+    """True if a list begins with the changes that were processed."""
+    return (prefix.entries, prefix.hexdigest()) == (seen.entries, seen.prefix)

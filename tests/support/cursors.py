@@ -1,0 +1,13 @@
+"""A mirror's cursor, set by a test."""
+
+from dataclasses import replace
+from typing import Any
+
+from resourcesync.destination.sync_state import SyncState
+from resourcesync.ports.mirror import MirrorStateStore
+
+
+def set_cursor(state: MirrorStateStore, **changes: Any) -> None:
+    """Store the cursor of a mirror with other values."""
+    stored = SyncState(state)
+    stored.save(replace(stored.cursor, **changes))
