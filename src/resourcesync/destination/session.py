@@ -133,10 +133,7 @@ class SyncSession:
         documents = self.documents = DocumentFetcher(equipment.fetcher, equipment.scratch)
         received = partial(_received_bytes, equipment)
         self.budget = Budget(options.max_bytes, received, equipment.cancel)
-        chosen = options.accept_missing
-        if chosen is None:
-            chosen = self.sync_state.accept_missing_option
-        self.accepts_missing = found.is_sitemap if chosen is None else chosen
+        self.accepts_missing = self._accepts_missing()
         self.packages = DumpPackages(equipment, documents)
         manifests = None if options.dumps == "never" else self.packages
         self.resource_lists = ResourceListReader(documents, selection, manifests)
@@ -150,6 +147,13 @@ class SyncSession:
                 archive=found.change_list_archive or "",
             )
         )
+
+    def _accepts_missing(self) -> bool:
+        """Return the operator's choice, of now or of before; else that of a plain sitemap."""
+        for chosen in (self.options.accept_missing, self.sync_state.accept_missing_option):
+            if chosen is not None:
+                return chosen
+        return self.discovered.is_sitemap
 
     @property
     def found(self) -> SourceLists:
