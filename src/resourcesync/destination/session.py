@@ -130,7 +130,6 @@ class SyncSession:
             ReaderDependencies(
                 documents=documents,
                 selection=selection,
-                clock=equipment.clock,
                 cancel=equipment.cancel,
                 new_sorter=self.new_sorter,
                 packages=manifests,

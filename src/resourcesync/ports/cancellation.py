@@ -47,7 +47,7 @@ class CancelToken:
 
     @contextmanager
     def within(self, seconds: float | None) -> Iterator[None]:
-        """Limit the block to so many seconds; ``None``: no limit.
+        """Limit the block to so many seconds; ``None``: no limit. Such blocks do not nest.
 
         Raises:
             BudgetError: The time is over.

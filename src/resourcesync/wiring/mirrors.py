@@ -123,9 +123,10 @@ def open_mirror_folder(
     home = place if isinstance(place, Home) else Home(place)
     folder, open_state = home.folder, state_opener(home)
     was_folder, was_mirror = folder.is_dir(), is_mirror(folder)
-    if source is None and not was_mirror:
-        raise not_a_mirror_error(folder)
-    _check_no_loop(folder, source or "")
+    if not was_mirror:
+        if source is None:
+            raise not_a_mirror_error(folder)
+        _check_no_loop(folder, source)
     had_own = (folder / OWN_FOLDER).is_dir()
     if isinstance(place, Home):
         stores.bind(place)
@@ -180,7 +181,7 @@ def _check_no_loop(folder: Path, source: str) -> None:
     Raises:
         ConfigurationError: The folder is published at the address of the Source.
     """
-    if not (folder / OWN_FOLDER / _CATALOGUE).is_file() or is_mirror(folder):
+    if not (folder / OWN_FOLDER / _CATALOGUE).is_file():
         return
     from resourcesync.wiring.published_tree import published_settings  # noqa: PLC0415 - rarely
 

@@ -1,5 +1,7 @@
 """Long work can be stopped at the places where it checks its token."""
 
+import os
+import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -103,6 +105,21 @@ def test_a_wait_ends_soon_after_another_thread_requests_it() -> None:
     with pytest.raises(StoppedError):
         cancel.wait(60)
     timer.join()
+    assert time.monotonic() - began < 10
+
+
+def test_a_wait_ends_soon_after_a_signal_whose_handler_requests_it() -> None:
+    cancel = CancelToken(SystemClock())
+    former = signal.signal(signal.SIGUSR1, lambda *_: cancel.cancel())
+    timer = threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGUSR1))
+    timer.start()
+    began = time.monotonic()
+    try:
+        with pytest.raises(StoppedError):
+            cancel.wait(60)
+    finally:
+        timer.join()
+        signal.signal(signal.SIGUSR1, former)
     assert time.monotonic() - began < 10
 
 

@@ -109,7 +109,7 @@ class CurlEngine:
     def wait(self, seconds: float) -> None:
         """Wait until there is something to do, at most ``seconds``."""
         if not self.active:
-            self._clock.sleep(seconds)
+            self.cancel.wait(seconds)
             return
         own = self._multi.timeout()
         if 0 <= own < seconds * 1000:

@@ -47,7 +47,6 @@ from resourcesync.model.capabilities import Header, Part
 from resourcesync.model.resources import Change
 from resourcesync.model.timestamps import known_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability, Relation
-from resourcesync.ports import Clock
 from resourcesync.ports.cancellation import CancelToken
 from resourcesync.ports.mirror import MirrorStateStore, ProcessedDocument
 
@@ -177,8 +176,7 @@ class ReaderDependencies:
     Attributes:
         documents: Fetches documents.
         selection: Turns entries into rows.
-        clock: Time.
-        cancel: The request to stop.
+        cancel: The request to stop, and the clock.
         new_sorter: Opens an empty sorter.
         packages: Fetches the manifests of a Change Dump, which take the place of the lists of a
             Source that has no others; ``None`` refuses a dump.
@@ -190,7 +188,6 @@ class ReaderDependencies:
 
     documents: DocumentFetcher
     selection: ResourceSelection
-    clock: Clock
     cancel: CancelToken
     new_sorter: Callable[[], ExternalSorter[ListedEntry]]
     packages: DumpPackages | None = None
@@ -214,7 +211,7 @@ class ChangeListReader:
         self._dependencies = equipment
         self._documents = equipment.documents
         self._selection = equipment.selection
-        self._clock = equipment.clock
+        self._clock = equipment.cancel.clock
 
     def read(
         self,
