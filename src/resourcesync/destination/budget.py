@@ -115,6 +115,7 @@ class Budget:
 
     Attributes:
         spent: The limit that was reached; empty while every request could be sent.
+        is_limited: There is a limit of bytes: requests must reserve theirs.
     """
 
     def __init__(
@@ -124,6 +125,7 @@ class Budget:
         lift: Callable[[], None] = lambda: None,
     ) -> None:
         self._limit = limit
+        self.is_limited = limit is not None
         self._received = received
         self._start = received()
         self._lift = lift
