@@ -183,7 +183,9 @@ def command(output: OutputOptions, **values: Any) -> Job:
     if values["moved"] and (len(places) != 1 or _is_source(places)):
         raise click.UsageError("--moved needs exactly one MIRROR, and no SOURCE")
     chosen = TargetResolver(configuration, values, given_options())
-    words = PullRenderer(itemize=values["itemize"], dry_run=values["dry_run"])
+    words = PullRenderer(
+        itemize=values["itemize"], dry_run=values["dry_run"], verbose=output.verbose > 0
+    )
     if every or (len(places) > 1 and not _is_source(places)):
         job = _job_of_many(configuration.names if every else places, chosen, words, output)
         return replace(job, work=with_metrics(job.work, metrics, ""))

@@ -68,6 +68,7 @@ class Destination:
         equipment = replace(
             equipment,
             fetcher=self._measuring_fetcher,
+            resource_fetcher=equipment.fetcher,
             clock=self._deadline,
             lift_deadline=self._deadline.lift,
         )

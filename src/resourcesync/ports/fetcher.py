@@ -144,7 +144,6 @@ class CacheValidators(NamedTuple):
 _new_validators: Final[Callable[[tuple[str, str]], CacheValidators]] = partial(
     tuple.__new__, CacheValidators
 )
-_NO_VALIDATORS: Final = CacheValidators("", "")
 
 
 def validators_of(headers: Mapping[str, str]) -> CacheValidators:
@@ -158,8 +157,6 @@ def validators_of(headers: Mapping[str, str]) -> CacheValidators:
     Args:
         headers: The answer's fields, names in lower case.
     """
-    if not headers:
-        return _NO_VALIDATORS
     tag, modified = headers.get("etag", ""), headers.get("last-modified", "")
     age = _seconds_between(modified, headers.get("date", ""))
     if modified and (age is None or age < _STABLE_AFTER):
