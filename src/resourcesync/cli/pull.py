@@ -184,7 +184,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
         raise click.UsageError("--moved needs exactly one MIRROR, and no SOURCE")
     chosen = TargetResolver(configuration, values, given_options())
     words = PullRenderer(
-        itemize=values["itemize"], dry_run=values["dry_run"], details=bool(output.verbose)
+        itemize=values["itemize"], dry_run=values["dry_run"], verbose=output.verbose > 0
     )
     if every or (len(places) > 1 and not _is_source(places)):
         job = _job_of_many(configuration.names if every else places, chosen, words, output)

@@ -1,7 +1,7 @@
 """The text output of ``pull``: its events, its plan and its closing lines."""
 
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -17,6 +17,7 @@ from resourcesync.errors import ResourceMissingError
 SHOWN_FAILURES: Final = 20
 """Failures that are shown one by one unless ``--itemize`` is given."""
 
+_DONE: Final = frozenset({"ok", "notneeded"})
 _SYMBOLS: Final = {"create": "+", "update": "*", "delete": "-"}
 
 
@@ -28,18 +29,24 @@ class PullRenderer:
         first: True for the mirror's first pull: then lists and plan are shown.
         itemize: True if every action gets a line.
         dry_run: True if the actions are only planned.
-        details: True if lines of the level ``DETAIL`` are shown; no others are made.
+        verbose: False if no line of level ``DETAIL`` is shown: they need not be made.
         failures: Number of failures so far.
     """
 
     first: bool = True
     itemize: bool = False
     dry_run: bool = False
-    details: bool = True
+    verbose: bool = True
     failures: int = 0
 
-    def __call__(self, event: str, fields: Mapping[str, object]) -> Iterator[TextLine]:
-        """Yield the lines for one event."""
+    def __call__(self, event: str, fields: Mapping[str, object]) -> Iterable[TextLine]:
+        """Return the lines for one event."""
+        is_shown = self.verbose or self.itemize or self.dry_run or event != "item"
+        if is_shown or fields["status"] not in _DONE or "code" in fields:
+            return self._lines(event, fields)
+        return ()
+
+    def _lines(self, event: str, fields: Mapping[str, object]) -> Iterator[TextLine]:
         match event:
             case "source":
                 yield from self._source(fields)
@@ -85,9 +92,6 @@ class PullRenderer:
 
     def _item(self, fields: Mapping[str, object]) -> Iterator[TextLine]:
         status, action = fields.get("status"), str(fields.get("action"))
-        is_shown = self.details or self.itemize or self.dry_run
-        if status == "ok" and not is_shown and not fields.get("code"):
-            return
         if status in {"absent", "skipped"}:
             kept = "; the copy is kept" if fields.get("kept") else ""
             yield TextLine(

@@ -22,6 +22,7 @@ class Budget:
 
     Attributes:
         spent: The limit that was reached; empty while every request could be sent.
+        is_limited: There is a limit of bytes: requests must reserve theirs.
     """
 
     def __init__(
@@ -31,6 +32,7 @@ class Budget:
         cancel: CancelToken | None = None,
     ) -> None:
         self._limit = limit
+        self.is_limited = limit is not None
         self._received = received
         self._start = received()
         self._cancel = cancel

@@ -1,8 +1,9 @@
 """Commit of fetched resources in groups: files durable first, then one state transaction."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final
+from functools import partial
+from typing import Any, Final
 
 from resourcesync.destination.budget import Budget
 from resourcesync.destination.planner import (
@@ -47,6 +48,9 @@ _GROUP: Final = 256
 _GROUP_SECONDS: Final = 1.0
 _MAX_FAILURES: Final = 1_000
 _MAX_QUARANTINE_WARNINGS: Final = 100
+_SIGNATURE: Final = Copy._fields.index("signature")
+_new_copy: Final[Callable[[tuple[Any, ...]], Copy]] = partial(tuple.__new__, Copy)
+"""Their own constructor is Python code."""
 _RESOURCE_ERROR_CODES: Final = frozenset({"path-in-the-way", "local-change"})
 
 
@@ -132,7 +136,7 @@ def combine_tallies(brought: TransferTally, fetched: TransferTally) -> TransferT
     )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class StagedResource:
     """Resource with verified bytes that waits for its group.
 
@@ -181,6 +185,8 @@ class CommitBatch:
         self._policy = policy
         self._report = report
         self._group: list[StagedResource] = []
+        self._moment = 0
+        self._waiting = 0
         self._failed: list[Pending] = []
         self._finished: list[str] = []
         self._patched: list[PatchRow] = []
@@ -209,20 +215,14 @@ class CommitBatch:
             headers: Headers of the answer; empty if its server did not describe the resource.
             fixity: How well the bytes are proven.
         """
-        etag, last_modified = validators_of(headers)
-        return Copy(
-            uri=listed.uri,
-            path=listed.path,
-            length=length,
-            digests=digests,
-            listed=listed.hash,
-            lastmod=listed.lastmod if listed.hash else self.lastmod_to_record(listed, headers),
-            etag=etag,
-            last_modified=last_modified,
-            signature="",
-            fixity=fixity,
-            installed=self.now(),
-        )
+        if not self._waiting:  # one reading of the clock for a group
+            self._moment = self.now()
+        uri, _, path, hash_, _, lastmod, *_ = listed
+        if not hash_:
+            lastmod = self.lastmod_to_record(listed, headers)
+        known = validators_of(headers)
+        row = (uri, path, length, digests, hash_, lastmod, *known, "", fixity, self._moment)
+        return _new_copy(row)
 
     def lastmod_to_record(self, listed: ListedEntry, headers: Mapping[str, str]) -> int | None:
         """Return the ``lastmod`` to record with an answer, or with one that said "not modified".
@@ -236,12 +236,17 @@ class CommitBatch:
 
     def add(self, ready: StagedResource) -> None:
         """Add a resource with verified bytes."""
-        self.tally.open_dates += ready.copy.lastmod != ready.fetch.listed.lastmod
-        self.tally.undecided += ready.fetch.listed.change == DISPUTED
+        self._waiting += 1
         self._group.append(ready)
+        listed = ready.fetch.listed
+        if ready.copy.lastmod != listed.lastmod:
+            self.tally.open_dates += 1
+        if listed.change == DISPUTED:
+            self.tally.undecided += 1
 
     def add_unchanged(self, fetch: Fetch) -> None:
         """Add a resource that stays unchanged."""
+        self._waiting += 1
         self._finished.append(fetch.listed.uri)
         self.tally.undecided += fetch.listed.change == DISPUTED
         if fetch.before is not None:
@@ -254,6 +259,7 @@ class CommitBatch:
             Whether that is a failure: not so where unavailable resources are accepted.
         """
         listed = fetch.listed
+        self._waiting += 1
         if listed.change == DISPUTED and code in ABSENT_CODES:
             self._record_as_gone(fetch)
             return False
@@ -318,16 +324,16 @@ class CommitBatch:
         self._patched.append(PatchRow(listed.uri, self.now(), reason))
         self._report("patch", {"uri": listed.loc, "path": listed.path, "reason": reason})
 
-    def flush_when_due(self) -> None:
+    def flush_when_due(self, now: float) -> None:
         """Flush the group when it is large or old enough, and end there if the run is to end.
+
+        Args:
+            now: Time of the monotonic clock, seconds.
 
         Raises:
             StoppedError: The end was requested, or the time is over.
         """
-        waiting = len(self._group) + len(self._failed) + len(self._finished)
-        if waiting >= _GROUP or (
-            waiting and self._clock.monotonic() - self._opened_at >= _GROUP_SECONDS
-        ):
+        if self._waiting >= _GROUP or (self._waiting and now - self._opened_at >= _GROUP_SECONDS):
             self.flush()
             self._policy.budget.raise_if_cancelled()
 
@@ -344,8 +350,12 @@ class CommitBatch:
         befores: dict[str, Copy | None] = {}
         if staged:
             # After a kill in the middle it is unknown which files are old and which new.
-            befores = {ready.copy.uri: self._previous_copy(ready) for ready in staged}
-            suspects = [befores[ready.copy.uri] or ready.copy for ready in staged]
+            befores = {
+                ready.copy.uri: self._state.copy(ready.copy.uri)
+                for ready in staged
+                if ready.fetch.before is not None
+            }
+            suspects = [befores.get(ready.copy.uri) or ready.copy for ready in staged]
             self._state.commit(StateTransaction(suspect=[as_unknown(copy) for copy in suspects]))
         results = self._copies.install([_installation_of(ready) for ready in staged])
         self._report_quarantined()
@@ -354,10 +364,10 @@ class CommitBatch:
         broken: StorageError | None = None
         for ready, result in zip(staged, results, strict=True):
             if isinstance(result, str):
-                copy = ready.copy._replace(signature=result)
-                installed.append(replace(ready, copy=copy))
+                ready.copy = _new_copy((*ready.copy[:_SIGNATURE], result, *ready.copy[-2:]))
+                installed.append(ready)
             elif result.code in _RESOURCE_ERROR_CODES:
-                refused[ready.copy.uri] = befores[ready.copy.uri]
+                refused[ready.copy.uri] = befores.get(ready.copy.uri)
                 self.add_failure(ready.fetch, result.code, result.message, 1)
             else:
                 broken = result if broken is None or isinstance(result, DiskFullError) else broken
@@ -375,10 +385,8 @@ class CommitBatch:
             if self._quarantine_count <= _MAX_QUARANTINE_WARNINGS:
                 self._report("warning", quarantine_warning(path, place))
 
-    def _previous_copy(self, ready: StagedResource) -> Copy | None:
-        return None if ready.fetch.before is None else self._state.copy(ready.copy.uri)
-
     def _commit(self, installed: list[StagedResource], refused: dict[str, Copy | None]) -> None:
+        self._waiting = 0
         failed, self._failed = self._failed, []
         completed, self._finished = self._finished, []
         patched, self._patched = self._patched, []
@@ -408,12 +416,12 @@ class CommitBatch:
 
     def _count(self, ready: StagedResource) -> None:
         fetch, copy, tally = ready.fetch, ready.copy, self.tally
-        before = fetch.before
-        is_equal = not (fetch.creates or ready.contradicts) and has_bytes(before, copy.digests)
+        before, creates = fetch.before, fetch.creates
+        is_equal = not (creates or ready.contradicts) and has_bytes(before, copy.digests)
         if is_equal:
             tally.same += 1
             tally.refetched += 1
-        elif fetch.creates:
+        elif creates:
             tally.created += 1
         else:
             tally.updated += 1
@@ -427,7 +435,7 @@ class CommitBatch:
             "item",
             {
                 "status": "notneeded" if is_equal else "ok",
-                "action": "create" if fetch.creates else "update",
+                "action": "create" if creates else "update",
                 "uri": fetch.listed.loc,
                 "path": copy.path,
                 "bytes": copy.length,
@@ -447,8 +455,8 @@ def _installation_of(ready: StagedResource) -> CopyInstallation:
     assert ready.staged is not None
     before, lastmod = ready.fetch.before, ready.fetch.listed.lastmod
     return CopyInstallation(
-        staged=ready.staged,
-        path=ready.copy.path,
-        lastmod=None if lastmod is None else from_microseconds(lastmod),
-        replaces=None if before is None else before.signature,
+        ready.staged,
+        ready.copy.path,
+        None if lastmod is None else from_microseconds(lastmod),
+        None if before is None else before.signature,
     )

@@ -79,7 +79,9 @@ class Destination:
 
     def __init__(self, equipment: Dependencies) -> None:
         self._measuring_fetcher = SkewMeasuringFetcher(equipment.fetcher, equipment.clock)
-        equipment = replace(equipment, fetcher=self._measuring_fetcher)
+        equipment = replace(
+            equipment, fetcher=self._measuring_fetcher, resource_fetcher=equipment.fetcher
+        )
         self._dependencies = equipment
         self._strategy: SyncStrategy = equipment.strategy or LocalStrategy()
         self._sync_state = SyncState(equipment.state)

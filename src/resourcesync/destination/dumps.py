@@ -410,7 +410,7 @@ class DumpTransfer:
             if member.index == order[0]:
                 if not member.is_deletion:
                     faults += not self._install(order[1], member, terms)
-                    self._commit_batch.flush_when_due()
+                    self._commit_batch.flush_when_due(self._pull.dependencies.clock.monotonic())
                     self._progress()
                 order = next(orders, None)
         return faults

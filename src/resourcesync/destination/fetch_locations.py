@@ -1,11 +1,12 @@
 """Fetch locations of one resource, in order of preference; pure (§14.2, §14.6)."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple
+from functools import partial
+from typing import Any, Final, NamedTuple
 
 from resourcesync.destination.links import PatchLink
-from resourcesync.destination.planner import Fetch, ListedEntry, without_patch
+from resourcesync.destination.planner import Fetch, ListedEntry
 from resourcesync.destination.uris import origin
 from resourcesync.errors import OutOfScopeError
 from resourcesync.model.digests import STRONG, disagree, parse_digests, usable
@@ -13,7 +14,7 @@ from resourcesync.model.links import Link
 from resourcesync.model.resources import Resource
 
 MAX_MIRRORS: Final = 8
-_MIN_RESUMABLE: Final = 1 << 20
+MIN_RESUMABLE: Final = 1 << 20
 
 
 class FetchLocation(NamedTuple):
@@ -34,13 +35,19 @@ class FetchLocation(NamedTuple):
     is_patch: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+_new_location: Final[Callable[[tuple[Any, ...]], FetchLocation]] = partial(
+    tuple.__new__, FetchLocation
+)
+
+
+@dataclass(slots=True)
 class FetchAttempt:
-    """Fetch with its locations and the present one.
+    """Fetch with its locations and the present one; it is never changed.
 
     Attributes:
         fetch: The planned fetch.
         locations: Locations of the bytes.
+        location: The present location.
         position: Index of the present location.
         has_mismatch: The resource's own URI gave bytes that are not as listed.
         tries: Requests so far.
@@ -50,16 +57,12 @@ class FetchAttempt:
 
     fetch: Fetch
     locations: tuple[FetchLocation, ...]
+    location: FetchLocation
     position: int = 0
     has_mismatch: bool = False
     tries: int = 0
     last_failure: tuple[str, str] = ("", "")
     has_waited: bool = False
-
-    @property
-    def location(self) -> FetchLocation:
-        """The present location."""
-        return self.locations[self.position]
 
     def after_failure(
         self, code: str, reason: str, *, mismatch: bool, tries: int
@@ -77,7 +80,7 @@ class FetchAttempt:
         """Return the attempt at the next location that may help, or ``None``."""
         for at in range(self.position + 1, len(self.locations)):
             if self.has_mismatch or not self.locations[at].after_mismatch:
-                return replace(self, position=at)
+                return replace(self, position=at, location=self.locations[at])
         return None
 
 
@@ -91,19 +94,25 @@ def first_attempt(fetch: Fetch) -> FetchAttempt:
     listed = fetch.listed
     loc = listed.loc
     if listed.undated:
-        return FetchAttempt(fetch, (FetchLocation(loc, uncached=True),))
-    own = (FetchLocation(loc), FetchLocation(loc, uncached=True, after_mismatch=True))
+        locations: tuple[FetchLocation, ...] = (FetchLocation(loc, uncached=True),)
+    else:
+        own = _new_location((loc, True, False, False, False))
+        locations = (own, _new_location((loc, True, True, True, False)))
+        if listed.mirrors or listed.memento or listed.patch is not None:
+            locations = tuple(_around(fetch, locations))
+    return FetchAttempt(fetch, locations, locations[0])
+
+
+def _around(fetch: Fetch, own: tuple[FetchLocation, ...]) -> Iterator[FetchLocation]:
+    """Yield the locations of a fetch, those at the resource's own URI among others."""
+    listed = fetch.listed
     if listed.patch is not None and fetch.before is not None:
         uri = PatchLink._make(listed.patch).uri
-        rest = first_attempt(fetch._replace(listed=without_patch(listed))).locations
-        return FetchAttempt(fetch, (FetchLocation(uri, is_own=False, is_patch=True), *rest))
-    if not listed.mirrors and not listed.memento:
-        return FetchAttempt(fetch, own)
-    mirrors = (FetchLocation(uri, is_own=False) for uri in listed.mirrors)
-    mementos = (
-        [FetchLocation(listed.memento, is_own=False, after_mismatch=True)] if listed.memento else []
-    )
-    return FetchAttempt(fetch, (*mirrors, *own, *mementos))
+        yield FetchLocation(uri, is_own=False, is_patch=True)
+    yield from (FetchLocation(uri, is_own=False) for uri in listed.mirrors)
+    yield from own
+    if listed.memento:
+        yield FetchLocation(listed.memento, is_own=False, after_mismatch=True)
 
 
 def digest_by(listed: ListedEntry, algorithm: str) -> str:
@@ -124,7 +133,7 @@ def part_name(uri: str, listed: ListedEntry) -> str:
 
     Only a strong digest of the whole can prove bytes assembled from parts.
     """
-    large = listed.length is None or listed.length >= _MIN_RESUMABLE
+    large = listed.length is None or listed.length >= MIN_RESUMABLE
     return f"{uri} {listed.hash}" if large and has_strong_digest(listed) else ""
 
 

@@ -140,6 +140,8 @@ class Dependencies:
         mappers: Returns a plug-in's mapper factory by name.
         is_expected: A first pull that fails is recorded: there is to be a mirror.
         strategy: Strategy of synchronization; ``None``: this machine alone.
+        resource_fetcher: The network without the measurement of clocks by the answers with
+            documents; ``None``: ``fetcher``.
     """
 
     folder: str
@@ -161,3 +163,4 @@ class Dependencies:
     mappers: Callable[[str], MapperFactory] = load_no_mapper
     is_expected: bool = False
     strategy: SyncStrategy | None = None
+    resource_fetcher: Fetcher | None = None

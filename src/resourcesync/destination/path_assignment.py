@@ -145,8 +145,11 @@ class PathAssignment:
         mapping, state = self._mapping, self._state
         if not isinstance(mapping, NameMapping):
             return False
+        is_empty = next(self._existing_paths(), None) is None
         wanted = (
-            row.uri for row in rows if row.change not in _NOT_WANTED and state.copy(row.uri) is None
+            row.uri
+            for row in rows
+            if row.change not in _NOT_WANTED and (is_empty or state.copy(row.uri) is None)
         )
         new = list(islice(wanted, _MAX_NEW))
         others = self._existing_paths() if len(new) == _MAX_NEW else ()
@@ -154,7 +157,7 @@ class PathAssignment:
         if not new:
             return False
         paths = [mapping.path(uri) for uri in new]
-        near = () if others else state.path_conflicts(mapping.base, paths, key)
+        near = () if others or is_empty else state.path_conflicts(mapping.base, paths, key)
         with new_claim_sorter(self._dependencies.scratch) as spool:
             named = ((uri, mapping.path(uri)) for uri in chain(new, wanted))
             spool.add_all(

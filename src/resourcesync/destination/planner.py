@@ -173,7 +173,7 @@ def recordable_lastmod(listed: ListedEntry, as_of: int) -> int | None:
 
 def as_unknown(copy: Copy) -> Copy:
     """Return a copy with unknown content, known only by its path: it equals nothing listed."""
-    return copy._replace(length=-1, digests="", listed="", lastmod=-1, etag="", last_modified="")
+    return Copy._make((*copy[:2], -1, "", "", -1, "", "", *copy[8:]))
 
 
 def is_unknown(copy: Copy) -> bool:

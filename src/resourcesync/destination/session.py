@@ -281,7 +281,7 @@ class SyncSession:
         """Return a transfer for a plan that is complete up to ``at``, microseconds."""
         equipment = self.dependencies
         return ResourceTransfer(
-            fetcher=equipment.fetcher,
+            fetcher=equipment.resource_fetcher or equipment.fetcher,
             copies=equipment.copies,
             state=equipment.state,
             clock=equipment.clock,

@@ -58,7 +58,6 @@ from resourcesync.ports import (
     FetchFailure,
     FetchRequest,
     FetchResponse,
-    Purpose,
     Reporter,
     StagedCopy,
 )
@@ -183,6 +182,7 @@ _MAX_EXPECTED: Final = 4_096
 _MAX_FAILED_PATCHES: Final = 16
 """Failed patches after which a run tries no more: they cost time."""
 _PROGRESS_SECONDS: Final = 1.0
+_NOT_MODIFIED: Final = 304
 _ANSWER_LABELS: Final = frozenset({"got", "tried"})
 """Labels of the evidence that describes the server's answer."""
 
@@ -216,6 +216,7 @@ class ResourceTransfer:
         self._state = state
         self._clock = clock
         self._policy = policy
+        self._budget = policy.budget
         self._report = report
         self._under_way: dict[FetchRequest, FetchAttempt] = {}
         self._commit_batch = CommitBatch(
@@ -236,7 +237,7 @@ class ResourceTransfer:
     @property
     def stopped(self) -> bool:
         """True if it ended early: by a failure with ``fail_fast``, or at a limit of the run."""
-        return self._stop or bool(self._policy.budget.spent)
+        return self._stop or bool(self._budget.spent)
 
     def execute(self, fetches: Iterable[Fetch], *, total: int, size: int) -> TransferTally:
         """Execute the fetches; return their counts.
@@ -260,86 +261,99 @@ class ResourceTransfer:
                 late, self._deferred = self._deferred, []
                 self._run(iter(late))
         except BudgetError:
-            self._policy.budget.expire()
+            self._budget.expire()
         except StorageError:
             self._abandon(keep=False)  # partial downloads would only take space
             raise
         finally:
             self._abandon(keep=True)
             self._commit_batch.flush()
-        self._progress(force=True)
+        self._report_progress()
         return self._commit_batch.tally
 
     def _run(self, attempts: Iterator[FetchAttempt]) -> None:
         outcomes = self._fetcher.fetch(self._requests(attempts))
-        with closing(_closable(outcomes)) as ends:
-            for outcome in ends:
+        try:
+            for outcome in outcomes:
                 attempt = self._under_way.pop(outcome.request)
-                self._policy.budget.release(attempt.fetch.listed.length)
-                match outcome:
-                    case FetchFailure():
-                        self._handle_failure(attempt, outcome)
-                    case FetchResponse(status=304):
-                        self._handle_unchanged(attempt.fetch, outcome)
-                    case FetchResponse() if attempt.location.is_patch:
-                        self._handle_patch(attempt, _staged(outcome.request))
-                    case FetchResponse():
-                        self._handle_bytes(attempt, _staged(outcome.request), outcome.headers)
-                self._commit_batch.flush_when_due()
-                self._progress()
+                if self._budget.is_limited:
+                    self._budget.release(attempt.fetch.listed.length)
+                if isinstance(outcome, FetchFailure):
+                    self._handle_failure(attempt, outcome)
+                elif outcome.status == _NOT_MODIFIED:
+                    self._handle_unchanged(attempt.fetch, outcome)
+                elif attempt.location.is_patch:
+                    self._handle_patch(attempt, _staged(outcome.request))
+                else:
+                    # Every request of this module has a staged copy as its sink.
+                    staged: StagedCopy = outcome.request.sink  # type: ignore[assignment]
+                    self._handle_bytes(attempt, staged, outcome.headers)
+                self._advance()
                 if self._stop:
                     return
+        finally:
+            if isinstance(outcomes, Generator):
+                outcomes.close()
 
     def _requests(self, attempts: Iterator[FetchAttempt]) -> Iterator[FetchRequest]:
-        for attempt in self._retries_first(attempts):
-            if self.stopped:
+        """Yield requests; those whose last location failed come first, so that few ever wait."""
+        budget = self._budget
+        while not (self._stop or budget.spent):
+            attempt = self._retries.popleft() if self._retries else next(attempts, None)
+            if attempt is None:
                 return
             request = self._begin(attempt)
             if request is None:
-                self._commit_batch.flush_when_due()
+                self._advance()
                 continue
             self._under_way[request] = attempt
-            if not self._policy.budget.reserve(attempt.fetch.listed.length):
+            if budget.is_limited and not budget.reserve(attempt.fetch.listed.length):
                 return
             yield request
 
-    def _retries_first(self, attempts: Iterator[FetchAttempt]) -> Iterator[FetchAttempt]:
-        """Yield attempts, after those whose last location failed, so that few ever wait."""
-        for attempt in attempts:
-            while self._retries:
-                yield self._retries.popleft()
-            yield attempt
-        while self._retries:
-            yield self._retries.popleft()
-
     def _begin(self, attempt: FetchAttempt) -> FetchRequest | None:
         """Return the request for an attempt; ``None`` if it needs none."""
-        fetch, place = attempt.fetch, attempt.location
-        listed, before = fetch.listed, fetch.before
-        # The Source itself must serve what its lists dispute.
-        is_asked = bool(attempt.position) or listed.undated
-        if not is_asked and (self._adopt(fetch) or self._use_local_copy(attempt)):
+        place, listed = attempt.location, attempt.fetch.listed
+        is_small = listed.length is not None and listed.length < LARGE
+        if (self._may_adopt or not is_small) and self._use_present(attempt):
             return None
         if place.is_patch:
             return self._begin_patch(attempt)
+        if not is_small or attempt.fetch.before is not None or place.uncached:
+            return self._request(attempt)
+        staged = self._copies.stage(algorithms_for(listed, self._policy.own_algorithm))
+        limit = None if self._policy.lenient and place.is_own else listed.length
+        return FetchRequest(uri=place.uri, sink=staged, limit=limit)
+
+    def _request(self, attempt: FetchAttempt) -> FetchRequest | None:
+        """Return the request for an attempt that may be conditional, or resume a part."""
+        fetch, place, listed = attempt.fetch, attempt.location, attempt.fetch.listed
         of = "" if place.uncached else part_name(place.uri, listed)
-        algorithms = algorithms_for(listed, self._policy.own_algorithm)
-        staged = self._copies.stage(algorithms, of)
+        staged = self._copies.stage(algorithms_for(listed, self._policy.own_algorithm), of)
         if staged.part is not None and staged.part.length == listed.length:
             self._handle_bytes(attempt, staged, {})  # the download was complete, but not committed
             return None
-        ask = fetch.is_conditional and before is not None and place.is_own and not place.uncached
+        asks = fetch.is_conditional and place.is_own and not place.uncached
+        before = fetch.before if asks else None
         return FetchRequest(
             uri=place.uri,
             sink=staged,
-            purpose=Purpose.RESOURCE,
-            etag=before.etag if ask and before else "",
-            last_modified=before.last_modified if ask and before else "",
+            etag=before.etag if before else "",
+            last_modified=before.last_modified if before else "",
             limit=None if self._policy.lenient and place.is_own else listed.length,
             uncached=place.uncached,
             part=staged.part,
             on_start=staged.record_validator if of else None,
         )
+
+    def _use_present(self, attempt: FetchAttempt) -> bool:
+        """Use bytes that are in the mirror already; return whether there are any.
+
+        The Source itself must serve what its lists dispute.
+        """
+        if attempt.position or attempt.fetch.listed.undated:
+            return False
+        return (self._may_adopt and self._adopt(attempt.fetch)) or self._use_local_copy(attempt)
 
     def _begin_patch(self, attempt: FetchAttempt) -> FetchRequest | None:
         """Return the request for a patch; ``None`` if it does not apply to the copy."""
@@ -356,8 +370,6 @@ class ResourceTransfer:
     def _adopt(self, fetch: Fetch) -> bool:
         """Adopt a file in place that is proven to be as listed; return whether there is one."""
         listed, before = fetch.listed, fetch.before
-        if not self._may_adopt:
-            return False
         signature = self._copies.signature(listed.path)
         if signature is None or (before is not None and before.signature == signature):
             return False
@@ -518,11 +530,15 @@ class ResourceTransfer:
                 staged.discard()
         self._under_way.clear()
 
-    def _progress(self, *, force: bool = False) -> None:
+    def _advance(self) -> None:
+        """Flush the group and report progress when they are due."""
         now = self._clock.monotonic()
-        if not force and now - self._progress_at < _PROGRESS_SECONDS:
-            return
-        self._progress_at = now
+        self._commit_batch.flush_when_due(now)
+        if now - self._progress_at >= _PROGRESS_SECONDS:
+            self._progress_at = now
+            self._report_progress()
+
+    def _report_progress(self) -> None:
         total, size = self._totals
         self._report(
             "progress",
@@ -561,9 +577,3 @@ def _staged(request: FetchRequest) -> StagedCopy:
     # Every request of this module has a staged copy as its sink.
     staged: StagedCopy = request.sink  # type: ignore[assignment]  # see above
     return staged
-
-
-def _closable(
-    outcomes: Iterator[FetchResponse | FetchFailure],
-) -> Generator[FetchResponse | FetchFailure, None, None]:
-    yield from outcomes

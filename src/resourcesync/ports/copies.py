@@ -53,7 +53,7 @@ class StagedCopy(Protocol):
         """Throw the bytes away; it is no error to do so twice."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True)
 class CopyInstallation:
     """One staged copy and its path.
 

@@ -81,7 +81,7 @@ class CopiesSuite(ABC):
     def test_discarded_bytes_leave_nothing(self, copies: Copies) -> None:
         """Discarded or unfinished bytes leave nothing; no copy exists before it is installed."""
         for is_left in (True, False):
-            staged = _stage(copies, b"bytes")
+            staged = _stage(copies, b"bytes" * 20_000)  # more than a store may hold in memory
             expect_equal(list(copies.paths()), [], "no copy exists before it is installed")
             if is_left:
                 staged.suspend()

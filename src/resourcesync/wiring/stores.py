@@ -178,7 +178,7 @@ def copies_of(mirror: MirrorFolder, clock: Clock) -> Iterator["FileTreeCopies | 
     from resourcesync.wiring import state_backup  # noqa: PLC0415 - rarely
 
     store = open_store(address)
-    copies = StoredCopies(store, mirror.copies.stage_apart, clock)
+    copies = StoredCopies(store, mirror.copies.stage, clock)
     with copies.lock(_process_label(), _lease_name(mirror.root / OWN_FOLDER / _LEASE_FILE)):
         copies.check(mirror.state)
         yield copies

@@ -95,7 +95,7 @@ def _tools(terms: UnitOptions, share: HostShare) -> Iterator[worker.WorkerTools]
         files.mkdir()
         yield worker.WorkerTools(
             fetcher=fetcher,
-            copies=StoredCopies(store, staging.stage_apart, clock),
+            copies=StoredCopies(store, staging.stage, clock),
             memory=lambda: SqliteMirrorState(":memory:"),
             clock=clock,
             cancel=cancel,

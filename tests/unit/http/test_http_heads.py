@@ -48,7 +48,7 @@ def test_a_head_gives_its_status_and_fields() -> None:
 
     assert read is not None
     assert (read.status, read.status_line, read.length, read.coding) == (200, "200 OK", 3, "")
-    assert dict(read.fields) == {
+    assert dict(read) == {
         "content-length": "3",
         "etag": '"x"',
         "x-empty": "",
@@ -147,7 +147,7 @@ def test_any_bytes_as_a_head_are_read_or_refused(text: str) -> None:
 
     assert read is not None
     assert read.length is None or read.length >= 0
-    assert len(dict(read.fields)) <= 101
+    assert len(dict(read)) <= 101
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ def test_requests_are_taken_only_a_few_ahead(server: HostileServer) -> None:
     for done in range(1, 200):
         response(next(outcomes))
         assert taken <= done + 8 + 16 + 64
-    outcomes.close()  # type: ignore[attr-defined]  # it is a generator
+    outcomes.close()
 
     assert len(server.asked) <= 199 + 8 + 64
 
@@ -69,7 +69,7 @@ def test_giving_up_half_way_leaves_a_fetcher_that_works(server: HostileServer) -
     outcomes = fetcher.fetch(request(f"{server.origin}/{number}") for number in range(100))
 
     next(outcomes)
-    outcomes.close()  # type: ignore[attr-defined]  # it is a generator
+    outcomes.close()
     again = fetch_all(fetcher, [f"{server.origin}/{number}" for number in range(20)])
 
     assert all(len(kept(response(outcome))) == 100_000 for outcome in again)

@@ -6,7 +6,6 @@ from collections.abc import Generator, Iterator
 
 import pytest
 
-from resourcesync.adapters.http.curl_engine import CurlEngine
 from resourcesync.adapters.http.fetcher import StreamRun, StreamSink
 from resourcesync.errors import (
     ResourceMissingError,
@@ -127,16 +126,14 @@ def test_time_that_the_caller_takes_is_not_counted_against_the_server(
 ) -> None:
     server.manners.prelude = b"x" * 100
     fetcher = quick_fetcher(server.url.removesuffix("/stream"), timeout=0.4)
-    run = StreamRun(
-        *fetcher._parts(), CurlEngine(fetcher._settings, fetcher._cancel), fetcher._counts
-    )
+    run = StreamRun(*fetcher._parts())
     turns = run.turns(FetchRequest(uri=server.url, sink=StreamSink(), purpose=Purpose.STREAM))
     next(turns)  # nothing has come yet
     time.sleep(0.8)
 
     for _ in range(3):
         assert next(turns) is None
-    turns.close()  # type: ignore[attr-defined]
+    turns.close()
 
 
 def test_secrets_go_to_their_own_origin_and_policy_holds_for_addresses(

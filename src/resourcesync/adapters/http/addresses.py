@@ -39,8 +39,13 @@ def parse_address(uri: str) -> Address:
         SourceRefusedError: ``uri``: no plain absolute http or https URI; it has user information,
             control characters, spaces, foreign letters in the host, or is too long.
     """
-    ascii_uri = uri if uri.isascii() else quote(uri, safe=_PRINTABLE)
-    match = _URI.match(ascii_uri) if len(ascii_uri) <= LONGEST_URI else None
+    match = _URI.match(uri)
+    ascii_uri = uri
+    if match is None and not uri.isascii():
+        ascii_uri = quote(uri, safe=_PRINTABLE)
+        match = _URI.match(ascii_uri)
+    if len(ascii_uri) > LONGEST_URI:
+        match = None
     if match is None:
         raise SourceRefusedError(
             "the address is no plain absolute http or https URI", uri=uri, code="uri"

@@ -63,7 +63,10 @@ class CurlEngine:
         # Over TLS, wait until the origin's first connection says whether it takes many requests at
         # a time. Plain http never does: each would wait for the whole of the first answer, and by
         # a proxy, which is one host to libcurl, for that of any origin.
-        curl.setopt(pycurl.PIPEWAIT, int(errand.uri[:6].lower() == "https:"))
+        is_secure = errand.uri[4] != ":"  # "https:" in any case, for no other address is accepted
+        if transfer.is_secure is not is_secure:
+            curl.setopt(pycurl.PIPEWAIT, int(is_secure))
+            transfer.is_secure = is_secure
         message, is_head = errand.request.message, errand.request.is_head
         if message is not None:
             curl.setopt(pycurl.POSTFIELDS, message.body)
@@ -90,21 +93,16 @@ class CurlEngine:
             self._opened.pop().close()  # PycURL made a descriptor of its own
         while True:
             queued, good, bad = self._multi.info_read(64)
-            for curl in good:
-                yield self._finish(curl, 0, "")
-            for curl, number, text in bad:
-                yield self._finish(curl, number, text)
+            for curl, number, text in [*((curl, 0, "") for curl in good), *bad]:
+                transfer = self.active.pop(curl)
+                self._multi.remove_handle(curl)
+                self._idle.append(transfer)
+                if transfer.crash is not None:
+                    raise transfer.crash
+                transfer.finish(number, text, self._clock)
+                yield transfer
             if not queued:
                 return
-
-    def _finish(self, curl: Any, number: int, text: str) -> HttpTransfer:
-        transfer = self.active.pop(curl)
-        self._multi.remove_handle(curl)
-        self._idle.append(transfer)
-        if transfer.crash is not None:
-            raise transfer.crash
-        transfer.finish(number, text, self._clock)
-        return transfer
 
     def wait(self, seconds: float) -> None:
         """Wait until there is something to do, at most ``seconds``."""
@@ -149,7 +147,7 @@ class CurlEngine:
         if self._settings.ca_file:  # instead of the system's, not in addition to its folder
             curl.unsetopt(pycurl.CAPATH)
             curl.unsetopt(pycurl.PROXY_CAPATH)
-        curl.setopt(pycurl.HEADERFUNCTION, transfer.lines.append)
+        curl.setopt(pycurl.HEADERFUNCTION, transfer.lines.extend)
         curl.setopt(pycurl.WRITEFUNCTION, transfer.on_body)
         if not self._settings.proxy:
             curl.setopt(

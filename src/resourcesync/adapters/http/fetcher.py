@@ -3,8 +3,8 @@
 ``StreamRun`` is one ``stream``: a body without an end, passed on as it arrives.
 """
 
-from collections.abc import Generator, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
 from random import Random
 from typing import Final
@@ -55,23 +55,24 @@ class StreamSink:
 class StreamRun(TransferRun):
     """The state of one ``stream``."""
 
-    def turns(self, request: FetchRequest) -> Iterator[FetchOutcome | None]:
+    def turns(self, request: FetchRequest) -> Generator[FetchOutcome | None, None, None]:
         """Carry out one request; yield ``None`` after each turn of the loop, then the outcome."""
         self._nap = min(self._nap, _TURN)
         self._accept_requests(iter((request,)))
-        while not self._done:
-            now = self._clock.monotonic()
-            self._start(now)
-            if self._engine.active:
-                self._drive(now)
-            if self._done:
-                break
-            self._resumed_at = self._clock.monotonic()
-            yield None
-            now = self._clock.monotonic()
-            self._exclude_caller_time(now)
-            self._wait(now)
-        yield self._done.popleft()
+        with self._lend() as self._engine:
+            while not self._done:
+                now = self._clock.monotonic()
+                self._start(now)
+                if self._engine.active:
+                    self._drive(now)
+                if self._done:
+                    break
+                self._resumed_at = self._clock.monotonic()
+                yield None
+                now = self._clock.monotonic()
+                self._exclude_caller_time(now)
+                self._wait(now)
+        yield self._done.pop()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,7 +136,7 @@ class CurlFetcher:
 
     def fetch(
         self, requests: Iterable[FetchRequest | None]
-    ) -> Iterator[FetchResponse | FetchFailure]:
+    ) -> Generator[FetchResponse | FetchFailure, None, None]:
         """Carry out the requests; yield each outcome as it comes, in no order.
 
         At most ``jobs`` requests and a few more are read ahead of their outcomes. Time that the
@@ -143,9 +144,7 @@ class CurlFetcher:
         request means that there is none for the moment: the iterator is polled again soon, while
         other requests are in flight.
         """
-        with self._engine() as engine:
-            run = TransferRun(*self._parts(), engine, self._counts)
-            yield from run.outcomes(iter(requests))
+        return TransferRun(*self._parts()).outcomes(iter(requests))
 
     def stream(
         self, uri: str, fields: tuple[tuple[str, str], ...]
@@ -159,9 +158,8 @@ class CurlFetcher:
         request = FetchRequest(
             uri=uri, sink=sink, purpose=Purpose.STREAM, fields=fields, on_start=sink.begin
         )
-        with self._engine() as engine:
-            run = StreamRun(*self._parts(), engine, self._counts)
-            for outcome in run.turns(request):
+        with closing(StreamRun(*self._parts()).turns(request)) as turns:
+            for outcome in turns:
                 if sink.has_begun:
                     yield sink.take()
                 if isinstance(outcome, FetchFailure):
@@ -170,8 +168,18 @@ class CurlFetcher:
                     return outcome
         raise AssertionError("a request has an outcome")
 
-    def _parts(self) -> tuple[FetchSettings, Clock, Random, Origins]:
-        return self._settings, self._clock, self._random, self._origins
+    def _parts(
+        self,
+    ) -> tuple[
+        FetchSettings,
+        Clock,
+        Random,
+        Origins,
+        Callable[[], AbstractContextManager[CurlEngine]],
+        TransferCounts,
+    ]:
+        parts = self._settings, self._clock, self._random, self._origins
+        return *parts, self._engine, self._counts
 
     @contextmanager
     def _engine(self) -> Iterator[CurlEngine]:

@@ -42,6 +42,7 @@ class OriginState:
         rules: The rules of its ``robots.txt``; ``None`` if not known.
         is_recalled: ``rules`` were read by a fetcher before this one.
         rules_until: Time at which ``rules`` expire, in seconds of the clock.
+        free_until: Time until which no rule restricts requests.
         trouble: The last temporary failure.
     """
 
@@ -50,6 +51,7 @@ class OriginState:
         self.politeness = politeness
         self.rules: RobotsRules | None = None
         self.rules_until = 0.0
+        self.free_until = inf if settings.robots == "ignore" else -inf
         self.is_recalled = False
         self.trouble: SourceError | None = None
         self.private = settings.allow_private == "always" or (
@@ -68,14 +70,13 @@ class OriginState:
         """Return the fields to send; one list for all requests that need the same."""
         request = errand.request
         key = (request.purpose in _UNCODED, errand.crossed)
-        usual = self._usual.get(key)
-        if usual is None:
+        if key not in self._usual:
             coding = "identity" if key[0] else "gzip"
             secrets = [] if errand.crossed else self._secrets
-            usual = [f"Accept-Encoding: {coding}", *self._from, *secrets]
-            self._usual[key] = usual
+            self._usual[key] = [f"Accept-Encoding: {coding}", *self._from, *secrets]
+        usual = self._usual[key]
         asks_more = request.message or request.fields or request.uncached
-        if not (asks_more or errand.conditional or errand.part):
+        if not (asks_more or request.etag or request.last_modified or errand.part):
             return usual
         return [*usual, *_extra_fields(errand)]
 
@@ -180,6 +181,9 @@ class Origins:
         """Set the rules of an origin, which expire after some seconds."""
         origin.rules = rules
         origin.rules_until = self._clock.monotonic() + good_for
+        if self._settings.robots != "ignore":
+            is_free = rules.robots is None and rules.unread is None
+            origin.free_until = origin.rules_until if is_free else -inf
         if rules.delay:
             origin.politeness.slow_to(rules.delay)
         if rules.requested_delay > max(rules.delay, 1 / (self._settings.rate or 1.0)):
@@ -205,6 +209,7 @@ class OriginQueue:
         origin: The origin.
         in_flight: Transfers in progress.
         awaits_rules: True while ``robots.txt`` is being fetched.
+        add: Appends a new request.
     """
 
     def __init__(self, origin: OriginState) -> None:
@@ -213,12 +218,9 @@ class OriginQueue:
         self.awaits_rules = False
         self._urgent: list[tuple[float, int, RequestState]] = []
         self._queue: deque[RequestState] = deque()
+        self.add = self._queue.append
         self._later: list[tuple[float, int, RequestState]] = []
         self._order = count()
-
-    def add(self, errand: RequestState) -> None:
-        """Append a new request."""
-        self._queue.append(errand)
 
     def add_retry(self, errand: RequestState, moment: float) -> None:
         """Queue a retry before all new requests, to start at ``moment`` in seconds of the clock."""

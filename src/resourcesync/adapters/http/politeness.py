@@ -30,16 +30,13 @@ class RequestWindow:
 
     def __init__(self, *, first: int, ceiling: int) -> None:
         self._ceiling = float(ceiling)
-        self._size = float(min(first, ceiling))
+        self.size = min(first, ceiling)
+        """Requests that may be in flight; at least 1, never more than the ceiling."""
+        self._size = float(self.size)
         self._fast_below = inf
         self._cut_at = -inf
         self._shortest = 0.0
         self._smooth = 0.0
-
-    @property
-    def size(self) -> int:
-        """Requests that may be in flight; at least 1, never more than the ceiling."""
-        return int(self._size)
 
     def record_answer(self, latency: float | None, in_flight: int) -> None:
         """Record a response: seconds to its first byte (if known), and the requests in flight."""
@@ -47,7 +44,8 @@ class RequestWindow:
             share = 1 / 8 if self._smooth else 1.0
             known = self._shortest or latency
             self._smooth += (latency - self._smooth) * share
-            self._shortest = min(latency, known + (self._smooth - known) * _FORGET)
+            known += (self._smooth - known) * _FORGET
+            self._shortest = min(known, latency)
         if self._size >= self._ceiling or in_flight * 2 < self._size:
             return
         if self._smooth > _NO_DISTRESS and self._smooth > _DEGRADED * self._shortest:
@@ -55,6 +53,7 @@ class RequestWindow:
             return
         grown = self._size + (1.0 if self._size < self._fast_below else 1.0 / self._size)
         self._size = min(self._ceiling, grown)
+        self.size = int(self._size)
 
     def record_trouble(self, now: float, started: float) -> None:
         """Halve the window, but once only for all requests that were in flight together."""
@@ -62,6 +61,7 @@ class RequestWindow:
             return
         self._cut_at = now
         self._size = max(1.0, self._size / 2)
+        self.size = int(self._size)
         self._fast_below = self._size
 
 
@@ -91,6 +91,11 @@ class CircuitBreaker:
     """A circuit breaker: stops requests to an origin that is down, and probes for its return.
 
     An origin that never answered gets one probe, so a wrong name or a dead host is reported soon.
+
+    Attributes:
+        settled: The last outcome was a response: another one changes nothing.
+        open: No requests are sent but probes.
+        until: Time of the next probe.
     """
 
     def __init__(self, patience: CircuitLimits, random: Random) -> None:
@@ -100,6 +105,7 @@ class CircuitBreaker:
         self._missed = 0
         self._delay = 0.0
         self._met = False
+        self.settled = False
         self.open = False
         self.until = -inf
 
@@ -111,7 +117,7 @@ class CircuitBreaker:
 
     def record_answer(self) -> bool:
         """Record a response that is not a failure; return whether that closes the circuit."""
-        self._met = True
+        self._met = self.settled = True
         self._failures = 0
         if not self.open:
             return False
@@ -124,6 +130,7 @@ class CircuitBreaker:
     def record_failure(self, now: float, *, probe: bool, answered: bool) -> None:
         """Record a temporary failure; ``answered`` if there was an HTTP response."""
         self._met = self._met or answered
+        self.settled = False
         if self.open:
             if probe:
                 self._missed += 1
@@ -141,44 +148,38 @@ class CircuitBreaker:
 
 
 class Politeness:
-    """All limits on the requests to one origin."""
+    """All limits on the requests to one origin.
+
+    Attributes:
+        circuit: The circuit breaker.
+        interval: Seconds to leave between two requests.
+        allowance: Requests that may be in flight now.
+        not_before: The time before which no request may start; ``-inf`` for none.
+    """
 
     def __init__(
         self, window: RequestWindow, circuit: CircuitBreaker, *, interval: float, max_wait: float
     ) -> None:
         self._window = window
-        self._circuit = circuit
-        self._interval = interval
+        self.circuit = circuit
+        self.interval = interval
         self._max_wait = max_wait
         self._waited = 0.0
         self._paused_until = -inf
         self._next = -inf
         self._alone = False
-        self._not_before = -inf
+        self.not_before = -inf
+        self.allowance = window.size
 
     def slow_to(self, interval: float) -> None:
         """Leave ``interval`` seconds between two requests and send one at a time."""
-        self._interval = max(self._interval, interval)
+        self.interval = max(self.interval, interval)
         self._alone = True
-
-    @property
-    def allowance(self) -> int:
-        """Requests that may be in flight now."""
-        return 1 if self._alone or self._circuit.open else self._window.size
-
-    @property
-    def not_before(self) -> float:
-        """The time before which no request may start; ``-inf`` for none."""
-        return self._not_before
-
-    @property
-    def probing(self) -> bool:
-        """True if the next request is a probe."""
-        return self._circuit.open
+        self.allowance = 1
 
     def must_fail(self, now: float) -> bool:
         """True if requests should fail at once: the origin is down, or asks for too long a wait."""
-        if self._circuit.away and now < self._circuit.until:
+        if self.circuit.away and now < self.circuit.until:
             return True
         left = self._paused_until - now
         return left > 0 and max(left, self._waited) > self._max_wait
@@ -189,20 +190,23 @@ class Politeness:
 
     def record_start(self, now: float) -> None:
         """Record that a request is sent."""
-        if self._interval:
-            self._next = max(now, self._next) + self._interval
-            self._update_not_before()
+        if self.interval:
+            self._next = max(now, self._next) + self.interval
+            self._update()
 
     def record_answer(self, latency: float | None, in_flight: int) -> None:
         """Record a response, whatever its status."""
         self._waited = 0.0
-        if self._circuit.record_answer():
-            self._update_not_before()
         self._window.record_answer(latency, in_flight)
+        if not self.circuit.settled and self.circuit.record_answer():
+            self._update()
+        elif not self._alone:
+            self.allowance = self._window.size
 
     def record_overload(self, now: float, started: float) -> None:
         """Record a sign of overload, from a request sent at ``started``."""
         self._window.record_trouble(now, started)
+        self._update()
 
     def record_pushback(self, now: float, wait: float | None) -> None:
         """Record that the origin refuses more requests, and the wait that it asks for.
@@ -213,12 +217,13 @@ class Politeness:
             return
         self._waited += wait
         self._paused_until = now + wait
-        self._update_not_before()
+        self._update()
 
     def record_failure(self, now: float, *, probe: bool, answered: bool) -> None:
         """Record a temporary failure."""
-        self._circuit.record_failure(now, probe=probe, answered=answered)
-        self._update_not_before()
+        self.circuit.record_failure(now, probe=probe, answered=answered)
+        self._update()
 
-    def _update_not_before(self) -> None:
-        self._not_before = max(self._next, self._paused_until, self._circuit.until)
+    def _update(self) -> None:
+        self.not_before = max(self._next, self._paused_until, self.circuit.until)
+        self.allowance = 1 if self._alone or self.circuit.open else self._window.size

@@ -47,12 +47,13 @@ class RequestState:
         self.for_robots = for_robots
         self.part: PartialBody | None = request.part
         self.whole = False
-        self.restart()
+        self.uri, self.authority = address
+        self.crossed = False
+        self.hops = 0
 
     def restart(self) -> None:
         """Go back to the requested address."""
-        self.uri = self.first.uri
-        self.authority = self.first.authority
+        self.uri, self.authority = self.first
         self.crossed = False
         self.hops = 0
 
@@ -70,8 +71,3 @@ class RequestState:
         self.hops += 1
         self.crossed = self.crossed or crosses_origin(self.authority, address.authority)
         self.uri, self.authority = address.uri, address.authority
-
-    @property
-    def conditional(self) -> bool:
-        """True if a 304 may be the response."""
-        return bool(self.request.etag or self.request.last_modified)

@@ -30,22 +30,56 @@ LONGEST_WAIT = 86_400.0
 
 _FINAL = 200
 _END = "\r\n\r\n"
-_STATUS = re.compile(r"HTTP/[0-9.]+ ([1-9][0-9]{2})(?: (.*))?\Z")
+_LINE = r"[^\0\r\n]"
+_PLAIN_HEAD = re.compile(
+    rf"HTTP/[0-9.]+ ([2-9][0-9]{{2}}(?: {_LINE}*)?)\r\n(?:{_LINE}+\r\n){{0,{MOST_FIELDS}}}\r\n\Z"
+)
+"""A final head and nothing else, as nearly all are; others are read step by step."""
+
+_STATUS = re.compile(r"HTTP/[0-9.]+ ([1-9][0-9]{2}(?: .*)?)\Z")
+_FRAMING = re.compile(
+    r"\r\n(content-(?:length|encoding)|transfer-encoding)([^:\r]*)(:?)[ \t]*([^\r]*[^ \t\r])?"
+)
+"""The fields that say where a body ends: name, the rest of the name, colon, value."""
+
 _DIGITS = re.compile(r"[0-9]{1,20}\Z")
 
 
-class HeaderFields(Mapping[str, str]):
-    """The fields of a head by their names in lower case.
+class ResponseHead(Mapping[str, str]):
+    """The status of a final response, and its fields by their names in lower case.
 
     The first value of a name counts, but ``link`` joins all of them with commas.
+
+    Attributes:
+        status: The number.
+        length: Bytes of the body as announced, ``None`` if they are not.
+        coding: ``Content-Encoding`` in lower case, empty when there is none.
+        status_line: The status line, as evidence.
     """
 
-    __slots__ = ("_lower", "_read", "_text")
+    __slots__ = ("_lower", "_read", "_text", "coding", "length", "status", "status_line")
 
-    def __init__(self, text: str, lowered: str | None = None) -> None:
+    def __init__(self, status: int, status_line: str, text: str, uri: str) -> None:
+        self.status = status
+        self.status_line = status_line
         self._text = text
-        self._lower = lowered
+        self._lower = lowered = text.lower()
         self._read: dict[str, str] | None = None
+        found: dict[str, str] = {}
+        for name, left, colon, value in _FRAMING.findall(lowered):
+            if left and not left.isspace():
+                continue  # another field, whose name begins like this one
+            if left or not colon or found.setdefault(name, value) != value:
+                raise _bad_head(uri, "framing", f"a field {name} that is not clear")
+        length = found.get("content-length")
+        if length is not None and not _DIGITS.match(length):
+            raise _bad_head(uri, "framing", "an invalid Content-Length")
+        if found.get("transfer-encoding", "chunked") != "chunked" or (
+            "transfer-encoding" in found and length is not None
+        ):
+            raise _bad_head(uri, "framing", "a Transfer-Encoding with an ambiguous end of the body")
+        self.length = None if length is None else int(length)
+        self.coding = found.get("content-encoding", "")
 
     def _fields(self) -> dict[str, str]:
         if self._read is None:
@@ -63,49 +97,18 @@ class HeaderFields(Mapping[str, str]):
 
     def get(self, name: str, default: str = "") -> str:  # type: ignore[override]  # text only
         """Return one field; a single lookup needs no table of all fields."""
-        if self._read is None and name != "link":
-            if self._lower is None:
-                self._lower = self._text.lower()
-            start = self._lower.find(f"\r\n{name}:")
-            if start < 0:
-                return default
-            end = self._text.find("\r\n", start + 2)
-            return self._text[start + len(name) + 3 : end if end >= 0 else None].strip(" \t")
-        return self._fields().get(name, default)
+        if self._read is not None or name == "link":
+            return self._fields().get(name, default)
+        start = self._lower.find(f"\r\n{name}:") + len(name) + 3
+        if start < len(name) + 3:
+            return default
+        return self._text[start:].partition("\r")[0].strip(" \t")
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._fields())
 
     def __len__(self) -> int:
         return len(self._fields())
-
-
-class ResponseHead:
-    """The status and the fields of a final response.
-
-    Attributes:
-        status: The number.
-        fields: The fields.
-        length: Bytes of the body as announced, ``None`` if they are not.
-        coding: ``Content-Encoding`` in lower case, empty when there is none.
-        status_line: The status line, as evidence.
-    """
-
-    __slots__ = ("coding", "fields", "length", "status", "status_line")
-
-    def __init__(self, status: int, said: str, text: str, uri: str) -> None:
-        self.status = status
-        self.status_line = said
-        lowered = text.lower()
-        self.fields = HeaderFields(text, lowered)
-        length = _find(lowered, "\r\ncontent-length", uri)
-        transfer = _find(lowered, "\r\ntransfer-encoding", uri)
-        if length is not None and not _DIGITS.match(length):
-            raise _bad_head(uri, "framing", "an invalid Content-Length")
-        if transfer is not None and (transfer != "chunked" or length is not None):
-            raise _bad_head(uri, "framing", "a Transfer-Encoding with an ambiguous end of the body")
-        self.length = None if length is None else int(length)
-        self.coding = _find(lowered, "\r\ncontent-encoding", uri) or ""
 
 
 def parse_head(text: str, uri: str) -> ResponseHead | None:
@@ -117,6 +120,14 @@ def parse_head(text: str, uri: str) -> ResponseHead | None:
     """
     if len(text) > LARGEST:
         raise _bad_head(uri, "headers", f"more than {LARGEST} bytes of headers")
+    plain = _PLAIN_HEAD.match(text)
+    if plain is not None:
+        status, line = _read_status(plain[1])
+        return ResponseHead(status, line, text[: -len(_END)], uri)
+    return _parse_steps(text, uri)
+
+
+def _parse_steps(text: str, uri: str) -> ResponseHead | None:
     ends = text.count("\r\n")
     if "\0" in text or text.count("\r") != ends or text.count("\n") != ends:
         raise _bad_head(uri, "framing", "a control character in the head")
@@ -125,50 +136,27 @@ def parse_head(text: str, uri: str) -> ResponseHead | None:
         end = text.find(_END, start)
         if end < 0:
             return None
-        status, said = _read_status(text[start : text.find("\r\n", start)])
-        if status >= _FINAL:
-            return _read_final(status, said, text[start:end], uri)
-        if not status:
+        match = _STATUS.match(text[start : text.find("\r\n", start)])
+        if match is None:
             raise _bad_head(uri, "framing", "an invalid status line")
+        status, line = _read_status(match[1])
+        if status >= _FINAL:
+            if text.count("\r\n", start, end) > MOST_FIELDS:
+                raise _bad_head(uri, "headers", f"more than {MOST_FIELDS} fields in the head")
+            return ResponseHead(status, line, text[start:end], uri)
         start = end + len(_END)
     raise _bad_head(uri, "interim", f"more than {MOST_INTERIM} interim responses")
 
 
 @lru_cache(256)
 def _read_status(line: str) -> tuple[int, str]:
-    """Return the status, and the status with its reason; 0 if it is no status line."""
-    match = _STATUS.match(line)
-    if match is None:
-        return 0, ""
-    return int(match[1]), printable(f"{match[1]} {match[2] or ''}".strip())
+    """Return the status, and the status with its reason, printable."""
+    return int(line[:3]), printable(line.strip())
 
 
 def printable(text: str) -> str:
     """Return a server's text fit for a terminal: short, without control characters."""
     return "".join(mark if mark.isprintable() else "?" for mark in text[:80])
-
-
-def _read_final(status: int, said: str, text: str, uri: str) -> ResponseHead:
-    if text.count("\r\n") > MOST_FIELDS:
-        raise _bad_head(uri, "headers", f"more than {MOST_FIELDS} fields in the head")
-    return ResponseHead(status, said, text, uri)
-
-
-def _find(lowered: str, start: str, uri: str) -> str | None:
-    """Return the one value of a field; ``start`` is its name after the end of the line before."""
-    found = None
-    at = lowered.find(start)
-    while at >= 0:
-        begin = at + len(start)
-        end = lowered.find("\r\n", begin)
-        name_left, colon, value = lowered[begin : end if end >= 0 else None].partition(":")
-        value = value.strip(" \t")
-        if not name_left.strip(" \t") and (name_left or not colon or found not in {None, value}):
-            raise _bad_head(uri, "framing", f"a field {start.strip()} that is not clear")
-        if not name_left:
-            found = value
-        at = lowered.find(start, begin)
-    return found
 
 
 def _bad_head(uri: str, code: str, got: str) -> BadResponseError:
@@ -230,7 +218,7 @@ def range_fields(part: PartialBody) -> list[str]:
 
 def is_remainder(head: ResponseHead, part: PartialBody) -> bool:
     """True if a 206 has all bytes after a part, of the same body."""
-    match = _CONTENT_RANGE.fullmatch(head.fields.get("content-range", ""))
+    match = _CONTENT_RANGE.fullmatch(head.get("content-range", ""))
     if match is None or head.coding not in {"", "identity"}:
         return False
     first, last, total = int(match[1]), int(match[2]), int(match[3])
@@ -238,7 +226,7 @@ def is_remainder(head: ResponseHead, part: PartialBody) -> bool:
         return False
     if head.length is not None and head.length != total - first:
         return False
-    return _matches_validator(part.validator, head.fields)
+    return _matches_validator(part.validator, head)
 
 
 def _matches_validator(validator: str, fields: Mapping[str, str]) -> bool:

@@ -76,9 +76,10 @@ class HttpTransfer:
     """The response to one request; made once for each easy handle and reused.
 
     Attributes:
-        curl: The easy handle, which appends to ``lines`` and calls ``on_body``.
+        curl: The easy handle, which adds to ``lines`` and calls ``on_body``.
         headers: The list of fields that the easy handle was last given.
         is_special: The easy handle was last set to another method than GET.
+        is_secure: The easy handle was last set to https.
         lines: The lines of the head, of interim heads and of trailers, as libcurl gives them, which
             limits them to 300 KiB for a head and 5,000 in all.
         private: Addresses that are not public are allowed.
@@ -114,6 +115,7 @@ class HttpTransfer:
         "error",
         "head",
         "headers",
+        "is_secure",
         "is_special",
         "lines",
         "private",
@@ -125,9 +127,9 @@ class HttpTransfer:
     def __init__(self, curl: Any, settings: FetchSettings) -> None:  # PycURL has no types
         self.curl = curl
         self.headers: list[str] | None = None
-        self.is_special = False
+        self.is_special = self.is_secure = False
         self.private = False
-        self.lines: list[bytes] = []
+        self.lines = bytearray()
         self._settings = settings
 
     def begin(self, errand: RequestState, now: float) -> None:
@@ -138,56 +140,44 @@ class HttpTransfer:
         self.crash: BaseException | None = None
         self.began = self._marked_at = now
         self.wire = self._mark = self.received = 0
-        self.disturbed = False
-        self.broken_range = False
+        self.disturbed = self.broken_range = self._cut = False
         self.lines.clear()
         self.wait: float | None = None
         self._discard = MAX_DISCARDED
-        self._cut = False
-        self._head_size = 0
+        self._head_size = self._limit = 0
         self._blocked = ""
         self._decoder: GzipDecoder | None = None
         self._write: Callable[[bytes], None] | None = None
-        self._limit = 0
 
     def _stop(self, code: str, message: str, got: str) -> int:
         self.error = transfer_errors.bad_response_error(self.errand.uri, code, message, got)
         return _STOP
 
-    def _accept_head(self) -> bool:
-        """True if the body that begins now is to be read."""
-        if self._read_head() is None and self.error is None:
-            self._stop("framing", "the response is invalid", "a body without a final head")
-        return self.error is None
-
-    def _read_head(self) -> ResponseHead | None:
+    def _read_head(self) -> None:
         """Parse the head once it is there; set the error if it is invalid."""
-        text = b"".join(self.lines).decode("latin-1")
-        self.wire += len(text) - self._head_size
-        self._head_size = len(text)
+        text = self.lines.decode("latin-1")
+        size = len(text)
+        self.wire += size - self._head_size
+        self._head_size = size
         try:
             self.head = head = parse_head(text, self.errand.uri)
-        except BadResponseError as error:
+            if head is not None:
+                self._handle_head(head)
+        except (BadResponseError, StorageError) as error:
             self.error = error
-            return None
-        if head is not None:
-            self._handle_head(head)
-        return head
 
     def _handle_head(self, head: ResponseHead) -> None:
         """Decide how to handle the body that follows a head."""
         part, request = self.errand.part, self.errand.request
-        if request.purpose is Purpose.MESSAGE:
-            if head.status in _SUCCESS and request.message is None:
+        if request.purpose is Purpose.MESSAGE or request.is_head:
+            if head.status in _SUCCESS and not request.is_head and request.message is None:
                 self._accept_body(head)
-        elif request.is_head:
-            return
         elif head.status == _OK:
-            try:
-                self._start_body(head, part)
-            except StorageError as error:
-                self.error = error
-                return
+            if part is not None:
+                self.errand.part = None
+                request.sink.restart()
+            if request.on_start is not None:
+                request.on_start(validator_of(head))
             self._accept_body(head)
         elif part is not None and head.status in (_PARTIAL, _NO_SUCH_RANGE):
             if head.status == _PARTIAL and is_remainder(head, part):
@@ -195,15 +185,6 @@ class HttpTransfer:
                 self._accept_body(head)
             else:
                 self.broken_range = True
-
-    def _start_body(self, head: ResponseHead, part: PartialBody | None) -> None:
-        """Prepare for a body from its first byte on."""
-        request = self.errand.request
-        if part is not None:
-            self.errand.part = None
-            request.sink.restart()
-        if request.on_start is not None:
-            request.on_start(validator_of(head.fields))
 
     def _accept_body(self, head: ResponseHead) -> None:
         request = self.errand.request
@@ -229,17 +210,18 @@ class HttpTransfer:
     def on_body(self, chunk: bytes) -> int | None:
         """Handle bytes of a body; return 0 to stop the transfer."""
         try:
-            self.wire += len(chunk)
-            if self.head is None and not self._accept_head():
-                return _STOP
+            size = len(chunk)
+            self.wire += size
+            if self.head is None:
+                self._read_head()
+                if self.error is not None:
+                    return _STOP
             write = self._write
             if write is None:
-                self._discard -= len(chunk)
-                self._cut = self._discard < 0
-                return _STOP if self._cut else None
+                return self._discard_body(size)
             if self._decoder is not None:
                 return self._decode(self._decoder, chunk)
-            self.received += len(chunk)
+            self.received += size
             if self.received > self._limit:
                 return self._overrun()
             write(chunk)
@@ -250,6 +232,13 @@ class HttpTransfer:
             self.crash = crash
             return _STOP
         return None
+
+    def _discard_body(self, size: int) -> int | None:
+        if self.head is None:
+            return self._stop("framing", "the response is invalid", "a body without a final head")
+        self._discard -= size
+        self._cut = self._discard < 0
+        return _STOP if self._cut else None
 
     def _overrun(self) -> int:
         self.error = transfer_errors.too_big_error(
@@ -274,11 +263,11 @@ class HttpTransfer:
 
     def finish(self, number: int, text: str, clock: Clock) -> None:
         """Determine the result after libcurl ended with error ``number`` (0: none)."""
-        head = self.head
-        if self.error is None and self.crash is None and head is None:
-            head = self._read_head()
+        if self.error is None and self.crash is None and self.head is None:
+            self._read_head()
         if self.error is not None or self.crash is not None or self.broken_range:
             return
+        head = self.head
         if head is None or (number and self._write is not None):
             self.error = self._failure(number, text)
             return
@@ -288,8 +277,8 @@ class HttpTransfer:
                     self.errand.uri, "a truncated gzip stream"
                 )
             return
-        if "retry-after" in head.fields:
-            self.wait = parse_retry_after(head.fields["retry-after"], clock.now())
+        if "retry-after" in head:
+            self.wait = parse_retry_after(head["retry-after"], clock.now())
         if not self._is_expected(head.status):
             self.error = self._status_error(head)
 
@@ -304,12 +293,13 @@ class HttpTransfer:
         )
 
     def _is_expected(self, status: int) -> bool:
-        if self.errand.request.purpose is Purpose.MESSAGE:
+        request = self.errand.request
+        if request.purpose is Purpose.MESSAGE:
             return True
-        if status == _OK and self.errand.request.is_head:
+        if status == _OK and request.is_head:
             return True
         return status in transfer_errors.REDIRECTS or (
-            status == _NOT_MODIFIED and self.errand.conditional
+            status == _NOT_MODIFIED and bool(request.etag or request.last_modified)
         )
 
     def _failure(self, number: int, text: str) -> SourceError:
@@ -332,7 +322,7 @@ class HttpTransfer:
         if not resource or self.errand.whole or self.received < MIN_RESUMED_BYTES:
             return None
         known = self.errand.part
-        validator = validator_of(self.head.fields) if known is None else known.validator
+        validator = validator_of(self.head) if known is None else known.validator
         return PartialBody(length=self.received, validator=validator) if validator else None
 
     def check_slow(self, now: float, minimum: float) -> bool:
@@ -341,7 +331,7 @@ class HttpTransfer:
         That is if the server sends less than ``minimum`` bytes per second, or if the head is
         invalid and no body follows it yet.
         """
-        if self.head is None and self.lines and self.lines[-1] == b"\r\n":
+        if self.head is None and self.lines.endswith(b"\n\r\n"):
             self._read_head()
         purpose = self.errand.request.purpose
         if self.head is None:
@@ -372,8 +362,9 @@ class HttpTransfer:
         """Return the seconds from sending to the first byte; ``None`` if that means nothing."""
         if self.disturbed:
             return None
-        first = float(self.curl.getinfo(pycurl.STARTTRANSFER_TIME))
-        return max(0.0, first - float(self.curl.getinfo(pycurl.PRETRANSFER_TIME)))
+        getinfo = self.curl.getinfo
+        seconds: float = getinfo(pycurl.STARTTRANSFER_TIME) - getinfo(pycurl.PRETRANSFER_TIME)
+        return max(0.0, seconds)
 
     def exclude_pause(self, seconds: float) -> None:
         """Exclude a time during which the loop did not run."""

@@ -1,12 +1,12 @@
 """The run of one ``fetch``: sends each request when the limits allow, and reports the outcome."""
 
-from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from random import Random
 
 from resourcesync.adapters.http import addresses
-from resourcesync.adapters.http.addresses import parse_address
+from resourcesync.adapters.http.addresses import Address, parse_address
 from resourcesync.adapters.http.curl_engine import CurlEngine
 from resourcesync.adapters.http.origins import OriginQueue, Origins
 from resourcesync.adapters.http.politeness import decorrelated
@@ -59,7 +59,16 @@ class TransferCounts:
 
 
 class TransferRun:
-    """The state of one ``fetch``."""
+    """The state of one ``fetch``.
+
+    Args:
+        settings: Limits, politeness and secrets.
+        clock: The clock.
+        random: Source of the jitter of back-off.
+        origins: The origins.
+        lend: Lends an engine while the outcomes are read.
+        counts: Running totals.
+    """
 
     def __init__(
         self,
@@ -67,19 +76,18 @@ class TransferRun:
         clock: Clock,
         random: Random,
         origins: Origins,
-        engine: CurlEngine,
+        lend: Callable[[], AbstractContextManager[CurlEngine]],
         counts: TransferCounts,
     ) -> None:
         self._settings = settings
         self._clock = clock
         self._random = random
         self._origins = origins
-        self._engine = engine
-        self._cancel = engine.cancel
+        self._lend = lend
         self._counts = counts
         self._lanes: dict[str, OriginQueue] = {}
         self._busy: dict[OriginQueue, None] = {}
-        self._done: deque[FetchOutcome] = deque()
+        self._done: list[FetchOutcome] = []
         self._open = 0
         self._polls_soon = False
         self._resumed_at = clock.monotonic()
@@ -91,26 +99,27 @@ class TransferRun:
         if settings.bandwidth:  # so each transfer has enough of it not to look stalled
             self._jobs = min(settings.jobs, max(1, settings.bandwidth // _SHARE))
 
-    def outcomes(self, requests: Iterator[FetchRequest | None]) -> Iterator[FetchOutcome]:
+    def outcomes(
+        self, requests: Iterator[FetchRequest | None]
+    ) -> Generator[FetchOutcome, None, None]:
         """Yield the outcome of every request; ``None`` among them means: poll again soon."""
         more = True
-        while True:
-            self._cancel.raise_if_cancelled()
-            more = more and self._accept_requests(requests)
-            now = self._clock.monotonic()
-            self._exclude_caller_time(now)
-            self._start(now)
-            if self._engine.active:
-                self._drive(now)
-            if self._done:
-                self._resumed_at = self._clock.monotonic()
-                while self._done:
-                    yield self._done.popleft()
-            elif self._open:
-                self._wait(now)
-                self._resumed_at = self._clock.monotonic()
-            elif not more:
-                return
+        with self._lend() as self._engine:
+            while more or self._open:
+                self._engine.cancel.raise_if_cancelled()
+                more = more and self._accept_requests(requests)
+                now = self._clock.monotonic()
+                self._exclude_caller_time(now)
+                self._start(now)
+                if self._engine.active:
+                    self._drive(now)
+                if self._done:
+                    self._resumed_at = self._clock.monotonic()
+                    done, self._done = self._done, []
+                    yield from done
+                elif self._open:
+                    self._wait(now)
+                    self._resumed_at = self._clock.monotonic()
 
     def _accept_requests(self, requests: Iterator[FetchRequest | None]) -> bool:
         """Read requests ahead of those in flight; return whether there may be more."""
@@ -125,23 +134,23 @@ class TransferRun:
                 break
             self._open += 1
             try:
-                errand = RequestState(request, parse_address(request.uri))
-                lane = self._queue_for(errand.authority, errand.uri)
+                address = parse_address(request.uri)
+                lane = self._lanes.get(address.authority) or self._queue_for(address)
             except SourceRefusedError as error:
                 self._conclude(FetchFailure(request=request, error=error, tries=0))
             else:
-                lane.add(errand)
+                lane.add(RequestState(request, address))
                 self._busy[lane] = None
         return True
 
-    def _queue_for(self, authority: str, uri: str) -> OriginQueue:
-        lane = self._lanes.get(authority)
+    def _queue_for(self, address: Address) -> OriginQueue:
+        lane = self._lanes.get(address.authority)
         if lane is None:
             if len(self._lanes) > _MAX_QUEUES:
                 self._lanes = {key: kept for key, kept in self._lanes.items() if not kept.idle}
-            origin = self._origins.find(authority, uri)
+            origin = self._origins.find(address.authority, address.uri)
             lane = self._lanes.get(origin.name) or OriginQueue(origin)
-            self._lanes[origin.name] = self._lanes[authority] = lane
+            self._lanes[origin.name] = self._lanes[address.authority] = lane
         return lane
 
     def _start(self, now: float) -> None:
@@ -158,27 +167,21 @@ class TransferRun:
         if politeness.must_fail(now):
             self._fail_waiting(lane, now)
             return False
-        sent = False
-        while (
-            len(self._engine.active) < self._jobs
-            and lane.in_flight < politeness.allowance
-            and politeness.not_before <= now
-        ):
+        room = before = self._jobs - len(self._engine.active)
+        while room > 0 and lane.in_flight < politeness.allowance and politeness.not_before <= now:
             errand = lane.pop(now)
             if errand is None:
                 break
-            if self._check_rules(lane, errand, now):
+            if now >= lane.origin.free_until and self._check_rules(lane, errand, now):
                 continue
             self._send(lane, errand, now)
-            sent = True
-        return sent
+            room -= 1
+        return room < before
 
     def _check_rules(self, lane: OriginQueue, errand: RequestState, now: float) -> bool:
         """True if ``robots.txt`` forbids a request, or must be fetched first."""
         request = errand.request
-        if self._settings.robots == "ignore" or errand.for_robots:
-            return False
-        if request.is_explicit or request.purpose in _UNRULED:
+        if errand.for_robots or request.is_explicit or request.purpose in _UNRULED:
             return False
         origin = lane.origin
         if origin.rules is not None and now < origin.rules_until:
@@ -198,11 +201,12 @@ class TransferRun:
         return True
 
     def _send(self, lane: OriginQueue, errand: RequestState, now: float) -> None:
-        origin = lane.origin
-        errand.probe = origin.politeness.probing
+        origin, politeness = lane.origin, lane.origin.politeness
+        errand.probe = politeness.circuit.open
         if not errand.hops:
             errand.tries += 1
-        origin.politeness.record_start(now)
+        if politeness.interval:
+            politeness.record_start(now)
         lane.in_flight += 1
         self._counts.requests += 1
         self._engine.start(errand, origin.headers(errand), now, private=origin.private)
@@ -234,7 +238,7 @@ class TransferRun:
         self._charged = total
         ahead = self._affordable_at - now
         if ahead > _BURST:
-            self._cancel.wait(ahead)
+            self._engine.cancel.wait(ahead)
 
     def _exclude_caller_time(self, now: float) -> None:
         """Exclude the time in which the caller had the thread."""
@@ -257,8 +261,11 @@ class TransferRun:
         lane = self._lanes[errand.authority]
         lane.in_flight -= 1
         self._counts.received += transfer.wire
-        self._update_origin(lane, transfer, now)
         error, head = transfer.error, transfer.head
+        if isinstance(error, SourceUnavailableError):
+            self._record_trouble(lane, transfer, error, now)
+        elif head is not None:
+            lane.origin.politeness.record_answer(transfer.latency(), lane.in_flight + 1)
         if transfer.broken_range:
             self._request_whole(errand, now)
         elif error is not None:
@@ -268,26 +275,25 @@ class TransferRun:
             else:
                 self._fail(errand, error)
         elif head is not None and head.status in REDIRECTS and not _is_message(errand):
-            self._redirect(errand, transfer, head.fields.get("location", ""), now)
+            self._redirect(errand, transfer, head.get("location"), now)
         elif head is not None:
             self._succeed(errand, head, transfer.received)
 
-    def _update_origin(self, lane: OriginQueue, transfer: HttpTransfer, now: float) -> None:
-        """Update the state of an origin after a transfer."""
-        error, politeness = transfer.error, lane.origin.politeness
-        if isinstance(error, SourceUnavailableError):
-            lane.origin.trouble = error
-            if error.status in PUSHBACK:
-                politeness.record_pushback(now, error.retry_after)
-                until = now + (error.retry_after or 0.0)
-                self._counts.quiet_until = max(self._counts.quiet_until or 0.0, until)
-            if error.status in PUSHBACK or error.code in _CROWDED:
-                politeness.record_overload(now, transfer.began)
-            politeness.record_failure(
-                now, probe=transfer.errand.probe, answered=transfer.head is not None
-            )
-        elif transfer.head is not None:
-            politeness.record_answer(transfer.latency(), lane.in_flight + 1)
+    def _record_trouble(
+        self, lane: OriginQueue, transfer: HttpTransfer, error: SourceUnavailableError, now: float
+    ) -> None:
+        """Record a temporary failure of an origin."""
+        politeness = lane.origin.politeness
+        lane.origin.trouble = error
+        if error.status in PUSHBACK:
+            politeness.record_pushback(now, error.retry_after)
+            until = now + (error.retry_after or 0.0)
+            self._counts.quiet_until = max(self._counts.quiet_until or 0.0, until)
+        if error.status in PUSHBACK or error.code in _CROWDED:
+            politeness.record_overload(now, transfer.began)
+        politeness.record_failure(
+            now, probe=transfer.errand.probe, answered=transfer.head is not None
+        )
 
     def _retry(
         self, lane: OriginQueue, errand: RequestState, error: SourceError, now: float
@@ -330,7 +336,7 @@ class TransferRun:
             address = addresses.follow_redirect(
                 errand.uri, location, left=self._settings.redirects - errand.hops
             )
-            lane = self._queue_for(address.authority, address.uri)
+            lane = self._queue_for(address)
             if wait > self._settings.max_wait:
                 raise SourceUnavailableError(
                     "the redirect may not be followed yet", uri=errand.uri, retry_after=wait
@@ -347,15 +353,10 @@ class TransferRun:
         if errand.for_robots and isinstance(sink, RobotsSink):
             self._store_rules(errand, parse_rules(bytes(sink.content)), bytes(sink.content))
             return
-        self._conclude(
-            FetchResponse(
-                request=errand.request,
-                status=head.status if head.status == _NOT_MODIFIED or _is_message(errand) else _OK,
-                uri=errand.uri,
-                headers=head.fields,
-                received=received,
-                tries=errand.tries,
-            )
+        status = head.status if head.status == _NOT_MODIFIED or _is_message(errand) else _OK
+        self._open -= 1
+        self._done.append(
+            FetchResponse(errand.request, status, errand.uri, head, received, errand.tries)
         )
 
     def _fail(self, errand: RequestState, error: SourceError | StorageError) -> None:

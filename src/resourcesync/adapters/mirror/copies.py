@@ -15,7 +15,7 @@ import secrets
 import stat
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, cast
 
 from resourcesync.adapters.mirror.open_folders import (
     FOLDER_FLAGS,
@@ -132,15 +132,11 @@ class FileTreeCopies:
         self._staging.clear(oldest)
 
     def stage(self, algorithms: Sequence[str], of: str = "") -> StagedFile:
-        """Start a staged copy; digests are computed while the bytes are written.
+        """Start a staged copy.
 
         With ``of``, resume the part of it that an earlier run left, if there is one.
         """
         return self._staging.stage(algorithms, of)
-
-    def stage_apart(self, algorithms: Sequence[str], of: str = "") -> StagedFile:
-        """Start a staged copy for another location; few bytes need no file."""
-        return self._staging.stage_apart(algorithms, of)
 
     def stage_copy(self, path: str, algorithms: Sequence[str]) -> StagedFile | None:
         """Start a staged copy with the bytes of another copy; ``None`` if they cannot be read.
@@ -206,43 +202,46 @@ class FileTreeCopies:
         Raises:
             StorageError: The folders could not be made durable; nothing may be committed.
         """
-        results: list[str | StorageError] = []
         with self._folders() as folders:
             synced = self._syncer.sync(batch)
-            for installation, failed in zip(batch, synced, strict=True):
-                results.append(failed or self._place(folders, installation))
+            results = [
+                failed or self._place(folders, installation)
+                for installation, failed in zip(batch, synced, strict=True)
+            ]
             folders.sync()
         return results
 
     def _place(self, folders: OpenFolders, installation: CopyInstallation) -> str | StorageError:
-        staged, path = _file(installation), installation.path
+        staged = cast("StagedFile", installation.staged)
         try:
             signature = staged.signature()
-            folder, leaf = folders.locate(path, create=True)
-            self._clear_path(folder, leaf, installation)
+            folder, leaf = folders.locate(installation.path, create=True)
+            try:
+                info = os.stat(leaf, dir_fd=folder, follow_symlinks=False)
+            except FileNotFoundError:
+                pass  # as most
+            else:
+                self._clear_path(folder, leaf, info, installation)
             os.rename(staged.name, leaf, src_dir_fd=self._tmp, dst_dir_fd=folder)
-            folders.mark_changed(path)
         except StorageError as error:
             staged.discard()
             return error
         except OSError as error:
             staged.discard()
-            return storage_error(error, f"putting {path} in place")
+            return storage_error(error, f"putting {installation.path} in place")
         staged.close()
         return signature
 
-    def _clear_path(self, folder: int, leaf: str, installation: CopyInstallation) -> None:
+    def _clear_path(
+        self, folder: int, leaf: str, info: os.stat_result, installation: CopyInstallation
+    ) -> None:
         """Move a foreign file to the quarantine; it is never overwritten."""
-        try:
-            info = os.stat(leaf, dir_fd=folder, follow_symlinks=False)
-        except FileNotFoundError:
-            return
         if stat.S_ISDIR(info.st_mode):
             raise blocked_path_error(installation.path)
         if is_regular(info):
             if installation.replaces == signature_of(info):
                 return
-            staged = _file(installation)
+            staged = cast("StagedFile", installation.staged)
             if info.st_size == staged.length and self._equal(folder, leaf, staged.digests):
                 return
         place = move_to_quarantine(folder, leaf, installation.path, self._quarantine)
@@ -342,7 +341,6 @@ class FileTreeCopies:
             there, name = targets.locate(move.to, create=True)
             self._clear_target(there, name, move.to, info)
             os.rename(leaf, name, src_dir_fd=folder, dst_dir_fd=there)
-            targets.mark_changed(move.to)
         except StorageError as error:
             return error
         except OSError as error:
@@ -467,9 +465,3 @@ def blocked_path_error(path: str) -> StorageError:
         hint="move it away, then run the same command",
         code="path-in-the-way",
     )
-
-
-def _file(installation: CopyInstallation) -> StagedFile:
-    staged = installation.staged
-    assert isinstance(staged, StagedFile), "copies install only what they staged"
-    return staged

@@ -22,6 +22,7 @@ from resourcesync.ports.copies import is_copy_path
 
 FOLDER_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _MAX_OPEN: Final = 128
+_DOTS: Final = frozenset({".", ".."})
 _IN_THE_WAY: Final = frozenset({errno.ENOTDIR, errno.ELOOP})
 
 
@@ -39,21 +40,33 @@ class OpenFolders:
         self._at_once = at_once
         self._descriptors: dict[str, int] = {}
         self._changed: set[str] = set()
+        self._allowed: set[str] = set()
 
     def locate(self, path: str, *, create: bool) -> tuple[int, str]:
         """Return the same as ``parent``, for a path where a copy may be.
+
+        With ``create``, a name is to be added: the folder is synced with the others.
 
         Raises:
             FileNotFoundError: The folder does not exist and ``create`` is false.
             StorageError: Something that is no folder is in the way, or the path is not allowed.
         """
-        if not is_copy_path(path):
-            raise StorageError(
-                f"{path!r} is not a valid path of a copy",
-                evidence=(("kept", "nothing was changed there"),),
-                code="path-in-the-way",
-            )
-        return self.parent(path, create=create)
+        folder, _, leaf = path.rpartition("/")
+        if folder not in self._allowed or not leaf or leaf in _DOTS or "\0" in leaf:
+            if not is_copy_path(path):
+                raise StorageError(
+                    f"{path!r} is not a valid path of a copy",
+                    evidence=(("kept", "nothing was changed there"),),
+                    code="path-in-the-way",
+                )
+            if folder:  # at the top, our own folder has a name like those of copies
+                self._allowed.add(folder)
+        descriptor = self._descriptors.get(folder)
+        if descriptor is None:
+            descriptor = self._open(folder, create=create)
+        if create:
+            self._changed.add(folder)
+        return descriptor, leaf
 
     def parent(self, path: str, *, create: bool) -> tuple[int, str]:
         """Return the descriptor of the folder that ``path`` is in, and the last part of it.

@@ -5,9 +5,11 @@ import fcntl
 import hashlib
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import datetime
+from functools import partial
+from io import BytesIO
 from typing import BinaryIO, Final, Protocol
 
 from resourcesync.errors import DiskFullError, StorageError
@@ -28,9 +30,16 @@ _BLOCK: Final = 1 << 20
 MIN_SAVED_BYTES: Final = 1 << 20
 """Bytes below which a part is fetched again rather than saved."""
 
+SMALL: Final = 32 << 10
+"""The most bytes that are staged in memory; more get a file."""
+
 _CLONE: Final = 0x40049409  # FICLONE of ioctl_ficlone(2)
 _LAST_SECOND: Final = 1 << 33
 _NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
+
+_new_digest: Final[Callable[[tuple[str, str]], Digest]] = partial(tuple.__new__, Digest)
+"""Its own constructor is Python code."""
 
 
 def storage_error(error: OSError, doing: str) -> StorageError:
@@ -69,7 +78,7 @@ class PartNotes(Protocol):
 
 
 class StagedFile:
-    """A staged copy in a temporary file.
+    """A staged copy: few bytes in memory until they are synced, more in a temporary file.
 
     Args:
         folder: Descriptor of the folder of temporary files; the caller closes it.
@@ -91,38 +100,55 @@ class StagedFile:
         self._notes = notes if of else None
         self._of = of
         self._validator = ""
-        self._noted = False
+        self._small = b""
+        self._noted = self._exists = False
         self.part: PartialBody | None = None
         self.name = name
         self._algorithms = algorithms
-        self._hashers = new_hashers(algorithms)
+        self._hashers: dict[str, hashlib._Hash] = {}
         self._file = -1
         self.length = 0
         self.digests: tuple[Digest, ...] = ()
 
     def _open(self) -> int:
+        """Return the file; make it, with the bytes so far, if there is none yet."""
         if self._file < 0:
             try:
                 self._file = os.open(self.name, _NEW_FILE_FLAGS, 0o600, dir_fd=self._folder)
             except OSError as error:
                 raise storage_error(error, "making a temporary file") from error
+            self._exists = True
+            if self._small:
+                self._write_all(self._small)
         return self._file
 
     def write(self, chunk: bytes) -> None:
         """Write the next bytes."""
-        self._put(chunk)
         self.length += len(chunk)
+        if self._file < 0:
+            if self.length <= SMALL:
+                self._small += chunk
+                return
+            self._begin_file()
+        self._write_all(chunk)
         for hasher in self._hashers.values():
             hasher.update(chunk)
         if self._validator and self.length >= MIN_SAVED_BYTES:
             self._note()
 
-    def _put(self, chunk: bytes) -> None:  # _StagedBytes overrides it
-        file = self._file if self._file >= 0 else self._open()
+    def _begin_file(self) -> None:
+        """Move the bytes so far to a file, and hash those that come as they come."""
+        self._open()
+        self._hashers = new_hashers(self._algorithms)
+        for hasher in self._hashers.values():
+            hasher.update(self._small)
+        self._small = b""
+
+    def _write_all(self, chunk: bytes) -> None:
         try:
-            written = os.write(file, chunk)
+            written = os.write(self._file, chunk)
             while written < len(chunk):
-                written += os.write(file, chunk[written:])
+                written += os.write(self._file, chunk[written:])
         except OSError as error:
             raise storage_error(error, "writing a temporary file") from error
 
@@ -142,6 +168,7 @@ class StagedFile:
         Raises:
             OSError: It cannot be read.
         """
+        self._exists = True
         flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         self._file = os.open(self.name, flags, dir_fd=self._folder)
         self._noted = True
@@ -159,6 +186,7 @@ class StagedFile:
         try:
             fcntl.ioctl(file, _CLONE, source)
         except OSError:  # another file system, or one that cannot share
+            self._hashers = new_hashers(self._algorithms)
             offset = 0
             while chunk := os.pread(source, _BLOCK, offset):
                 self.write(chunk)
@@ -167,6 +195,7 @@ class StagedFile:
         self._read_on(file)
 
     def _read_on(self, file: int) -> None:
+        self._hashers = new_hashers(self._algorithms)
         while chunk := os.read(file, _BLOCK):
             self.length += len(chunk)
             for hasher in self._hashers.values():
@@ -184,25 +213,25 @@ class StagedFile:
             StorageError: They cannot be discarded.
         """
         self._forget()
-        self.part, self._validator = None, ""
+        self.part, self._validator, self._small = None, "", b""
         if self._file >= 0:
             try:
                 os.ftruncate(self._file, 0)
                 os.lseek(self._file, 0, os.SEEK_SET)
             except OSError as error:
                 raise storage_error(error, "emptying a temporary file") from error
+            self._hashers = new_hashers(self._algorithms)
         self.length = 0
-        self._hashers = new_hashers(self._algorithms)
 
     def seal(self) -> tuple[int, tuple[Digest, ...]]:
         """Finish writing; return the length in bytes and the requested digests."""
-        self._open()
-        return self._sealed()
-
-    def _sealed(self) -> tuple[int, tuple[Digest, ...]]:  # _StagedBytes calls it, too
-        self.digests = tuple(
-            Digest(name, hasher.hexdigest()) for name, hasher in self._hashers.items()
-        )
+        digests = []
+        for name in self._algorithms:
+            hasher = self._hashers.get(name) or _CONSTRUCTORS[name](
+                self._small, usedforsecurity=False
+            )
+            digests.append(_new_digest((name, hasher.hexdigest())))
+        self.digests = tuple(digests)
         return self.length, self.digests
 
     def open_sealed(self) -> BinaryIO:
@@ -211,8 +240,10 @@ class StagedFile:
         Raises:
             StorageError: They cannot be read.
         """
+        if self._file < 0:
+            return BytesIO(self._small)
         try:
-            return os.fdopen(os.dup(self._open()), "rb")
+            return os.fdopen(os.dup(self._file), "rb")
         except OSError as error:
             raise storage_error(error, "reading a temporary file") from error
 
@@ -231,26 +262,27 @@ class StagedFile:
 
     def close(self) -> None:
         """Close the file, which is now an installed copy."""
-        self._forget()
-        self._close()
-
-    def _close(self) -> None:
+        if self._noted:
+            self._forget()
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
 
     def suspend(self) -> None:
         """Stop before the end; a large part is saved for a later run."""
-        if self._noted:
-            self._close()
-        else:
+        if not self._noted:
             self.discard()
+        elif self._file >= 0:
+            os.close(self._file)
+            self._file = -1
 
     def discard(self) -> None:
-        """Discard the file; may be called twice."""
+        """Discard the bytes; may be called twice."""
         self.close()
-        with suppress(OSError):
-            os.unlink(self.name, dir_fd=self._folder)
+        self._small = b""
+        if self._exists:
+            with suppress(OSError):
+                os.unlink(self.name, dir_fd=self._folder)
 
 
 def digest_of(

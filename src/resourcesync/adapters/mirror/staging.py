@@ -18,7 +18,6 @@ import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from io import BytesIO
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
@@ -31,7 +30,6 @@ from resourcesync.adapters.mirror.staged_file import (
     storage_error,
 )
 from resourcesync.errors import StorageError
-from resourcesync.model.digests import Digest
 from resourcesync.ports import CopyInstallation
 
 if TYPE_CHECKING:
@@ -221,10 +219,6 @@ def open_scratch(name: str, folder: int) -> BinaryIO:
     return cast("BinaryIO", io.BufferedRandom(raw, _BUFFER))
 
 
-SMALL: Final = 32 << 10
-"""The most bytes that are staged in memory; more get a file."""
-
-
 class Staging:
     """A folder of temporary files.
 
@@ -251,15 +245,10 @@ class Staging:
 
         With ``of``, resume the part of it that an earlier run left, if there is one.
         """
-        return self._resume_part(algorithms, of) or StagedFile(
-            self._folder, self._name(), algorithms, self._parts, of
-        )
-
-    def stage_apart(self, algorithms: Sequence[str], of: str = "") -> StagedFile:
-        """Start staged bytes for another location; few of them need no file."""
-        return self._resume_part(algorithms, of) or _StagedBytes(
-            self._folder, self._name(), algorithms, self._parts, of
-        )
+        if of and (part := self._resume_part(algorithms, of)) is not None:
+            return part
+        self._names += 1
+        return StagedFile(self._folder, f"{self._tag}-{self._names}", algorithms, self._parts, of)
 
     def scratch(self) -> BinaryIO:
         """Open a nameless temporary file, to read and write.
@@ -267,14 +256,11 @@ class Staging:
         Raises:
             StorageError: It cannot be made.
         """
-        return open_scratch(self._name(), self._folder)
-
-    def _name(self) -> str:
         self._names += 1
-        return f"{self._tag}-{self._names}"
+        return open_scratch(f"{self._tag}-{self._names}", self._folder)
 
     def _resume_part(self, algorithms: Sequence[str], of: str) -> StagedFile | None:
-        kept = self._parts.take(of) if of else None
+        kept = self._parts.take(of)
         if kept is None:
             return None
         staged = StagedFile(self._folder, kept.name, algorithms, self._parts, of)
@@ -301,40 +287,6 @@ def open_staging(folder: Path) -> Iterator[Staging]:
         yield Staging(descriptor)
     finally:
         os.close(descriptor)
-
-
-class _StagedBytes(StagedFile):
-    """A staged copy that has a file only if it is not small."""
-
-    _small: bytes = b""
-
-    def _put(self, chunk: bytes) -> None:
-        if self._file < 0 and self.length + len(chunk) <= SMALL:
-            self._small += chunk
-            return
-        if self._small:
-            small, self._small = self._small, b""
-            super()._put(small)
-        super()._put(chunk)
-
-    def restart(self) -> None:
-        """Discard all bytes so far."""
-        super().restart()
-        self._small = b""
-
-    def seal(self) -> tuple[int, tuple[Digest, ...]]:
-        """Finish writing; return the length in bytes and the requested digests."""
-        return self._sealed()
-
-    def open_sealed(self) -> BinaryIO:
-        """Open the sealed bytes to read and seek; the caller closes what is returned."""
-        return BytesIO(self._small) if self._file < 0 else super().open_sealed()
-
-    def discard(self) -> None:
-        """Discard the bytes; may be called twice."""
-        self._small = b""
-        if self._file >= 0:
-            super().discard()
 
 
 _PROBED: Final = 8
@@ -382,19 +334,19 @@ class FileSyncer:
 
 
 def _sync_all(batch: Sequence[CopyInstallation]) -> list[SyncFailure]:
-    return [_sync(installation) for installation in batch]
-
-
-def _sync(installation: CopyInstallation) -> SyncFailure:
-    staged = installation.staged
-    assert isinstance(staged, StagedFile), "copies install only what they staged"
-    try:
-        staged.sync(installation.lastmod)
-    except StorageError as error:
-        staged.discard()
-        return error
-    except OSError as error:
-        # After a failed fsync the kernel may mark the lost pages clean: never retry it.
-        staged.discard()
-        return storage_error(error, "making a copy durable")
-    return None
+    failures: list[SyncFailure] = []
+    for installation in batch:
+        staged = installation.staged
+        assert isinstance(staged, StagedFile), "copies install only what they staged"
+        failed = None
+        try:
+            staged.sync(installation.lastmod)
+        except StorageError as error:
+            staged.discard()
+            failed = error
+        except OSError as error:
+            # After a failed fsync the kernel may mark the lost pages clean: never retry it.
+            staged.discard()
+            failed = storage_error(error, "making a copy durable")
+        failures.append(failed)
+    return failures
