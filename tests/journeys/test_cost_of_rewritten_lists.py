@@ -1,0 +1,110 @@
+"""The cost of a Source that rewrites its Change List at each publication: baselines, documents.
+
+The page "What in sync means" has these figures.
+"""
+
+import re
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from resourcesync.destination.reports import Mode
+from resourcesync.ports import FetchRequest
+from tests.support.memory_fetcher import Answer
+from tests.support.rewriting import CHANGE_LIST, changed, merged, sliding
+from tests.support.world import World
+
+_ROUNDS = 48
+_URL = re.compile(rb"<url>.*?</url>", re.DOTALL)
+_DAY = timedelta(days=1)
+
+
+def appended(world: World) -> Answer:
+    return world.honest(CHANGE_LIST)
+
+
+def newest_first(world: World) -> Answer:
+    body = merged(world.honest(CHANGE_LIST).body)
+    entries = _URL.findall(body)
+    return Answer(body=_URL.sub(lambda _: entries.pop(), body))
+
+
+def each_once(world: World) -> Answer:
+    return Answer(body=merged(world.honest(CHANGE_LIST).body))
+
+
+def last_day(world: World) -> Answer:
+    begin = world.clock.now() - _DAY
+    opened = world.honest(CHANGE_LIST).body
+    whole = re.search(rb'from="([^"]*)"', opened)
+    assert whole is not None
+    if begin.strftime("%Y-%m-%dT%H:%M:%SZ") <= whole[1].decode():
+        return Answer(body=opened)
+    return sliding(world, begin)
+
+
+class _Cached:
+    """A cache that has a copy of the list a week old, for all that do not ask past caches."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._old = world.honest(CHANGE_LIST)
+
+    def __call__(self, request: FetchRequest) -> Answer:
+        return self._world.honest(CHANGE_LIST) if request.uncached else self._old
+
+
+@pytest.mark.parametrize(
+    ("writes", "baselines", "documents"),
+    [(appended, 0, 3.1), (newest_first, 47, 5.0), (each_once, 37, 4.6), (last_day, 0, 3.1)],
+)
+def test_a_list_that_is_rewritten_costs_documents_and_never_a_resource_twice(
+    tmp_path: Path,
+    writes: Callable[[World], Answer],
+    baselines: int,
+    documents: float,
+) -> None:
+    """Each hour two of forty resources change."""
+    world = World(tmp_path / "mirror")
+    for number in range(40):
+        world.put(f"{number}.html", "as it was")
+    world.publish()
+    world.pull()
+    world.answers[CHANGE_LIST] = lambda _: writes(world)
+    requests = begun = 0
+    for hour in range(_ROUNDS):
+        world.clock.advance(hours=1)
+        names = [f"{(hour * 7 + step) % 40}.html" for step in (0, 3)]
+        changed(world, *names, text=f"{hour}")
+
+        report = world.pull()
+
+        assert world.in_sync()
+        assert sorted(world.asked_resources()) == sorted(names)
+        begun += report.mode is Mode.BASELINE
+        requests += len(world.fetcher.asked) - len(names)
+    assert (begun, round(requests / _ROUNDS, 1)) == (baselines, documents)
+
+
+def test_an_old_copy_in_a_cache_costs_one_more_request_of_the_list(tmp_path: Path) -> None:
+    world = World(tmp_path / "mirror")
+    for number in range(40):
+        world.put(f"{number}.html", "as it was")
+    world.publish()
+    world.pull()
+    changed(world, "0.html", text="a week ago")
+    world.pull()
+    cache = _Cached(world)
+    changed(world, "1.html", text="later")
+    world.pull()
+    world.answers[CHANGE_LIST] = cache
+    modes = []
+    for hour in range(24):
+        world.clock.advance(hours=1)
+        changed(world, "2.html", text=f"{hour}")
+        modes.append(world.pull().mode)
+        assert world.in_sync()
+
+    assert modes == [Mode.INCREMENTAL] * 24
