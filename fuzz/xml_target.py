@@ -7,7 +7,7 @@ from typing import Final
 from resourcesync.documents.reader import Document, read_stream
 from resourcesync.documents.writer import write
 from resourcesync.errors import DocumentError
-from resourcesync.model.capabilities import Entry, RefusedEntry
+from resourcesync.model.capabilities import DocumentChange, Entry, RefusedEntry
 from resourcesync.model.resources import Change
 from resourcesync.model.vocabulary import Capability
 from resourcesync.validator.examination import validate_document
@@ -78,6 +78,8 @@ def _as_written(entry: Entry) -> Entry:
     """Return an entry as it is read again: a change without a time has that of its resource."""
     if isinstance(entry, Change) and entry.time is None:
         return replace(entry, time=entry.resource.lastmod)
+    if isinstance(entry, DocumentChange) and entry.time is None:
+        return replace(entry, time=entry.lastmod)
     return entry
 
 

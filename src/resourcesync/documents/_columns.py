@@ -2,7 +2,8 @@
 
 Every function returns what its counterpart in `_values` returns for each text alone. It first tests
 whether the whole column is in canonical form, which is cheap when all texts are joined; if so, C
-code does the rest. If not, each text is read by its own rule.
+code does the rest. If not, each text is read by its own rule. If a text is refused or needs a
+notice, `RefusalError` is raised: then the entries are to be read one by one.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -11,9 +12,9 @@ from functools import partial
 from itertools import islice, repeat
 from typing import Final, TypeVar
 
-from resourcesync.documents._context import RefusalError, is_absolute
+from resourcesync.documents._context import ReadingContext, RefusalError, is_absolute
 from resourcesync.documents._entries import priority_element
-from resourcesync.documents._layouts import EntryColumns
+from resourcesync.documents._raw_entries import Column, EntryColumns
 from resourcesync.documents._values import (
     BLANKS,
     change_moment,
@@ -22,9 +23,10 @@ from resourcesync.documents._values import (
     element_moment,
     lacks_zone,
     length_of,
+    read_links,
 )
 from resourcesync.model.digests import Digest, format_digests
-from resourcesync.model.links import Foreign
+from resourcesync.model.links import Foreign, Link
 from resourcesync.model.resources import Change, Resource, ResourceRun, fill_slot, many_resources
 from resourcesync.model.timestamps import parse_w3c
 from resourcesync.model.vocabulary import ChangeKind
@@ -52,64 +54,61 @@ _PUNCTUATION: Final = {
 _UNWANTED: Final = BLANKS + "\x7f"  # of the ASCII characters of XML
 
 
-Notice = Callable[[int], None]
-"""Called with the position in the run, from 0, of an entry whose time has no time zone."""
-
-
-def resources_of(run: EntryColumns, notice: Notice) -> list[Resource]:
+def resources_of(run: EntryColumns, context: ReadingContext) -> list[Resource]:
     """Return the resources of the entries.
 
     Raises:
-        RefusalError: One of them cannot be used.
+        RefusalError: One of them cannot be used, or not without a notice.
     """
     return many_resources(
         len(run.lines),
         {
             "uri": uris_of(run.uris),
-            "lastmod": _lastmods(run.lastmods, notice),
+            "lastmod": _lastmods(run.lastmods, context),
             "length": _each(_lengths, run.lengths, None),
             "digests": _each(_digests, run.hashes, ()),
             "media_type": _each(_stripped, run.media_types, ""),
             "encoding": _each(_stripped, run.encodings, ""),
             "changefreq": _each(_stripped, run.changefreqs, ""),
-            "path": repeat("") if run.paths is None else run.paths,
+            "path": _each(iter, run.paths, ""),
+            "links": repeat(()) if run.links is None else _links(run.links, context),
             "foreign": _each(_foreigns, run.priorities, ()),
         },
     )
 
 
-def plain_resources_of(run: EntryColumns, notice: Notice) -> Sequence[Resource]:
+def plain_resources_of(run: EntryColumns, context: ReadingContext) -> Sequence[Resource]:
     """Return the same as `resources_of`, as columns if these suffice for the entries.
 
     Raises:
-        RefusalError: One of them cannot be used.
+        RefusalError: One of them cannot be used, or not without a notice.
     """
-    others = (run.encodings, run.changefreqs, run.paths, run.priorities)
+    others = (run.encodings, run.changefreqs, run.paths, run.priorities, run.links)
     if any(column is not None for column in others):
-        return resources_of(run, notice)
+        return resources_of(run, context)
     count = len(run.lines)
     return ResourceRun(
         uris=uris_of(run.uris),
-        lastmods=list(islice(_lastmods(run.lastmods, notice), count)),
+        lastmods=list(islice(_lastmods(run.lastmods, context), count)),
         lengths=list(islice(_each(_lengths, run.lengths, None), count)),
         hashes=list(islice(_each(_hashes, run.hashes, ""), count)),
         media_types=list(islice(_each(_stripped, run.media_types, ""), count)),
     )
 
 
-def changes_of(run: EntryColumns, kinds: list[ChangeKind], notice: Notice) -> list[Change]:
+def changes_of(run: EntryColumns, kinds: list[ChangeKind], context: ReadingContext) -> list[Change]:
     """Return the changes of the entries.
 
     Raises:
-        RefusalError: One of them cannot be used.
+        RefusalError: One of them cannot be used, or not without a notice.
     """
-    resources = resources_of(run, notice)
+    resources = resources_of(run, context)
     made = list(map(Change.__new__, repeat(Change, len(resources))))
-    times: Iterable[datetime | None] = (
-        [resource.lastmod for resource in resources]
-        if run.datetimes is None
-        else _moments(run.datetimes, change_moment, notice)
-    )
+    times: Iterable[datetime | None] = [resource.lastmod for resource in resources]
+    if run.datetimes is not None:
+        read = partial(_moments, read=change_moment, context=context)
+        found = _each(read, run.datetimes, None)
+        times = [time or lastmod for time, lastmod in zip(found, times, strict=False)]
     fill_slot(Change, "kind", made, kinds)
     fill_slot(Change, "time", made, times)
     fill_slot(Change, "resource", made, resources)
@@ -117,12 +116,20 @@ def changes_of(run: EntryColumns, kinds: list[ChangeKind], notice: Notice) -> li
 
 
 def _each(
-    read: Callable[[list[str]], Iterable[T]], column: list[str] | None, absent: T
+    read: Callable[[Sequence[str]], Iterable[T]], column: Column | None, absent: T
 ) -> Iterable[T]:
-    return repeat(absent) if column is None else read(column)
+    """Return the value of each text; ``absent`` for an entry that lacks it."""
+    if column is None:
+        return repeat(absent)
+    texts = [text for text in column if text is not None]
+    values = read(texts)
+    if len(texts) == len(column):
+        return values
+    found = iter(values)
+    return [absent if text is None else next(found) for text in column]
 
 
-def uris_of(column: list[str]) -> list[str]:
+def uris_of(column: Sequence[str]) -> Sequence[str]:
     """Return the URIs without the blanks around them.
 
     Raises:
@@ -139,7 +146,7 @@ def uris_of(column: list[str]) -> list[str]:
     return found
 
 
-def _without_blanks(column: list[str]) -> list[str]:
+def _without_blanks(column: Sequence[str]) -> Sequence[str]:
     joined = "".join(column)
     if (
         joined.isascii()
@@ -150,34 +157,49 @@ def _without_blanks(column: list[str]) -> list[str]:
     return [clean_uri(text) for text in column]
 
 
-def _stripped(column: list[str]) -> list[str]:
+def _stripped(column: Sequence[str]) -> list[str]:
     return [text.strip(BLANKS) for text in column]
 
 
-def _foreigns(column: list[str]) -> list[Foreign]:
+def _foreigns(column: Sequence[str]) -> list[Foreign]:
     """Return the XML of each entry's sitemap priority: few values, many entries."""
     made: dict[str, Foreign] = {text: (priority_element(text),) for text in set(column)}
     return [made[text] for text in column]
 
 
-def _lastmods(column: list[str] | None, notice: Notice) -> Iterable[datetime | None]:
-    return repeat(None) if column is None else _moments(column, element_moment, notice)
+def _links(
+    column: Iterable[list[list[str]] | None], context: ReadingContext
+) -> list[tuple[Link, ...]]:
+    """Return the links of each entry, if none of them needs a notice."""
+    trial = context.trial()
+    found = [read_links(links, trial) if links else () for links in column]
+    if trial.tolerated:
+        raise RefusalError("link-attribute", "A link needs a notice")
+    context.version_marks |= trial.version_marks
+    return found
 
 
-def _moments(column: list[str], read: Callable[[str], T], notice: Notice) -> Iterable[datetime | T]:
+def _lastmods(column: Column | None, context: ReadingContext) -> Iterable[datetime | None]:
+    return _each(partial(_moments, read=element_moment, context=context), column, None)
+
+
+def _moments(
+    column: Sequence[str], read: Callable[[str], T], context: ReadingContext
+) -> Iterable[datetime | T]:
     try:
         if _is_canonical(column):
             return list(map(datetime.fromisoformat, column))
         found: list[datetime | T] = list(map(parse_w3c, column))
     except ValueError:
         found = [read(text) for text in column]
-    index = next((at for at, text in enumerate(column) if lacks_zone(text.strip(BLANKS))), None)
-    if index is not None:
-        notice(index)
+    if "time-zone" not in context.tolerated and any(
+        lacks_zone(text.strip(BLANKS)) for text in column
+    ):
+        raise RefusalError("time-zone", "A time has no time zone")
     return found
 
 
-def _is_canonical(column: list[str]) -> bool:
+def _is_canonical(column: Sequence[str]) -> bool:
     """True if all times have one of the two forms of which fromisoformat and W3C think alike."""
     sizes = set(map(len, column))
     size = sizes.pop()
@@ -190,7 +212,7 @@ def _is_canonical(column: list[str]) -> bool:
     )
 
 
-def _lengths(column: list[str]) -> Iterable[int]:
+def _lengths(column: Sequence[str]) -> Iterable[int]:
     joined = "".join(column)
     if (
         joined.isascii()
@@ -202,7 +224,7 @@ def _lengths(column: list[str]) -> Iterable[int]:
     return [length_of(text) for text in column]
 
 
-def _digests(column: list[str]) -> Iterable[tuple[Digest, ...]]:
+def _digests(column: Sequence[str]) -> Iterable[tuple[Digest, ...]]:
     if _are_sha256(column):
         values = [text[len(_PREFIX) :] for text in column]
         made = map(partial(tuple.__new__, Digest), zip(repeat("sha-256"), values, strict=False))
@@ -210,12 +232,12 @@ def _digests(column: list[str]) -> Iterable[tuple[Digest, ...]]:
     return [digests(text) for text in column]
 
 
-def _hashes(column: list[str]) -> list[str]:
+def _hashes(column: Sequence[str]) -> Sequence[str]:
     """Return the digests as text in our form."""
     return column if _are_sha256(column) else [format_digests(digests(text)) for text in column]
 
 
-def _are_sha256(column: list[str]) -> bool:
+def _are_sha256(column: Sequence[str]) -> bool:
     """True if each is one SHA-256 in our form."""
     joined = "".join(column)
     return (

@@ -156,12 +156,17 @@ class ReadingContext:
         self.uri = uri
         self.strict = strict
         self.longest = min(limits.uri, limits.text)
+        self._limits = limits
         self.tolerated: dict[str, Tolerated] = {}
         self.dropped = 0
         self.version_marks: set[str] = set()
         self.line = 0
         self.column = 0
         self._on_tolerated = on_tolerated
+
+    def trial(self) -> "ReadingContext":
+        """Return a context of the same document that has no marks and has tolerated nothing."""
+        return ReadingContext(uri=self.uri, limits=self._limits)
 
     def set_place(self, line: int, column: int) -> None:
         """Record the place of the entry that is read next."""

@@ -4,14 +4,13 @@ The header of a document decides which kind of entry it has.
 """
 
 from base64 import b64decode
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
-from itertools import repeat
 from typing import Any, Final, TypedDict
 
-from resourcesync.documents._assembler import UNKNOWN_ENTRY, RawEntry
+from resourcesync.documents._assembler import UNKNOWN_ENTRY
 from resourcesync.documents._context import ReadingContext, RefusalError
 from resourcesync.documents._expat import (
     ALL_RS_NAMESPACES,
@@ -27,7 +26,7 @@ from resourcesync.documents._expat import (
     SIZE,
 )
 from resourcesync.documents._foreign import text_element
-from resourcesync.documents._layouts import ATTRIBUTES, EntryColumns, TextRow
+from resourcesync.documents._raw_entries import EntryColumns, RawEntry, TextRow
 from resourcesync.documents._values import (
     BLANKS,
     CHANGE_KNOWN,
@@ -231,23 +230,6 @@ def header_from_entries(
     return replace(header, capability=Capability.CHANGE_DUMP)
 
 
-def raw_entry_of(row: TextRow, priority: str | None) -> RawEntry:
-    """Return the entry that a row of a run was cut from."""
-    texts = {LOC: row.uri}
-    if priority is not None:
-        texts[PRIORITY] = priority
-    if row.lastmod_text is not None:
-        texts[LASTMOD] = row.lastmod_text
-    if row.changefreq is not None:
-        texts[CHANGEFREQ] = row.changefreq
-    metadata: list[str] = []
-    for name, field in ATTRIBUTES.items():
-        value = getattr(row, field)
-        if value is not None:
-            metadata += (name, value)
-    return RawEntry(line=row.line, column=row.column, texts=texts, metadata=metadata)
-
-
 def foreign_of(entry: RawEntry) -> Foreign:
     """Return the elements of other communities in an entry; a sitemap's own hints are, too."""
     hints = [
@@ -321,11 +303,6 @@ def lastmod_of(entry: RawEntry, context: ReadingContext) -> datetime | None:
     """Return the entry's ``lastmod``; ``None`` if it cannot be read."""
     text = entry.texts.get(LASTMOD, "").strip(BLANKS)
     return moment_or_none(text, context) if text else None
-
-
-def raw_entries(run: EntryColumns) -> Iterator[RawEntry]:
-    """Yield the entries of a run as if they had no layout."""
-    return map(raw_entry_of, run.rows(), run.priorities or repeat(None))
 
 
 def place_of(item: EntryColumns | RawEntry, index: int) -> tuple[int, int]:

@@ -1,18 +1,7 @@
-"""expat in its safe setup, and the tokens between the XML parser and the entries.
+"""expat in its safe setup, and the elements and namespaces that matter.
 
 Every caller must pass its handlers of a DOCTYPE and of the XML declaration, so neither can be
-forgotten. A document becomes a flat list of tokens, so that most of the work is C code appending to
-a list:
-
-- an entry starts with ``ENTRY``, its line and its column;
-- the attributes of an element whose attributes rarely matter come before it: ``GIVEN``, then as
-  those of ``MD``;
-- any other element that matters starts with its number; ``MD`` and ``LN`` are followed by how many
-  strings their attributes take, and then by these: name, value, name, value...;
-- an element ends with its name, which contains a character that XML text cannot;
-- everything else is text.
-
-Elements that do not matter leave no tokens.
+forgotten.
 """
 
 import pyexpat
@@ -25,9 +14,8 @@ from resourcesync.model.vocabulary import RS_NS, SITEMAP_NS
 SEPARATOR: Final = "\x1f"
 """Separator of namespace and local name; XML excludes it, so no text looks like a name."""
 
-Token = str | int | None
-
-ENTRY: Final = None
+# Numbers of the elements that matter.
+ENTRY: Final = 0
 LOC: Final = 1
 LASTMOD: Final = 2
 CHANGEFREQ: Final = 3
@@ -35,18 +23,16 @@ PRIORITY: Final = 4
 MD: Final = 5
 LN: Final = 6
 MISPLACED: Final = 7
-"""A ``sitemap`` in a ``urlset`` or the other way round; followed by its place as ``ENTRY`` is."""
-
-GIVEN: Final = 8
+"""A ``sitemap`` in a ``urlset`` or the other way round."""
 
 # Elements of the drafts of 2012, which rs:md has replaced.
-SIZE: Final = 9
-FIXITY: Final = 10
-MD5: Final = 11
-EVENT: Final = 12
-EXPIRES: Final = 13
+SIZE: Final = 8
+FIXITY: Final = 9
+MD5: Final = 10
+EVENT: Final = 11
+EXPIRES: Final = 12
 DRAFT_ELEMENTS: Final = frozenset({SIZE, FIXITY, MD5, EVENT, EXPIRES})
-FOREIGN: Final = 14
+FOREIGN: Final = 13
 
 SITEMAP_NAMESPACES: Final = (
     SITEMAP_NS,
@@ -92,14 +78,14 @@ _OURS: Final = {
 
 
 @cache
-def marks(*, is_index: bool, is_bare: bool = False) -> Mapping[str, int | None]:
-    """Return the token that starts each element that matters under such a root.
+def marks(*, is_index: bool, is_bare: bool = False) -> Mapping[str, int]:
+    """Return the number of each element that matters under such a root.
 
     Args:
         is_index: True if it is a ``sitemapindex``.
         is_bare: True if it is in no namespace; then its elements are in none, too.
     """
-    sitemap: dict[str, int | None] = {
+    sitemap: dict[str, int] = {
         "url": MISPLACED if is_index else ENTRY,
         "sitemap": ENTRY if is_index else MISPLACED,
         "loc": LOC,

@@ -1,234 +1,210 @@
-"""The fastest path: entries that equal, letter for letter, one that expat has read, but for values.
+"""The fast path: plain entries are extracted from the text, many at a time, as columns of strings.
 
-Programs write lists, so most entries differ from their neighbour in their values alone. A
-`Stencil` is learnt from an entry that the general path (`_scanner`, `_assembler`) has read and
-found good: everything but its values, as it was written. An entry that fits it, with values of
-plain ASCII characters that need no escape, is well-formed XML and means the same with its own
-values, so expat need not read it.
+Programs write lists, so nearly every entry is plain: the elements in the order of the schema, the
+attributes in double quotes, blanks between, and nothing else. One regular expression matches such
+entries. Everything else is read by expat (`_scanner`, `_assembler`).
 
-expat always reads the first block of a document and every entry that fits no stencil. In place of
-the entries that fit it reads as many blanks and line feeds, so all its positions are right. When
-few entries fit, the fast path switches itself off.
+This is exact, for four reasons. The expression is only used where expat is directly below the root
+and nothing is unfinished. What it matches is well-formed, declares no namespace, and has each
+element and attribute once; so it means what these names mean in the namespaces of the root. Its
+values are characters that XML allows, and its references are the five that need no declaration. And
+in place of the extracted text expat reads as many blanks and line feeds, so that all its positions
+are right, and it still sees a whole document, or finds that it is cut short.
+
+Names that are not in the first entries, and attributes in another order, are learnt from the
+entries that expat reads. They decide only how many entries are extracted, never what they mean.
 """
 
 import codecs
 import re
-from collections.abc import Iterator
-from itertools import accumulate
-from operator import add
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, islice, repeat
+from operator import sub
+from typing import Any, Final
 
-from resourcesync.documents._assembler import EntryAssembler, RawEntry
+from resourcesync.documents._assembler import MAX_LINKS, EntryAssembler
 from resourcesync.documents._context import Limits
-from resourcesync.documents._entries import raw_entry_of
-from resourcesync.documents._expat import CHANGEFREQ, LASTMOD, LOC, PRIORITY
-from resourcesync.documents._layouts import ATTRIBUTES, EntryColumns, TextRow
+from resourcesync.documents._expat import (
+    ALL_RS_NAMESPACES,
+    CHANGEFREQ,
+    LASTMOD,
+    PRIORITY,
+    SITEMAP_NAMESPACES,
+)
+from resourcesync.documents._raw_entries import (
+    ATTRIBUTE_FIELDS,
+    TEXT_FIELDS,
+    EntryColumns,
+    RawEntry,
+)
 from resourcesync.documents._scanner import DocumentScanner
+from resourcesync.documents._values import LINK_KNOWN
 
-# Printable ASCII without " & < >, which alone could end a value or mean something else. Possessive,
-# so that no value is read twice.
-_PLAIN: Final = "[ !#-%'-;=?-~]"
-_TEXT: Final = f"({_PLAIN}++)"
-_VALUE: Final = f"({_PLAIN}*+)"
+SHORTEST: Final = 8_192
+"""Bytes of a block for which it is worth to compile an expression."""
 
-_LONGEST: Final = 4_096
-"""Characters of an entry that is worth a stencil: a pattern is compiled from it."""
-
-OPENING: Final = re.compile(r"<(?:[A-Za-z_][A-Za-z0-9_.-]*:)?url>")
-_TAG: Final = re.compile(r"<(/?)([A-Za-z_][A-Za-z0-9_.:-]*)([^<>]*?)(/?)>([^<>]*)")
-_ATTRIBUTE: Final = re.compile(r'([ \n\t]+([A-Za-z]+)[ \n\t]*=[ \n\t]*")([^"]*)"')
-_TEXTS: Final = {"loc": LOC, "lastmod": LASTMOD, "changefreq": CHANGEFREQ, "priority": PRIORITY}
-_FIELDS: Final = (*TextRow._fields, "priority")
-_FIELD_OF: Final = {
-    **ATTRIBUTES,
-    "loc": "uri",
-    "lastmod": "lastmod_text",
-    "changefreq": "changefreq",
-    "priority": "priority",
-}
-
-
-class Stencil(NamedTuple):
-    """The form of one entry as written.
-
-    Attributes:
-        pattern: Fits an entry written in the same way, with the blanks after it; one group for
-            each value.
-        groups: Number of its values.
-        places: Group of each field of a `Run`, counted from 0; -1 for one that is absent.
-        size: Characters of everything but the values.
-        lines: Line feeds in it.
-        column: Column of the entry that follows, 1-based; unknown without line feeds.
-    """
-
-    pattern: re.Pattern[str]
-    groups: int
-    places: tuple[int, ...]
-    size: int
-    lines: int
-    column: int
-
-    def run(self, values: list[list[str]], line: int, column: int) -> tuple[EntryColumns, int, int]:
-        """Return entries with these values, and line and column of what follows them.
-
-        Args:
-            values: The values of all entries for each group; at least one.
-            line: Line of the first of them, 1-based.
-            column: As ``line``.
-        """
-        count = len(values[0])
-        columns: list[Any] = [None if place < 0 else values[place] for place in self.places]
-        if self.lines:
-            end = line + self.lines * count
-            places = [column] + [self.column] * (count - 1)
-            columns[_LINE], columns[_COLUMN] = range(line, end, self.lines), places
-            return EntryColumns._make(columns), end, self.column
-        lengths = [self.size] * count
-        for texts in values:
-            lengths = list(map(add, lengths, map(len, texts)))
-        *places, after = accumulate(lengths, initial=column)
-        columns[_LINE], columns[_COLUMN] = [line] * count, places
-        return EntryColumns._make(columns), line, after
-
-
-_LINE: Final = _FIELDS.index("line")
-_COLUMN: Final = _FIELDS.index("column")
-
-
-def learn_stencil(sample: str, entry: RawEntry, known: frozenset[str]) -> Stencil | None:
-    """Return the stencil of an entry, or ``None`` if it has more than a `TextRow`.
-
-    Args:
-        sample: The entry as written, with all text before the next one.
-        entry: Its value as read on the general path.
-        known: The attributes of ``rs:md`` that may be in it.
-    """
-    written = _EntryParts(known)
-    if len(sample) > _LONGEST or not written.parse(sample) or not _has_equal_values(written, entry):
-        return None
-    *before, last = written.literals
-    lines = sum(literal.count("\n") for literal in written.literals)
-    if lines and "\n" not in last:
-        return None  # where the next one starts would depend on the values
-    kinds = [_TEXT if field in _TEXTS else _VALUE for field in written.names]
-    expression = "".join(
-        re.escape(literal) + kind for literal, kind in zip(before, kinds, strict=True)
-    )
-    fields = [_FIELD_OF[name] for name in written.names]
-    return Stencil(
-        pattern=re.compile(expression + re.escape(last)),
-        groups=len(fields),
-        places=tuple(fields.index(name) if name in fields else -1 for name in _FIELDS),
-        size=sum(map(len, written.literals)),
-        lines=lines,
-        column=len(last) - last.rfind("\n"),
-    )
-
-
-class _EntryParts:
-    """The parts of an entry as written: its values, their names, and the text between.
-
-    Attributes:
-        literals: Text before each value, and after the last.
-        names: Local name of the element, or name of the attribute, of each value.
-        values: The values.
-    """
-
-    def __init__(self, known: frozenset[str]) -> None:
-        self._known = known
-        self.literals = [""]
-        self.names: list[str] = []
-        self.values: list[str] = []
-
-    def parse(self, sample: str) -> bool:
-        """Parse a well-formed entry; return whether it is plain enough."""
-        at = 0
-        while tag := _TAG.match(sample, at):
-            if not self._parse_tag(*tag.groups()):
-                return False
-            at = tag.end()
-        return at == len(sample)
-
-    def _parse_tag(self, slash: str, name: str, attributes: str, end: str, text: str) -> bool:
-        local = name.rpartition(":")[2]
-        self.literals[-1] += f"<{slash}{name}"
-        if local == "md" and not slash:
-            if not self._parse_attributes(attributes):
-                return False
-        elif attributes:
-            return False
-        self.literals[-1] += f"{end}>"
-        if local in _TEXTS and not slash and not end:
-            self._add(local, text)
-            return True
-        self.literals[-1] += text
-        return not text.strip(" \n\t") and (local in ("md", "url") or bool(slash))
-
-    def _parse_attributes(self, attributes: str) -> bool:
-        at = 0
-        while attribute := _ATTRIBUTE.match(attributes, at):
-            before, name, value = attribute.groups()
-            if name not in self._known:
-                return False
-            self.literals[-1] += before
-            self._add(name, value)
-            self.literals[-1] += '"'
-            at = attribute.end()
-        self.literals[-1] += attributes[at:]
-        return at > 0 and not attributes[at:].strip(" \n\t")
-
-    def _add(self, name: str, value: str) -> None:
-        self.names.append(name)
-        self.values.append(value)
-        self.literals.append("")
-
-
-def _has_equal_values(written: _EntryParts, entry: RawEntry) -> bool:
-    """True if the general path found the very same values, under the same names, and no more."""
-    pairs = list(zip(written.names, written.values, strict=True))
-    texts = [(_TEXTS[name], value) for name, value in pairs if name in _TEXTS]
-    attributes = [pair for pair in pairs if pair[0] in ATTRIBUTES]
-    found = iter(entry.metadata or ())
-    return (
-        entry.fault is None
-        and not (entry.links or entry.given or entry.foreign)
-        and len(texts) == len(entry.texts)
-        and dict(texts) == entry.texts
-        and sorted(attributes) == sorted(zip(found, found, strict=True))
-    )
-
-
-_TRIES: Final = 4
-"""Stencils that are learnt from one document."""
-_WORTH: Final = 16
-"""Entries that must fit for each place that does not."""
+# Possessive throughout, so that no character is read twice.
+_ASCII: Final = "[ !#-%'-;=?-~]"
+"""Printable ASCII without ``" & < >``, which alone could end a value or mean something else."""
+_BEYOND_ASCII: Final = "[\x80-\ufffd\U00010000-\U0010ffff]++"
+_ESCAPED: Final = f"{_ASCII}*+(?:(?:{_BEYOND_ASCII}|&(?:amp|lt|gt|quot|apos);){_ASCII}*+)*+"
+"""The text of an address: it may have letters beyond ASCII, and references."""
+_BLANKS: Final = r"[ \n\t]*+(?:\r\n[ \n\t]*+)*+"
+_LONGEST_GAP: Final = 99
+_GAP: Final = rf"[ \n\t]{{1,{_LONGEST_GAP}}}+"
+_TAG_END: Final = rf"[ \n\t]{{0,{_LONGEST_GAP}}}+"
+_REFERENCES: Final = (
+    ("&lt;", "<"),
+    ("&gt;", ">"),
+    ("&quot;", '"'),
+    ("&apos;", "'"),
+    ("&amp;", "&"),  # the last, so that nothing is replaced twice
+)
+_ELEMENTS: Final = {LASTMOD: "lastmod", CHANGEFREQ: "changefreq", PRIORITY: "priority"}
+"""Elements that a plain entry may have behind its ``loc``, in the order of the schema."""
+_ATTRIBUTE: Final = re.compile('([a-z]+)="([^"]*)"')
 _MAX_BUFFERED: Final = 16_384
 """Characters that wait for the rest of their entry."""
+_MAX_LESSONS: Final = 64
 _FILLING: Final = 65_536
 
 
+@dataclass(frozen=True, slots=True)
+class PlainForm:
+    """What plain entries of a document may have; only names that expat has met.
+
+    Attributes:
+        elements: Elements behind ``loc``, by their numbers.
+        attributes: Attributes of ``rs:md``, in the order in which they are written.
+        links: Attributes of ``rs:ln``, in any order.
+    """
+
+    elements: frozenset[int] = frozenset()
+    attributes: tuple[str, ...] = ()
+    links: frozenset[str] = frozenset()
+
+    def widened(self, entry: RawEntry, known: frozenset[str]) -> "PlainForm":
+        """Return the form that allows the parts of this entry, too.
+
+        Args:
+            entry: An entry that expat has read.
+            known: The attributes that may be in a plain entry.
+        """
+        if entry.fault or entry.given or entry.foreign:
+            return self
+        names = [name for name in (entry.metadata or ())[::2] if name in known]
+        return PlainForm(
+            elements=self.elements | (entry.texts.keys() & _ELEMENTS.keys()),
+            attributes=_merge(self.attributes, names),
+            links=self.links.union(*(link[::2] for link in entry.links)) & LINK_KNOWN,
+        )
+
+
+def _merge(known: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
+    """Return the names in their order, and each other known one behind its predecessor."""
+    merged = list(names)
+    for before, name in zip(("", *known), known, strict=False):
+        if name not in merged:
+            merged.insert(merged.index(before) + 1 if before else 0, name)
+    return tuple(merged)
+
+
+class EntryPattern:
+    """A regular expression that matches the plain entries of a document.
+
+    Args:
+        form: What the entries may have.
+        namespaces: The namespaces of the root by their prefixes; the empty one is the default.
+
+    Attributes:
+        opening: The start of every plain entry; empty if the document has none.
+        expression: Its first group is the entry with the blanks behind it.
+        fields: The column that each other group belongs to.
+    """
+
+    def __init__(self, form: PlainForm, namespaces: Mapping[str, str]) -> None:
+        sitemap = _prefix_of(SITEMAP_NAMESPACES, namespaces)
+        self.opening = "" if sitemap is None else f"<{sitemap}url>"
+        self.fields = ["uris"]
+        parts = [_element(f"{sitemap}loc", f"({_ESCAPED})")]
+        for mark, name in _ELEMENTS.items():
+            if mark in form.elements:
+                parts.append(_optional(_element(f"{sitemap}{name}", f"({_ASCII}++)")))
+                self.fields.append(TEXT_FIELDS[mark])
+        own = _prefix_of(ALL_RS_NAMESPACES, namespaces)
+        if own is not None and form.attributes:
+            parts.append(_optional(_metadata(f"{own}md", form.attributes)))
+            self.fields += (ATTRIBUTE_FIELDS[name] for name in form.attributes)
+        if own is not None and form.links:
+            parts.append(f"({_link(f'{own}ln', form.links)}*+)")
+            self.fields.append("links")
+        entry = _element(f"{sitemap}url", _BLANKS + "".join(parts))
+        self.expression = re.compile(f"({entry})")
+
+
+def _prefix_of(wanted: Iterable[str], namespaces: Mapping[str, str]) -> str | None:
+    """Return how names in one of these namespaces begin; ``None`` if none is declared."""
+    prefixes = sorted(prefix for prefix, uri in namespaces.items() if uri in wanted)
+    return next((f"{prefix}:" if prefix else "" for prefix in prefixes), None)
+
+
+def _element(name: str, content: str) -> str:
+    escaped = re.escape(name)
+    return f"<{escaped}>{content}</{escaped}>{_BLANKS}"
+
+
+def _metadata(name: str, attributes: Iterable[str]) -> str:
+    escaped = re.escape(name)
+    values = "".join(
+        _optional(f'{_GAP}{attribute}="({_ESCAPED if attribute == "path" else f"{_ASCII}*+"})"')
+        for attribute in attributes
+    )
+    return f"<{escaped}{values}{_TAG_END}(?:/>|></{escaped}>){_BLANKS}"
+
+
+def _link(name: str, attributes: Iterable[str]) -> str:
+    escaped = re.escape(name)
+    value = f'(?:{_GAP}(?:{"|".join(sorted(attributes))})="{_ESCAPED}")*+'
+    return f"(?:<{escaped}{value}{_TAG_END}(?:/>|></{escaped}>){_BLANKS})"
+
+
+def _optional(expression: str) -> str:
+    return f"(?:{expression})?+"
+
+
 class FastPathReader:
-    """A reader that feeds entries that fit to an assembler, and all else to a scanner.
+    """A reader that gives plain entries to an assembler as columns, and all else to a scanner.
 
     Args:
         scanner: A scanner that has read the header, and is not past the end.
-        assembler: Receives the entries.
+        assembler: Receives the entries; it has those that the scanner has found already.
+        known: The attributes that plain entries of this document may have; ``None`` if it has no
+            plain entries.
         limits: Bounds of the document.
     """
 
-    def __init__(self, scanner: DocumentScanner, assembler: EntryAssembler, limits: Limits) -> None:
+    def __init__(
+        self,
+        scanner: DocumentScanner,
+        assembler: EntryAssembler,
+        known: frozenset[str] | None,
+        limits: Limits,
+    ) -> None:
         self._scanner = scanner
         self._assembler = assembler
+        self._known = known or frozenset()
         self._longest = min(limits.uri, limits.text)
-        self._stencil: Stencil | None = None
-        self._tries = _TRIES
-        self._is_off = assembler.attributes is None  # then no entry fits into columns
+        self._form = PlainForm()
+        self._lessons = 0
+        self._pattern: EntryPattern | None = None
+        # The first entry has shown that the depth is allowed.
+        self._is_off = known is None or limits.attributes < max(len(known), len(LINK_KNOWN))
         self._decoder = codecs.getincrementaldecoder("utf-8")()
-        self._buffered = (
-            ""  # what may be the start of an entry, and comes right after what was taken
-        )
+        self._buffered = ""  # what may be the start of an entry
         # End of the extracted entries; ``None`` if the scanner has reached it.
         self._reached: tuple[int, int] | None = None
+        self._learn(assembler.items)
 
     def feed(self, block: bytes) -> None:
         """Feed the next bytes.
@@ -236,15 +212,16 @@ class FastPathReader:
         Raises:
             DocumentError: They cannot be used.
         """
-        if self._is_off:
-            self._feed_scanner(self._rest() + block)
-            return
         cut, _ = self._decoder.getstate()
         held, self._buffered = self._buffered, ""
+        is_worth = self._pattern is not None or len(block) >= SHORTEST
+        if self._is_off or not is_worth or not self._lessons:
+            self._decoder.reset()
+            self._feed_scanner(held.encode() + cut + block)
+            return
         try:
             text = held + self._decoder.decode(block)
         except UnicodeDecodeError:  # expat reports the fault
-            self._is_off = True
             self._decoder.reset()
             self._feed_scanner(held.encode() + cut + block)
             return
@@ -257,69 +234,42 @@ class FastPathReader:
         Raises:
             DocumentError: It cannot be used.
         """
-        self._catch_up()
-        self._feed_scanner(self._buffered.encode() + self._rest())
-        self._buffered = ""
-
-    def _rest(self) -> bytes:
-        """Return the start of a character whose end has not come, and forget it."""
         cut, _ = self._decoder.getstate()
         self._decoder.reset()
-        return cut
+        self._catch_up()
+        self._feed_scanner(self._buffered.encode() + cut)
+        self._buffered = ""
 
     def _process(self, text: str) -> str:
-        """Process a text to its end, or until another stencil is needed; return the rest."""
-        start = OPENING.search(text)
-        if start is None:
+        """Process a text, at least up to something that hides what follows; return the rest."""
+        pattern = self._pattern
+        if pattern is None:
+            pattern = self._pattern = EntryPattern(self._form, self._scanner.namespaces)
+            self._is_off = not pattern.opening
+        start = -1 if self._is_off else text.find(pattern.opening)
+        if start < 0:
             return self._buffer(text)
-        self._feed_scanner(text[: start.start()].encode())
-        text = text[start.start() :]
-        if self._stencil is None and not self._tries:
-            self._is_off = True
-        if self._is_off or (self._reached is None and not self._scanner.is_between_entries):
-            self._feed_scanner(
-                text.encode()
-            )  # when it is inside of something, the next block may do
+        self._feed_scanner(text[:start].encode())
+        if self._reached is None and not self._scanner.is_between_entries:
+            self._feed_scanner(text[start:].encode())  # the next block may be outside of it
             return ""
-        if self._stencil is None:
-            return self._learn(text, start[0])
-        return self._extract(text, self._stencil)
+        return self._extract(text[start:], pattern)
 
-    def _learn(self, text: str, start: str) -> str:
-        """Let the scanner read one entry, and see how it is written; return what follows it."""
-        after = text.find(start, len(start))
-        if after < 0:
-            return self._buffer(text)
-        self._tries -= 1
-        before = len(self._assembler.items)
-        self._feed_scanner(text[:after].encode())
-        found = self._assembler.items[before:]
-        if len(found) == 1:
-            item = found[0]
-            if isinstance(item, EntryColumns):
-                first = None if item.priorities is None else item.priorities[0]
-                item = raw_entry_of(next(item.rows()), first)
-            assert self._assembler.attributes is not None
-            self._stencil = learn_stencil(text[:after], item, self._assembler.attributes)
-        return text[after:]
-
-    def _extract(self, text: str, stencil: Stencil) -> str:
-        """Extract the entries that fit, and pass on the text between them."""
-        pieces = stencil.pattern.split(text)
-        width = stencil.groups + 1
+    def _extract(self, text: str, pattern: EntryPattern) -> str:
+        """Extract the plain entries, and pass on the text between them."""
+        width = 2 + len(pattern.fields)
+        pieces = pattern.expression.split(text)
         *gaps, rest = pieces[::width]
-        values = [pieces[place::width] for place in range(1, width)]
-        strays = [index for index, gap in enumerate(gaps) if gap]
-        if len(strays) * _WORTH > len(gaps) or (not gaps and len(rest) > _MAX_BUFFERED):
-            self._stencil = None  # the next entries are written in another way
-            if not gaps:
-                return rest
-        if any(max(map(len, texts), default=0) > self._longest for texts in values):
+        entries = pieces[1::width]
+        columns: dict[str, Sequence[Any]] = {
+            field: pieces[place::width] for place, field in enumerate(pattern.fields, start=2)
+        }
+        if not self._is_within(entries, columns.values()) or not _read_addresses(columns, text):
             self._feed_scanner(text.encode())
             return ""
         first = at = 0
-        for index in (*strays, len(gaps)):
-            at += self._append_entries(stencil, [texts[first:index] for texts in values])
+        for index in (*(index for index, gap in enumerate(gaps) if gap), len(gaps)):
+            at += self._append(entries[first:index], columns, slice(first, index))
             first = index
             if index < len(gaps):
                 self._feed_scanner(gaps[index].encode())
@@ -328,18 +278,25 @@ class FastPathReader:
                     return text[at:]
         return self._buffer(rest)
 
-    def _append_entries(self, stencil: Stencil, values: list[list[str]]) -> int:
-        """Extract entries; return the number of their characters."""
-        if not values[0]:
+    def _is_within(self, entries: list[str], columns: Iterable[Sequence[str | None]]) -> bool:
+        """True if no value is over a limit; as a rule, even the entries are shorter."""
+        longest = self._longest
+        return max(map(len, entries), default=0) <= longest or all(
+            len(text) <= longest for column in columns for text in column if text
+        )
+
+    def _append(self, entries: list[str], columns: Mapping[str, Sequence[Any]], part: slice) -> int:
+        """Append a part of the entries to the assembler's; return the number of its characters."""
+        if not entries:
             return 0
         line, column = self._reached or self._scanner.place()
-        run, *reached = stencil.run(values, line, column)
-        self._assembler.items.append(run)
-        self._reached = reached[0], reached[1]
-        return stencil.size * len(values[0]) + sum(sum(map(len, texts)) for texts in values)
+        lines, places, self._reached = _places(entries, line, column)
+        found: dict[str, Any] = {field: _present(texts[part]) for field, texts in columns.items()}
+        self._assembler.items.append(EntryColumns(**found, lines=lines, columns=places))
+        return sum(map(len, entries))
 
     def _buffer(self, text: str) -> str:
-        if len(text) > _MAX_BUFFERED:
+        if len(text) > _MAX_BUFFERED or self._is_off:
             self._feed_scanner(text.encode())
         else:
             self._buffered = text
@@ -349,7 +306,18 @@ class FastPathReader:
         """Let the scanner read."""
         if data:
             self._catch_up()
+            before = len(self._assembler.items)
             self._scanner.feed(data)
+            self._learn(self._assembler.items[before:])
+
+    def _learn(self, items: Iterable[EntryColumns | RawEntry]) -> None:
+        """Widen the form by the entries that the scanner has found; the first few suffice."""
+        for entry in islice(items, _MAX_LESSONS - self._lessons):
+            if isinstance(entry, RawEntry) and entry.fault is None:
+                self._lessons += 1
+                form = self._form.widened(entry, self._known)
+                if form != self._form:
+                    self._form, self._pattern = form, None
 
     def _catch_up(self) -> None:
         """Advance the scanner to the end of the extracted entries."""
@@ -359,11 +327,65 @@ class FastPathReader:
             self._reached = None
 
 
-def _padding(here: tuple[int, int], there: tuple[int, int]) -> Iterator[bytes]:
+def _present(column: Sequence[Any]) -> Sequence[Any] | None:
+    is_absent = column[0] is None and column.count(None) == len(column)
+    return None if is_absent else column
+
+
+def _read_addresses(columns: dict[str, Sequence[Any]], text: str) -> bool:
+    """Replace the references in columns, and links by their attributes; False if one is broken."""
+    if "&" in text:
+        for field in columns.keys() & {"uris", "paths"}:
+            columns[field] = [value and _unescaped(value) for value in columns[field]]
+    if "links" in columns:
+        found = columns["links"] = list(map(_attributes_of_links, columns["links"]))
+        return all(map(_are_sound, filter(None, found)))
+    return True
+
+
+def _attributes_of_links(text: str) -> list[list[str]] | None:
+    """Return names and values of each link in turn."""
+    return [
+        [_unescaped(part) for pair in _ATTRIBUTE.findall(tag) for part in pair]
+        for tag in text.split("<")[1:]
+        if not tag.startswith("/")
+    ] or None
+
+
+def _are_sound(links: list[list[str]]) -> bool:
+    """True if the links are not too many, and none has an attribute twice."""
+    return len(links) <= MAX_LINKS and all(len(set(link[::2])) * 2 == len(link) for link in links)
+
+
+def _unescaped(text: str) -> str:
+    if "&" in text:
+        for reference, character in _REFERENCES:
+            text = text.replace(reference, character)
+    return text
+
+
+def _places(
+    entries: Sequence[str], line: int, column: int
+) -> tuple[list[int], list[int], tuple[int, int]]:
+    """Return lines and columns of entries that follow each other, and the place behind them."""
+    feeds = list(map(str.count, entries, repeat("\n")))
+    lines = list(accumulate(feeds, initial=line))
+    if all(feeds):
+        columns = [column, *map(sub, map(len, entries), map(str.rfind, entries, repeat("\n")))]
+    else:
+        columns = list(accumulate(entries, _column_behind, initial=column))
+    return lines, columns, (lines.pop(), columns.pop())
+
+
+def _column_behind(column: int, entry: str) -> int:
+    return len(entry) - entry.rfind("\n") if "\n" in entry else column + len(entry)
+
+
+def _padding(start: tuple[int, int], end: tuple[int, int]) -> Iterator[bytes]:
     """Yield the blanks and line feeds from one place to a later one."""
-    lines, columns = there[0] - here[0], there[1] - here[1]
+    lines, columns = end[0] - start[0], end[1] - start[1]
     if lines:
-        columns = there[1] - 1
+        columns = end[1] - 1
     for mark, count in ((b"\n", lines), (b" ", columns)):
         for done in range(0, count, _FILLING):
             yield mark * min(_FILLING, count - done)

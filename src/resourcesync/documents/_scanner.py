@@ -1,7 +1,6 @@
-"""The scanner: XML to tokens by expat, safe against hostile documents.
+"""The scanner: XML to the elements that matter by expat, safe against hostile documents.
 
-expat checks well-formedness and resolves namespaces. Texts and ends go from it straight into the
-list of tokens, by C code calling C code; only the start of an element runs Python.
+expat checks well-formedness and resolves namespaces.
 """
 
 import pyexpat
@@ -24,11 +23,10 @@ from resourcesync.documents._expat import (
     ALL_RS_NAMESPACES,
     CUT_SHORT,
     DRAFT_ELEMENTS,
-    FIXITY,
+    ENTRY,
     FOREIGN,
-    GIVEN,
-    LASTMOD,
     LN,
+    LOC,
     MAX_PREFIXES,
     MAX_TOKEN,
     MD,
@@ -38,7 +36,6 @@ from resourcesync.documents._expat import (
     ROOTS,
     SEPARATOR,
     UTF_ENCODINGS,
-    Token,
     exceeded_bound,
     marks,
     new_parser,
@@ -66,6 +63,8 @@ class DocumentScanner:
 
     Attributes:
         is_index: True if the root is ``sitemapindex``; known once the root has started.
+        namespaces: The namespaces that the root declares, by their prefixes; the empty one is the
+            default.
         header_place: Line and column of the root's ``rs:md``; zeros until one is read.
         closed: True if the end of the document was reached and found good.
         context: The document.
@@ -77,6 +76,7 @@ class DocumentScanner:
         self, assembler: EntryAssembler, *, limits: Limits, context: ReadingContext
     ) -> None:
         self.is_index = False
+        self.namespaces: dict[str, str] = {}
         self.header_place = (0, 0)
         self.closed = False
         self.kind = ""
@@ -85,8 +85,7 @@ class DocumentScanner:
         self._limits = limits
         self.context = context
         self._uri = context.uri
-        self._tokens: list[Token] = []
-        self._marks: Mapping[str, int | None] = {}
+        self._marks: Mapping[str, int] = {}
         self._fed = 0
         self._head = b""
         self._keeping: list[str] | None = None  # what the elements of others are added to
@@ -118,7 +117,6 @@ class DocumentScanner:
             self._parser.Parse(block, False)  # noqa: FBT003 - expat's signature
         except pyexpat.ExpatError as error:
             raise malformed_error(error, self._uri) from error
-        self._drain()
         if found := exceeded_bound(self._parser, self._fed):
             raise self._over(*found)
 
@@ -142,7 +140,6 @@ class DocumentScanner:
                     column=error.offset + 1,
                 ) from error
             raise malformed_error(error, self._uri) from error
-        self._drain()
         self.closed = True
 
     def place(self) -> tuple[int, int]:
@@ -186,6 +183,8 @@ class DocumentScanner:
         self._check_name(prefix or "")
         self._check_name(uri or "")
         self._prefixes.add(prefix)
+        if self._start_element is None:  # it is the root that starts
+            self.namespaces[prefix or ""] = uri or ""
         if len(self._prefixes) > MAX_PREFIXES:
             raise self._over(MAX_PREFIXES, "different namespace prefixes")
 
@@ -199,9 +198,7 @@ class DocumentScanner:
         self._start_element = start_element = self._make_start()
 
         def start(name: str, attributes: list[str]) -> None:
-            # Before the first entry every element is handed on at once, so that its place is known.
             start_element(name, attributes)
-            self._drain()
             if self._assembler.began:
                 self._parser.StartElementHandler = start_element
             elif self._marks.get(name) == MD:
@@ -209,63 +206,49 @@ class DocumentScanner:
                 self._inspect_namespace(name)
 
         self._parser.StartElementHandler = start
-        self._parser.EndElementHandler = self._end_bare if is_bare else self._tokens.append
-        self._parser.CharacterDataHandler = self._tokens.append
-
-    def _end_bare(self, name: str) -> None:
-        """End an element that may be in no namespace: no text may look like its end."""
-        self._tokens.append(name if SEPARATOR in name else f"{SEPARATOR}{name}")
+        self._parser.EndElementHandler = self._assembler.end
+        self._parser.CharacterDataHandler = self._assembler.add_text
 
     def _make_start(self) -> Callable[[str, list[str]], None]:
         """Return the handler of every element in the root: the hot spot of reading."""
         mark_of = self._marks.get
-        append, extend = self._tokens.append, self._tokens.extend
+        start_entry, start_part = self._assembler.start_entry, self._start_part
         parser = self._parser
         most, longest = 2 * self._limits.attributes, self._limits.text
-        rare, with_attributes = self._start_rare, self._start_with_attributes
-        bounded = self._bounded
+        rare, bounded = self._start_rare, self._bounded
 
         def start(name: str, attributes: list[str]) -> None:
             mark = mark_of(name, FOREIGN)
-            if attributes:
-                if len(attributes) > most or len("".join(attributes)) > longest:
-                    attributes = bounded(mark, attributes)
-                if mark == MD or mark == LN:  # noqa: PLR1714, SIM109 - faster than a tuple
-                    append(mark)
-                    append(len(attributes))
-                    extend(attributes)
-                    return
-                with_attributes(mark, attributes)
-            if mark is None:  # ENTRY
-                append(mark)
-                append(parser.CurrentLineNumber)
-                append(parser.CurrentColumnNumber + 1)
-            elif mark < MD:
-                append(mark)
+            if attributes and (len(attributes) > most or len("".join(attributes)) > longest):
+                attributes = bounded(mark, attributes)
+            if LOC <= mark <= LN:
+                start_part(mark, attributes)
+            elif mark == ENTRY and not attributes:
+                start_entry(parser.CurrentLineNumber, parser.CurrentColumnNumber + 1)
             else:
                 rare(mark, name, attributes)
 
         return start
 
-    def _start_with_attributes(self, mark: int | None, attributes: list[str]) -> None:
-        """Handle the attributes of an element that rarely has any that matter."""
-        if mark is None or mark == MISPLACED:
-            self._tolerate("entry-attributes")
-        elif mark in (LASTMOD, FIXITY):
-            self._tokens += (GIVEN, len(attributes), *attributes)
+    def _start_part(self, mark: int, attributes: list[str]) -> None:
+        """Start an element that matters in entries or under the root."""
+        assembler = self._assembler
+        if assembler.entry is None:
+            assembler.start_outside(mark, attributes, *self.place())
+        else:
+            assembler.start(mark, attributes)
 
     def _start_rare(self, mark: int, name: str, attributes: list[str]) -> None:
-        if mark in (MD, LN):  # without attributes
-            self._tokens += (mark, 0)
-        elif mark == MISPLACED:
-            self._tokens += (mark, *self.place())
+        if mark in (ENTRY, MISPLACED):
+            if attributes:
+                self._tolerate("entry-attributes")
+            self._assembler.start_entry(*self.place(), misplaced=mark == MISPLACED)
         elif mark in DRAFT_ELEMENTS:
             if name.startswith(ALL_RS_NAMESPACES):  # expires is in plain sitemaps, too
                 self.context.version_marks.add(P1)
                 self._inspect_namespace(name)
-            self._tokens.append(mark)
+            self._start_part(mark, attributes)
         else:
-            self._drain()
             if self._assembler.depth == 1 and name.rpartition(SEPARATOR)[0] in _OWN:
                 self._assembler.refuse(*self.place())
             self._enter_foreign(name, attributes)
@@ -352,15 +335,6 @@ class DocumentScanner:
     def _tolerate(self, code: str, about: str = "") -> None:
         self.context.set_place(*self.place())
         self.context.tolerate(code, about=about)
-
-    def _drain(self) -> None:
-        try:
-            self._assembler.consume(self._tokens)
-        except DocumentError as error:
-            if not error.line:
-                error.line, error.column = self.place()
-            raise
-        self._tokens.clear()
 
     def _check_depth(self, depth: int) -> None:
         if depth > self._limits.depth:

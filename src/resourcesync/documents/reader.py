@@ -14,7 +14,7 @@ from functools import partial
 from itertools import chain
 from typing import BinaryIO, Final, TypeVar, final
 
-from resourcesync.documents._assembler import EntryAssembler, RawEntry
+from resourcesync.documents._assembler import EntryAssembler
 from resourcesync.documents._blocks import declaration_first, document_blocks, header_first
 from resourcesync.documents._change_order import ChangeOrder
 from resourcesync.documents._columns import changes_of, plain_resources_of, resources_of, uris_of
@@ -35,13 +35,12 @@ from resourcesync.documents._entries import (
     family_of,
     header_from_entries,
     place_of,
-    raw_entries,
     row_of,
 )
 from resourcesync.documents._expat import LASTMOD as LASTMOD_ELEMENT
 from resourcesync.documents._fast_path import FastPathReader
 from resourcesync.documents._header import RawRoot, header_of
-from resourcesync.documents._layouts import EntryColumns, TextRow
+from resourcesync.documents._raw_entries import EntryColumns, RawEntry, TextRow
 from resourcesync.documents._scanner import DocumentScanner
 from resourcesync.documents._values import change_kind
 from resourcesync.errors import MalformedDocumentError
@@ -170,9 +169,8 @@ class Document:
         self._on_refused = on_refused
         self._family = family_of(header)
         self._has_changes = self._family.has_changes
-        if self._family.is_regular:
-            assembler.attributes = self._family.known
-        self._sieve = FastPathReader(scanner, assembler, limits)
+        known = self._family.known if self._family.is_regular else None
+        self._blocks = FastPathReader(scanner, assembler, known, limits)
         self._is_consumed = False
         self._count = 0
 
@@ -289,9 +287,9 @@ class Document:
         self._is_consumed = True
         yield self._counted()
         for block in self._rest:
-            self._sieve.feed(block)
+            self._blocks.feed(block)
             yield self._counted()
-        self._sieve.finish()
+        self._blocks.finish()
         yield self._counted()
         self._scanner.close()
         yield self._counted()
@@ -308,30 +306,25 @@ class Document:
 
     def _columns_of(self, run: EntryColumns) -> Iterable[Entry]:
         try:
-            return plain_resources_of(run, partial(self._without_zone, run))
+            return plain_resources_of(run, self._context)
         except RefusalError:
-            return chain.from_iterable(map(self._of_entry, raw_entries(run)))
-
-    def _without_zone(self, run: EntryColumns, index: int) -> None:
-        self._context.set_place(run.lines[index], run.columns[index])
-        self._context.tolerate("time-zone")
+            return chain.from_iterable(map(self._of_entry, run.raw_entries()))
 
     def _of_run(self, run: EntryColumns) -> Iterator[Entry]:
         """Make the values of a run at once, or one by one if an entry prevents that."""
-        without_zone = partial(self._without_zone, run)
         try:
             if not self._has_changes:
-                yield from resources_of(run, without_zone)
+                yield from resources_of(run, self._context)
                 return
             kinds = self._kinds(run)
             if kinds is not None:
-                changes = changes_of(run, kinds, without_zone)
+                changes = changes_of(run, kinds, self._context)
                 self._order.watch(change.time for change in changes)
                 yield from changes
                 return
         except RefusalError:
             pass
-        for entry in raw_entries(run):
+        for entry in run.raw_entries():
             yield from self._of_entry(entry)
 
     def _rows_of_run(self, run: EntryColumns) -> Iterator[TextRow]:
@@ -343,13 +336,13 @@ class Document:
                 return
         except RefusalError:
             pass
-        for entry in raw_entries(run):
+        for entry in run.raw_entries():
             yield from self._row_of_entry(entry)
 
     def _kinds(self, run: EntryColumns) -> list[ChangeKind] | None:
         """Return the change of each entry, or ``None`` if one is not plain."""
         self._show(has_lastmod=run.lastmods is not None, has_datetime=run.datetimes is not None)
-        found = [_PLAIN_KINDS.get(text) for text in run.changes or ("",)]
+        found = [_PLAIN_KINDS.get(text or "") for text in run.changes or ("",)]
         kinds = [kind for kind in found if kind is not None]
         return kinds if len(kinds) == len(found) else None
 

@@ -11,8 +11,7 @@ from functools import partial
 from itertools import islice
 from typing import Any, Final, cast
 
-from resourcesync.documents._foreign import foreign_text
-from resourcesync.documents._rows import (
+from resourcesync.documents._entry_output import (
     capability_row,
     change_rows,
     document_change_row,
@@ -20,6 +19,7 @@ from resourcesync.documents._rows import (
     part_row,
     resource_rows,
 )
+from resourcesync.documents._foreign import foreign_text
 from resourcesync.documents._values import ROOT_KNOWN
 from resourcesync.documents._xml_output import Timed, extra_attributes, link_element, root_times
 from resourcesync.documents.dialects import (

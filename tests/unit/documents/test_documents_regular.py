@@ -187,7 +187,7 @@ def test_rows_show_the_dialect_as_entries_do(dated: bool) -> None:
     assert by_entry.dialect is by_row.dialect is (Dialect.V1_1 if dated else Dialect.V1_0)
 
 
-def test_layouts_in_turn_are_all_read_in_order() -> None:
+def test_forms_in_turn_are_all_read_in_order() -> None:
     kinds = [
         entry("http://a/1"),
         "<url><loc>http://a/2</loc></url>",
