@@ -13,9 +13,8 @@ class SystemClock:
         """Return the present time, in UTC."""
         return datetime.now(UTC)  # noqa: TID251 - this is the Clock
 
-    def monotonic(self) -> float:
-        """Return monotonic seconds."""
-        return time.monotonic()
+    monotonic = staticmethod(time.monotonic)
+    """Returns monotonic seconds."""
 
     def sleep(self, seconds: float) -> None:
         """Wait; do not wait for a negative number."""

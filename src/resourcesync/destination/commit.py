@@ -1,9 +1,8 @@
 """Commit of fetched resources in groups: files durable first, then one state transaction."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from resourcesync.destination.budget import Budget
 from resourcesync.destination.planner import (
@@ -42,6 +41,7 @@ from resourcesync.ports.mirror import (
     Pending,
     PendingTask,
     StateTransaction,
+    make_copy,
 )
 
 _GROUP: Final = 256
@@ -49,8 +49,6 @@ _GROUP_SECONDS: Final = 1.0
 _MAX_FAILURES: Final = 1_000
 _MAX_QUARANTINE_WARNINGS: Final = 100
 _SIGNATURE: Final = Copy._fields.index("signature")
-_new_copy: Final[Callable[[tuple[Any, ...]], Copy]] = partial(tuple.__new__, Copy)
-"""Their own constructor is Python code."""
 _RESOURCE_ERROR_CODES: Final = frozenset({"path-in-the-way", "local-change"})
 
 
@@ -222,7 +220,7 @@ class CommitBatch:
             lastmod = self.lastmod_to_record(listed, headers)
         known = validators_of(headers)
         row = (uri, path, length, digests, hash_, lastmod, *known, "", fixity, self._moment)
-        return _new_copy(row)
+        return make_copy(row)
 
     def lastmod_to_record(self, listed: ListedEntry, headers: Mapping[str, str]) -> int | None:
         """Return the ``lastmod`` to record with an answer, or with one that said "not modified".
@@ -364,7 +362,7 @@ class CommitBatch:
         broken: StorageError | None = None
         for ready, result in zip(staged, results, strict=True):
             if isinstance(result, str):
-                ready.copy = _new_copy((*ready.copy[:_SIGNATURE], result, *ready.copy[-2:]))
+                ready.copy = make_copy((*ready.copy[:_SIGNATURE], result, *ready.copy[-2:]))
                 installed.append(ready)
             elif result.code in _RESOURCE_ERROR_CODES:
                 refused[ready.copy.uri] = befores.get(ready.copy.uri)

@@ -17,7 +17,7 @@ from resourcesync.destination.reports import Mode, PlanSummary
 from resourcesync.model.digests import agree, parse_digests, usable
 from resourcesync.model.timestamps import end_of_lastmod
 from resourcesync.model.vocabulary import ChangeKind
-from resourcesync.ports.mirror import Copy, Fixity, Pending, PendingTask
+from resourcesync.ports.mirror import Copy, Fixity, Pending, PendingTask, make_copy
 
 FILTERED: Final = "filtered"
 """Value of ``ListedEntry.change``: the operator's filters exclude the entry."""
@@ -173,7 +173,7 @@ def recordable_lastmod(listed: ListedEntry, as_of: int) -> int | None:
 
 def as_unknown(copy: Copy) -> Copy:
     """Return a copy with unknown content, known only by its path: it equals nothing listed."""
-    return Copy._make((*copy[:2], -1, "", "", -1, "", "", *copy[8:]))
+    return make_copy((*copy[:2], -1, "", "", -1, "", "", *copy[8:]))
 
 
 def is_unknown(copy: Copy) -> bool:

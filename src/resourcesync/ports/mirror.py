@@ -8,7 +8,8 @@ and what they did to the mirror (``LinkLog``). Times are whole microseconds sinc
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, NamedTuple, Protocol
+from functools import partial
+from typing import Any, Final, NamedTuple, Protocol
 
 from resourcesync.ports.changes import MirrorChangeLog, ProofLog
 
@@ -192,6 +193,10 @@ class Copy(NamedTuple):
     signature: str
     fixity: str
     installed: int
+
+
+make_copy: Final[Callable[[tuple[Any, ...]], Copy]] = partial(tuple.__new__, Copy)
+"""Makes a copy of all its fields; its own constructor is Python code, and millions are made."""
 
 
 class PendingTask(StrEnum):

@@ -3,6 +3,7 @@
 import os
 import socket
 from collections.abc import Iterator
+from itertools import chain, repeat
 from typing import Any, Protocol
 
 import pycurl
@@ -93,7 +94,7 @@ class CurlEngine:
             self._opened.pop().close()  # PycURL made a descriptor of its own
         while True:
             queued, good, bad = self._multi.info_read(64)
-            for curl, number, text in [*((curl, 0, "") for curl in good), *bad]:
+            for curl, number, text in chain(zip(good, repeat(0), repeat("")), bad):
                 transfer = self.active.pop(curl)
                 self._multi.remove_handle(curl)
                 self._idle.append(transfer)

@@ -12,7 +12,7 @@ declared to be of that body (RFC 9110 §13.1.5, §14.4, §15.3.7).
 import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Final
 
 from resourcesync.errors import BadResponseError
@@ -71,14 +71,15 @@ class ResponseHead(Mapping[str, str]):
                 continue  # another field, whose name begins like this one
             if left or not colon or found.setdefault(name, value) != value:
                 raise _bad_head(uri, "framing", f"a field {name} that is not clear")
-        length = found.get("content-length")
-        if length is not None and not _DIGITS.match(length):
-            raise _bad_head(uri, "framing", "an invalid Content-Length")
-        if found.get("transfer-encoding", "chunked") != "chunked" or (
-            "transfer-encoding" in found and length is not None
+        self.length: int | None = None
+        if "content-length" in found:
+            if not _DIGITS.match(found["content-length"]):
+                raise _bad_head(uri, "framing", "an invalid Content-Length")
+            self.length = int(found["content-length"])
+        if "transfer-encoding" in found and (
+            found["transfer-encoding"] != "chunked" or self.length is not None
         ):
             raise _bad_head(uri, "framing", "a Transfer-Encoding with an ambiguous end of the body")
-        self.length = None if length is None else int(length)
         self.coding = found.get("content-encoding", "")
 
     def _fields(self) -> dict[str, str]:
@@ -99,16 +100,22 @@ class ResponseHead(Mapping[str, str]):
         """Return one field; a single lookup needs no table of all fields."""
         if self._read is not None or name == "link":
             return self._fields().get(name, default)
-        start = self._lower.find(f"\r\n{name}:") + len(name) + 3
-        if start < len(name) + 3:
+        match = _field(name).search(self._lower)
+        if match is None:
             return default
-        return self._text[start:].partition("\r")[0].strip(" \t")
+        start, end = match.span(1)
+        return self._text[start:end]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._fields())
 
     def __len__(self) -> int:
         return len(self._fields())
+
+
+@cache
+def _field(name: str) -> re.Pattern[str]:
+    return re.compile(rf"\r\n{re.escape(name)}:[ \t]*([^\r]*[^ \t\r])?")
 
 
 def parse_head(text: str, uri: str) -> ResponseHead | None:

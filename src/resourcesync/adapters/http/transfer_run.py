@@ -353,7 +353,9 @@ class TransferRun:
         if errand.for_robots and isinstance(sink, RobotsSink):
             self._store_rules(errand, parse_rules(bytes(sink.content)), bytes(sink.content))
             return
-        status = head.status if head.status == _NOT_MODIFIED or _is_message(errand) else _OK
+        status = _OK
+        if head.status == _NOT_MODIFIED or errand.request.purpose is Purpose.MESSAGE:
+            status = head.status
         self._open -= 1
         self._done.append(
             FetchResponse(errand.request, status, errand.uri, head, received, errand.tries)

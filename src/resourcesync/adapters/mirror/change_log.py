@@ -78,10 +78,9 @@ class ChangeLogWriter:
         unsure = [copy.uri for copy in doubted if copy.length < 0 and copy.signature]
         if unsure:
             self._befores.update(self._known(unsure))
+        self._suspects.update([copy.uri for copy in doubted if copy.length < 0])
         for copy in doubted:
-            if copy.length < 0:
-                self._suspects.add(copy.uri)
-            else:
+            if copy.length >= 0:
                 self._pop_suspect(copy.uri)
 
     def _pop_suspect(self, uri: str) -> _Before | None:
@@ -98,22 +97,23 @@ class ChangeLogWriter:
         return {uri: (length, digests) for uri, length, digests in rows}
 
     def _log(self, step: StateTransaction) -> None:
-        changed = [*(copy.uri for copy in step.installed), *step.removed]
+        changed = [*[copy.uri for copy in step.installed], *step.removed]
         plain = [uri for uri in changed if uri not in self._suspects]
         if plain:
             self._befores.update(self._known(plain))
         entries = [self._installed(copy) for copy in step.installed]
+        self._suspects.difference_update([copy.uri for copy in step.installed])
         entries += [entry for uri in step.removed if (entry := self._removed(uri))]
         if not entries:
             return
-        now = max(step.now, *(copy.installed for copy in step.installed), 0)
+        now = max(step.now, *[copy.installed for copy in step.installed], 0)
         dated = _encode([copy.lastmod for copy in step.installed]).decode()
         _append(self._db, entries, now, dated)
 
     def _installed(self, copy: Copy) -> _Entry:
-        before = self._pop_suspect(copy.uri)
         kind, previous = _CREATED, ""
-        if before is not None:
+        if copy.uri in self._befores:
+            before = self._befores.pop(copy.uri)
             kind, previous = _kind(copy, before), before[1]
         return kind, copy.uri, copy.path, copy.length, copy.digests, previous
 

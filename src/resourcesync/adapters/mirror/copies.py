@@ -15,7 +15,7 @@ import secrets
 import stat
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import BinaryIO, Final, cast
+from typing import BinaryIO, Final
 
 from resourcesync.adapters.mirror.open_folders import (
     FOLDER_FLAGS,
@@ -205,16 +205,17 @@ class FileTreeCopies:
         with self._folders() as folders:
             synced = self._syncer.sync(batch)
             results = [
-                failed or self._place(folders, installation)
-                for installation, failed in zip(batch, synced, strict=True)
+                self._place(folders, installation, result) if isinstance(result, str) else result
+                for installation, result in zip(batch, synced, strict=True)
             ]
             folders.sync()
         return results
 
-    def _place(self, folders: OpenFolders, installation: CopyInstallation) -> str | StorageError:
-        staged = cast("StagedFile", installation.staged)
+    def _place(
+        self, folders: OpenFolders, installation: CopyInstallation, signature: str
+    ) -> str | StorageError:
+        staged: StagedFile = installation.staged  # type: ignore[assignment]  # the syncer checks it
         try:
-            signature = staged.signature()
             folder, leaf = folders.locate(installation.path, create=True)
             try:
                 info = os.stat(leaf, dir_fd=folder, follow_symlinks=False)
@@ -229,7 +230,7 @@ class FileTreeCopies:
         except OSError as error:
             staged.discard()
             return storage_error(error, f"putting {installation.path} in place")
-        staged.close()
+        staged.release()
         return signature
 
     def _clear_path(
@@ -241,8 +242,9 @@ class FileTreeCopies:
         if is_regular(info):
             if installation.replaces == signature_of(info):
                 return
-            staged = cast("StagedFile", installation.staged)
-            if info.st_size == staged.length and self._equal(folder, leaf, staged.digests):
+            assert isinstance(installation.staged, StagedFile)
+            length, digests = installation.staged.length, installation.staged.digests
+            if info.st_size == length and self._equal(folder, leaf, digests):
                 return
         place = move_to_quarantine(folder, leaf, installation.path, self._quarantine)
         self._made_way.append((installation.path, place))

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import chain
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
 
@@ -293,12 +294,17 @@ _PROBED: Final = 8
 _SLOW: Final = 50e-6
 _THREADS: Final = 4
 _WORTH: Final = 16
+_AT_ONCE: Final = 256
+"""The most files that are open to be synced."""
 
-SyncFailure = StorageError | None
+Synced = str | StorageError
+"""The stat signature of a durable file, or why it is not durable."""
 
 
 class FileSyncer:
     """A syncer that makes staged files durable.
+
+    On a slow disk, several threads sync files that the disk has begun to write.
 
     Args:
         monotonic: Monotonic seconds, to measure the speed of the disk.
@@ -306,6 +312,7 @@ class FileSyncer:
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
         self._monotonic = monotonic
+        self._is_slow = False
         self._pool: ThreadPoolExecutor | None = None
 
     def close(self) -> None:
@@ -314,15 +321,21 @@ class FileSyncer:
             self._pool.shutdown()
             self._pool = None
 
-    def sync(self, batch: Sequence[CopyInstallation]) -> list[SyncFailure]:
-        """Make each file of a batch durable; return for each its error or ``None``.
+    def sync(self, batch: Sequence[CopyInstallation]) -> list[Synced]:
+        """Make each file of a batch durable and close it; return its signature or its error.
 
         When it returns, no thread writes to a file any more.
         """
-        started = self._monotonic()
-        done = _sync_all(batch[:_PROBED])
-        rest = batch[_PROBED:]
-        if len(rest) < _WORTH or self._monotonic() - started < _SLOW * _PROBED:
+        done: list[Synced] = []
+        for start in range(0, len(batch), _AT_ONCE):
+            done += self._sync_files(batch[start : start + _AT_ONCE])
+        return done
+
+    def _sync_files(self, batch: Sequence[CopyInstallation]) -> list[Synced]:
+        files = [_complete(installation, start=self._is_slow) for installation in batch]
+        done = [] if self._is_slow else self._probe(files[:_PROBED])
+        rest = files[len(done) :]
+        if len(rest) < _WORTH or not self._is_slow:
             return done + _sync_all(rest)
         if self._pool is None:
             from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - on slow disks only
@@ -332,21 +345,42 @@ class FileSyncer:
         parts = [rest[start : start + share] for start in range(0, len(rest), share)]
         return done + list(chain.from_iterable(self._pool.map(_sync_all, parts)))
 
+    def _probe(self, files: "Sequence[StagedFile | StorageError]") -> list[Synced]:
+        """Sync a few files; the disk is slow if it is with the quickest of them."""
+        done: list[Synced] = []
+        quickest = inf
+        for file in files:
+            started = self._monotonic()
+            done += _sync_all([file])
+            quickest = min(quickest, self._monotonic() - started)
+        self._is_slow = _SLOW <= quickest < inf
+        return done
 
-def _sync_all(batch: Sequence[CopyInstallation]) -> list[SyncFailure]:
-    failures: list[SyncFailure] = []
-    for installation in batch:
-        staged = installation.staged
-        assert isinstance(staged, StagedFile), "copies install only what they staged"
-        failed = None
+
+def _complete(installation: CopyInstallation, *, start: bool) -> "StagedFile | StorageError":
+    staged = installation.staged
+    assert isinstance(staged, StagedFile), "copies install only what they staged"
+    try:
+        staged.complete(installation.lastmod, start=start)
+    except StorageError as error:
+        staged.discard()
+        return error
+    except OSError as error:
+        staged.discard()
+        return storage_error(error, "making a copy durable")
+    return staged
+
+
+def _sync_all(files: "Sequence[StagedFile | StorageError]") -> list[Synced]:
+    done: list[Synced] = []
+    for file in files:
+        if isinstance(file, StorageError):
+            done.append(file)
+            continue
         try:
-            staged.sync(installation.lastmod)
-        except StorageError as error:
-            staged.discard()
-            failed = error
+            done.append(file.sync())
         except OSError as error:
             # After a failed fsync the kernel may mark the lost pages clean: never retry it.
-            staged.discard()
-            failed = storage_error(error, "making a copy durable")
-        failures.append(failed)
-    return failures
+            file.discard()
+            done.append(storage_error(error, "making a copy durable"))
+    return done

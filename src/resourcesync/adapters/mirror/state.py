@@ -6,14 +6,13 @@ for backups.
 """
 
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
-from functools import partial
 from itertools import chain, starmap
 from operator import itemgetter, lt
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Final, Self
 
 from resourcesync.adapters.mirror import change_log, state_logs
 from resourcesync.adapters.mirror.schema import (
@@ -38,13 +37,12 @@ from resourcesync.ports.mirror import (
     StateTransaction,
     TrashRow,
     conflicting_paths,
+    make_copy,
 )
 
 TABLES_NOTE: Final = "tables"
 """The note with the parts of the table of the copies; a state without it has no table."""
 
-# Its own constructor is Python code; millions of these are made.
-_new_copy: Final[Callable[[tuple[Any, ...]], Copy]] = partial(tuple.__new__, Copy)
 _PAGE: Final = 2_000
 _MAX_RUNS: Final = 10_000
 _MAX_DOCUMENTS: Final = 100_000
@@ -191,7 +189,7 @@ class SqliteMirrorState(MirrorLogs):
             uris = [after, *map(itemgetter(0), rows)]
             if not all(map(lt, uris, uris[1:])):
                 raise self._damaged("its copies are out of order")
-            yield from map(_new_copy, rows)
+            yield from map(make_copy, rows)
             if len(rows) < _PAGE:
                 return
             after = rows[-1][0]
