@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from tempfile import SpooledTemporaryFile
 from typing import Any, BinaryIO, cast
 
@@ -341,7 +342,7 @@ limits = st.sampled_from([DeletionLimit(percent=100), DeletionLimit(count=0)])
 options: dict[str, st.SearchStrategy[Any]] = {
     "delete": st.sampled_from(["signalled", "absent", "never"]),
     "max_delete": limits,
-    "lists_only": st.just(True),
+    "lists_only": st.sampled_from([False, False, False, True]),
 }
 whole_list: dict[str, st.SearchStrategy[Any]] = {
     "mode": st.just("baseline"),
@@ -349,12 +350,13 @@ whole_list: dict[str, st.SearchStrategy[Any]] = {
     "prune": st.just(True),
 }
 many_things = st.lists(things, min_size=1, max_size=5).map(tuple)
-cases = st.builds(
+changes = st.builds(
     Case,
     things=many_things,
     options=st.fixed_dictionaries({}, optional=options),
     rewrites_list=st.just(False),
-) | st.builds(
+)
+lists = st.builds(
     Case,
     things=many_things,
     options=st.fixed_dictionaries({}, optional=options | whole_list),
@@ -461,23 +463,22 @@ def _check_deeds(mirror: Mirror, foreseen: Reviewer, held: set[str]) -> None:
     assert deleted <= mirror.deleted() | held <= deleted | mirror.answered_deleted(fetched)
 
 
-@settings(max_examples=150, deadline=None)
-@given(cases)
-def test_a_pull_does_what_its_dry_run_says(case: Case) -> None:
+@settings(max_examples=200, deadline=None)
+@given(changes)
+def test_a_pull_of_changes_does_what_its_dry_run_says(case: Case) -> None:
     mirror = Mirror(case)
+    _check(mirror, partial(mirror.pull, **case.options), plans_all=True)
 
-    def pull(**more: Any) -> RunReport:
-        return mirror.pull(**case.options, **more)
 
-    _check(mirror, pull, plans_all=True)
+@settings(max_examples=200, deadline=None)
+@given(lists)
+def test_a_pull_of_whole_lists_does_what_its_dry_run_says(case: Case) -> None:
+    mirror = Mirror(case)
+    _check(mirror, partial(mirror.pull, **case.options), plans_all=True)
 
 
 @settings(max_examples=60, deadline=None)
-@given(cases, st.booleans())
+@given(lists, st.booleans())
 def test_a_repair_does_what_its_dry_run_says(case: Case, deleting: bool) -> None:
     mirror = Mirror(case)
-
-    def repair(**more: Any) -> RunReport:
-        return mirror.repair(deleting=deleting, **more)
-
-    _check(mirror, repair, plans_all=False)
+    _check(mirror, partial(mirror.repair, deleting=deleting), plans_all=False)

@@ -50,7 +50,7 @@ from resourcesync.destination.session import (
     no_time_note,
 )
 from resourcesync.destination.sync_state import cursor_note, encode_notes
-from resourcesync.destination.tasks import pending_fetch, task_of, undone_tasks
+from resourcesync.destination.tasks import task_of, undone_tasks
 from resourcesync.errors import DiscontinuityError, SourceNotFoundError
 from resourcesync.model.timestamps import format_w3c, from_microseconds
 from resourcesync.model.vocabulary import ChangeKind
@@ -360,21 +360,9 @@ class Baseline:
         pull = self._pull
         fetches = self._fetches(decisions, at)
         while group := list(islice(fetches, _CHUNK)):
-            known = [pull.state.pending_of(fetch.listed.uri) for fetch in group]
-            rows = (
-                pending_fetch(
-                    fetch.listed,
-                    known=before,
-                    now=pull.now,
-                    at=at,
-                    generation=pull.generation,
-                    code=before.code if before is not None else "",
-                    reason=before.reason if before is not None else "",
-                    failed=False,
-                )
-                for fetch, before in zip(group, known, strict=True)
-            )
-            pull.state.commit(StateTransaction(pending=list(rows)))
+            known = (pull.state.pending_of(fetch.listed.uri) for fetch in group)
+            tasks = map(partial(self._task_of, at=at), group, known)
+            pull.state.commit(StateTransaction(pending=list(tasks)))
 
     def _assess(self, snapshot: ListSnapshot, history: ChangeHistory | None) -> int:
         """Determine what absence means; return the moment up to which the lists report."""
@@ -456,20 +444,22 @@ class Baseline:
             if isinstance(decision, Fetch):
                 yield decision
             elif not isinstance(decision, UpToDate):
-                waiting.append(self._task_of(decision, at))
+                waiting.append(self._task_of(decision, at=at))
             if len(waiting) >= _CHUNK:
                 self._pull.state.commit(StateTransaction(pending=waiting))
                 waiting = []
         self._pull.state.commit(StateTransaction(pending=waiting))
 
-    def _task_of(self, decision: Delete | Retain | Postponed, at: int) -> Pending:
-        is_absent = not isinstance(decision, Postponed) and decision.reason == ABSENT
-        return task_of(
-            decision,
-            now=self._pull.now,
-            at=self._listed_at if is_absent else at,
-            generation=self._pull.generation,
-        )
+    def _task_of(
+        self,
+        decision: Fetch | Delete | Retain | Postponed,
+        known: Pending | None = None,
+        *,
+        at: int,
+    ) -> Pending:
+        is_absent = isinstance(decision, Delete | Retain) and decision.reason == ABSENT
+        at, pull = self._listed_at if is_absent else at, self._pull
+        return task_of(decision, known, now=pull.now, at=at, generation=pull.generation)
 
     def _finish(
         self, snapshot: ListSnapshot, history: ChangeHistory | None, through: int, *, unsure: bool

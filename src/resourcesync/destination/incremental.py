@@ -46,6 +46,7 @@ from resourcesync.destination.planner import (
     Delete,
     Fetch,
     ListedEntry,
+    Postponed,
     Retain,
     UpToDate,
     decide,
@@ -59,7 +60,7 @@ from resourcesync.destination.reports import Mode
 from resourcesync.destination.resource_reader import ListVersion
 from resourcesync.destination.session import SyncOutcome, SyncSession
 from resourcesync.destination.sync_state import cursor_note, encode_notes
-from resourcesync.destination.tasks import pending_fetch, task_of, undone_tasks
+from resourcesync.destination.tasks import task_of, undone_tasks
 from resourcesync.errors import DocumentError, SourceError
 from resourcesync.ports.mirror import Pending, PendingTask, StateTransaction
 
@@ -343,17 +344,17 @@ class Incremental:
         for uri, known, decision in self._decided(rows):
             if decision is None or isinstance(decision, UpToDate):
                 completed.append(uri)
-            elif isinstance(decision, Delete | Retain):
+            elif known is None or isinstance(decision, Delete | Retain):
                 pending.append(self._task_of(decision, known, at))
-            elif known is None and isinstance(decision, Fetch):
-                pending.append(self._fetch_task(decision.listed, at))
             if len(pending) + len(completed) >= _CHUNK:
                 self._pull.state.commit(StateTransaction(pending=pending, completed=completed))
                 pending, completed = [], []
         if pending or completed:
             self._pull.state.commit(StateTransaction(pending=pending, completed=completed))
 
-    def _task_of(self, decision: Delete | Retain, known: Pending | None, at: int) -> Pending:
+    def _task_of(
+        self, decision: Fetch | Delete | Retain | Postponed, known: Pending | None, at: int
+    ) -> Pending:
         pull = self._pull
         return task_of(decision, known, now=pull.now, at=at, generation=pull.generation)
 
@@ -385,16 +386,6 @@ class Incremental:
             decisions = (decide_gone(copy, UNLINKED_REASON, self._policy) for copy in copies)
             tasks = [self._task_of(decision, None, at) for decision in decisions]
             pull.state.commit(StateTransaction(pending=tasks, completed=gone, listed=gone))
-
-    def _fetch_task(self, row: ListedEntry, at: int) -> Pending:
-        return pending_fetch(
-            row,
-            known=None,
-            now=self._pull.now,
-            at=at,
-            generation=self._pull.generation,
-            failed=False,
-        )
 
     def work_off(self) -> SyncOutcome:
         """Execute the tasks of earlier runs; the Source has nothing new."""

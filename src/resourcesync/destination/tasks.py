@@ -12,6 +12,7 @@ from resourcesync.destination.planner import (
     FILTERED,
     RESTORED,
     Delete,
+    Fetch,
     ListedEntry,
     Postponed,
     Retain,
@@ -111,7 +112,7 @@ def pending_delete(copy: Copy, *, reason: str, now: int, at: int, generation: in
 
 
 def task_of(
-    decision: Delete | Retain | Postponed,
+    decision: Fetch | Delete | Retain | Postponed,
     known: Pending | None = None,
     *,
     now: int,
@@ -121,7 +122,7 @@ def task_of(
     """Return the task that a decision leaves.
 
     Args:
-        decision: Not one to fetch now.
+        decision: One about which there is something to do.
         known: The task of the resource, if nothing new was read of it.
         now: Start of the run, microseconds.
         at: The Source's time of the reading that decided it, microseconds.
@@ -129,6 +130,18 @@ def task_of(
     """
     if isinstance(decision, Postponed):
         return decision.task._replace(generation=generation)
+    if isinstance(decision, Fetch):
+        code, reason = ("", "") if known is None else (known.code, known.reason)
+        return pending_fetch(
+            decision.listed,
+            known=known,
+            now=now,
+            at=at,
+            generation=generation,
+            code=code,
+            reason=reason,
+            failed=False,
+        )
     copy, reason = decision.copy, decision.reason
     task = known or pending_delete(copy, reason=reason, now=now, at=at, generation=generation)
     if isinstance(decision, Delete):
