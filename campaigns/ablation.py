@@ -17,9 +17,10 @@ import pytest
 
 from campaigns.cursor import scenario_of
 from campaigns.outcome import Asked, Campaign, Outcome
-from resourcesync.destination import baseline, commit, cursor, incremental, session, transfer
+from resourcesync.destination import baseline, cursor, incremental, session
 from resourcesync.destination.changes import history, reader, scan, spans, start
 from resourcesync.destination.changes.history import ChangeHistory
+from resourcesync.destination.transfers import commit, transfer
 from resourcesync.discovery import FetchedDocument
 from resourcesync.documents.writer import closing, opening
 from resourcesync.errors import DocumentError, SourceError

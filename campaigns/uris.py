@@ -3,7 +3,7 @@
 from typing import Final
 
 from campaigns.outcome import Asked, Campaign, Outcome
-from resourcesync.destination.mapping import FileSystemProfile, TreeMapping
+from resourcesync.destination.mapping.tree import FileSystemProfile, TreeMapping
 from tests.properties.test_mapping_laws import BASES, assert_laws
 from tests.support.hostile_uris import seeded_uris
 

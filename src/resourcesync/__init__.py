@@ -11,7 +11,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "AuditFinding": "destination.reports",
     "AuditReport": "destination.reports",
-    "AuditRolling": "destination.fixity",
+    "AuditRolling": "destination.audits.fixity",
     "Capability": "model.vocabulary",
     "Catalogue": "api.publisher",
     "Change": "model.resources",

@@ -12,7 +12,7 @@ from resourcesync.api.source import Source as Source
 from resourcesync.api.source import discover as discover
 from resourcesync.api.source import offered_sets as offered_sets
 from resourcesync.api.validation import validate as validate
-from resourcesync.destination.fixity import AuditRolling as AuditRolling
+from resourcesync.destination.audits.fixity import AuditRolling as AuditRolling
 from resourcesync.destination.reports import AuditFinding as AuditFinding
 from resourcesync.destination.reports import AuditReport as AuditReport
 from resourcesync.destination.reports import FailedRun as FailedRun

@@ -11,7 +11,7 @@ from resourcesync.adapters.files.selection import FileSelection, PathFilter
 from resourcesync.cli import configured_mirrors
 from resourcesync.cli.configured_mirrors import MirrorConfiguration
 from resourcesync.config import files
-from resourcesync.destination.mapping import normalise
+from resourcesync.destination.mapping.tree import normalise
 from resourcesync.destination.scope import parse_glob
 
 ROOT = Path(__file__).parents[2]

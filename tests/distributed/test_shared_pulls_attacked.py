@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from resourcesync.destination.audits.fixity import AuditRolling
 from resourcesync.destination.cursor import Phase
-from resourcesync.destination.fixity import AuditRolling
 from resourcesync.ports.tables import DoneRow, ListedRow, WorkRow
 from tests.support.cursors import set_cursor
 from tests.support.killing import Killed

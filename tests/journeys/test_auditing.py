@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from resourcesync.destination.fixity import AuditRolling
+from resourcesync.destination.audits.fixity import AuditRolling
 from resourcesync.errors import SourceUnavailableError
 from resourcesync.model.digests import Digest
 from tests.support.memory_fetcher import Answer

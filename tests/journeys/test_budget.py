@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from resourcesync.destination.budget import Budget
 from resourcesync.destination.reports import MirrorState, Mode, RunReport
 from resourcesync.destination.status import status_of
+from resourcesync.destination.transfers.budget import Budget
 from resourcesync.errors import BudgetError
 from resourcesync.ports import FetchRequest
 from resourcesync.ports.cancellation import CancelToken

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.destination.fixity import SuspectMarker
+from resourcesync.destination.audits.fixity import SuspectMarker
 from tests.support.lives import ROTTING, born, live
 
 LIVES = 20

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from resourcesync.destination.mapping.uris import normalise, percent_encode
 from resourcesync.destination.reports import MirrorState
-from resourcesync.destination.uris import normalise, percent_encode
 from resourcesync.errors import OutOfScopeError
 from tests.support.memory_fetcher import Answer
 from tests.support.site_maps import urlset

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from resourcesync.destination.baseline import Baseline
-from resourcesync.destination.commit import TransferTally
-from resourcesync.destination.dumps import DumpTransfer
+from resourcesync.destination.dumps.dump_transfer import DumpTransfer
 from resourcesync.destination.incremental import Incremental
-from resourcesync.destination.selection import ResourceSelection
+from resourcesync.destination.lists.selection import ResourceSelection
+from resourcesync.destination.transfers.commit import TransferTally
 from tests.support.foreign_lives import live_foreign
 from tests.support.software_lives import live_software
 

@@ -10,7 +10,7 @@ import pytest
 
 from resourcesync.adapters.in_memory import MemoryCatalogue, MemoryDocuments
 from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
-from resourcesync.destination.explain import ResourceVerdict, explain
+from resourcesync.destination.audits.explain import ResourceVerdict, explain
 from resourcesync.destination.options import Filters
 from resourcesync.destination.planner import DeletionLimit
 from resourcesync.destination.reports import MirrorState

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.destination.explain import ResourceVerdict, explain
+from resourcesync.destination.audits.explain import ResourceVerdict, explain
 from resourcesync.destination.options import Filters, PullOptions
 from resourcesync.destination.reports import Mode
 from resourcesync.source.plan import ChangeLists, Policy, PublicationStep

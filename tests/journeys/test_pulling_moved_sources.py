@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.destination.explain import ResourceVerdict, explain
+from resourcesync.destination.audits.explain import ResourceVerdict, explain
 from resourcesync.destination.reports import MirrorState
 from resourcesync.errors import ConfigurationError, SourceError
 from resourcesync.ports import FetchRequest

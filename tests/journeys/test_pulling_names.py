@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from resourcesync.destination.explain import ResourceVerdict, explain
-from resourcesync.destination.name_mapping import NameMapping
+from resourcesync.destination.audits.explain import ResourceVerdict, explain
+from resourcesync.destination.mapping.names import NameMapping
 from resourcesync.errors import StorageError
 from tests.support.killing import Dying, Fuse, Killed
 from tests.support.memory_fetcher import Answer

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from resourcesync.destination.lists.selection import MAX_REFUSED
 from resourcesync.destination.reports import MirrorState, RunReport
-from resourcesync.destination.selection import MAX_REFUSED
 from tests.support.loose_world import LooseWorld
 from tests.support.memory_fetcher import Answer
 from tests.support.world import BASE

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.destination.fetch_locations import MAX_MIRRORS
+from resourcesync.destination.lists.fetch_locations import MAX_MIRRORS
 from resourcesync.destination.options import Filters
 from resourcesync.destination.reports import MirrorState
 from resourcesync.wiring.mirrors import Network

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
-from resourcesync.destination.explain import ResourceVerdict, explain
+from resourcesync.destination.audits.explain import ResourceVerdict, explain
 from resourcesync.destination.options import PullOptions
+from resourcesync.destination.removal.trash import Trash, TrashDependencies, TrashResult
 from resourcesync.destination.reports import MirrorState
-from resourcesync.destination.trash import Trash, TrashDependencies, TrashResult
 from resourcesync.ports.mirror import TrashRow
 from tests.support.killing import Dying, Fuse, Killed
 from tests.support.world import World

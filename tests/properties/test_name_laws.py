@@ -10,8 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resourcesync.destination.mapping import MAX_PATH, FileSystemProfile, TreeMapping, normalise
-from resourcesync.destination.name_mapping import NameMapping
+from resourcesync.destination.mapping.names import NameMapping
+from resourcesync.destination.mapping.tree import (
+    MAX_PATH,
+    FileSystemProfile,
+    TreeMapping,
+    normalise,
+)
 from resourcesync.destination.path_assignment import PathClaim, relocated_uris
 from resourcesync.errors import OutOfScopeError
 from tests.support.hostile_uris import BASE, ancestors, hostile_uris, seeded_uris

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resourcesync.destination.external_sort import ExternalSorter, SorterClosedError
-from resourcesync.destination.mapping import FileSystemProfile, TreeMapping
+from resourcesync.destination.lists.selection import Refusals, ResourceSelection
+from resourcesync.destination.mapping.tree import FileSystemProfile, TreeMapping
 from resourcesync.destination.scope import Scope
-from resourcesync.destination.selection import Refusals, ResourceSelection
 from resourcesync.model.resources import ResourceRun
 from resourcesync.ports.mirror import RefusedRow
 from tests.support.documents import document, open_document

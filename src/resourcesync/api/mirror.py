@@ -13,10 +13,10 @@ from typing import Self, Unpack
 from resourcesync.api.plans import Plan
 from resourcesync.api.settings import MirrorOptions, mirror_settings
 from resourcesync.destination import changelog
-from resourcesync.destination.audit import AuditMethod
+from resourcesync.destination.audits.audit import AuditMethod
+from resourcesync.destination.audits.fixity import AuditRolling
 from resourcesync.destination.changelog import ChangeLogReader
 from resourcesync.destination.destination import Destination
-from resourcesync.destination.fixity import AuditRolling
 from resourcesync.destination.options import PullMode, PullOptions
 from resourcesync.destination.reports import AuditFinding, AuditReport, MirrorStatus, RunReport
 from resourcesync.errors import ConfigurationError

@@ -259,7 +259,7 @@ def _audit(
 
 
 def _rolling(arguments: AuditArguments) -> Any:
-    from resourcesync.destination.fixity import AuditRolling  # noqa: PLC0415 - help stays quick
+    from resourcesync.destination.audits.fixity import AuditRolling  # noqa: PLC0415 - help stays quick
 
     if not arguments.is_rolling:
         return None

@@ -14,7 +14,7 @@ from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 
 if TYPE_CHECKING:
-    from resourcesync.destination.trash import TrashResult
+    from resourcesync.destination.removal.trash import TrashResult
     from resourcesync.wiring.stores import Home
     from resourcesync.wiring.trash import TrashFilter
 

@@ -19,7 +19,7 @@ from resourcesync.model.digests import format_digests
 from resourcesync.model.timestamps import from_microseconds
 
 if TYPE_CHECKING:
-    from resourcesync.destination.explain import Explanation
+    from resourcesync.destination.audits.explain import Explanation
     from resourcesync.ports.mirror import Pending
 
 
@@ -58,7 +58,7 @@ def command(output: OutputOptions, mirror: MirrorArgument, resource: str, **valu
 def _why(
     argument: MirrorArgument, resource: str, screen: Screen, *, offline: bool
 ) -> CommandOutcome:
-    from resourcesync.destination.explain import explain  # noqa: PLC0415 - help stays quick
+    from resourcesync.destination.audits.explain import explain  # noqa: PLC0415 - help stays quick
     from resourcesync.wiring import machine, mirrors  # noqa: PLC0415 - help stays quick
 
     mirror = argument.folder
@@ -212,7 +212,7 @@ def _linked(found: "Explanation") -> Iterator[tuple[str, str]]:
 
 def next_step(found: "Explanation", mirror: Path) -> tuple[str, str] | None:
     """Return the next step as a label and a command; ``None`` if there is nothing to do."""
-    from resourcesync.destination.explain import ResourceVerdict  # noqa: PLC0415 - help stays quick
+    from resourcesync.destination.audits.explain import ResourceVerdict  # noqa: PLC0415 - help stays quick
 
     match found.verdict:
         case ResourceVerdict.LOST | ResourceVerdict.ALTERED:

@@ -7,12 +7,8 @@ from functools import partial
 from itertools import islice
 from typing import Final
 
-from resourcesync.destination.budget import check_cancelled
 from resourcesync.destination.changes.history import ChangeHistory
-from resourcesync.destination.commit import TransferTally, combine_tallies
 from resourcesync.destination.cursor import Cursor, Phase, after_list, check_no_older
-from resourcesync.destination.deletion import DeletionResult
-from resourcesync.destination.entry_links import ENTRY_LINKS_COMPLETE, store_entry_links
 from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.listed_rows import (
     ListedRows,
@@ -23,6 +19,8 @@ from resourcesync.destination.listed_rows import (
     merge_linked,
     store_links,
 )
+from resourcesync.destination.lists.entry_links import ENTRY_LINKS_COMPLETE, store_entry_links
+from resourcesync.destination.lists.resource_reader import ListSnapshot, ListVersion
 from resourcesync.destination.planner import (
     ABSENT,
     Absence,
@@ -39,8 +37,8 @@ from resourcesync.destination.planner import (
     decide_all,
 )
 from resourcesync.destination.recorded_plan import RecordedPlan
+from resourcesync.destination.removal.deletion import DeletionResult
 from resourcesync.destination.reports import Mode
-from resourcesync.destination.resource_reader import ListSnapshot, ListVersion
 from resourcesync.destination.session import (
     CUT_LIST,
     NO_CHANGES,
@@ -51,6 +49,8 @@ from resourcesync.destination.session import (
 )
 from resourcesync.destination.sync_state import cursor_note, encode_notes
 from resourcesync.destination.tasks import task_of, undone_tasks
+from resourcesync.destination.transfers.budget import check_cancelled
+from resourcesync.destination.transfers.commit import TransferTally, combine_tallies
 from resourcesync.errors import DiscontinuityError, SourceNotFoundError
 from resourcesync.model.timestamps import format_w3c, from_microseconds
 from resourcesync.model.vocabulary import ChangeKind
@@ -343,7 +343,7 @@ class Baseline:
         wanted = partial(self._wanted, sorters)
         dump_tally = TransferTally()
         if found.resource_dump or found.change_dump:
-            from resourcesync.destination.dumps import DumpTransfer  # noqa: PLC0415 - lazy
+            from resourcesync.destination.dumps.dump_transfer import DumpTransfer  # noqa: PLC0415 - lazy
 
             dumps = DumpTransfer(self._pull, plan, wanted, through)
             dump_tally = dumps.fetch_from_dumps((found.resource_dump, found.change_dump))

@@ -8,14 +8,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from resourcesync.destination.cursor import Phase
-from resourcesync.destination.deletion import purge_old_trash, register_lost_trash
 from resourcesync.destination.links import LinkFilter, PatchSizeLimits, check_relation
+from resourcesync.destination.lists.selection import Refusals, ResourceSelection
 from resourcesync.destination.locate import CapabilityListProbe, ListLocator, report_source
-from resourcesync.destination.mapping import FileSystemProfile, origin
-from resourcesync.destination.mapping_rules import check_mapper, is_rule, mapper_of, normalise_rule
+from resourcesync.destination.mapping.rules import check_mapper, is_rule, mapper_of, normalise_rule
+from resourcesync.destination.mapping.tree import FileSystemProfile, origin
 from resourcesync.destination.options import Dependencies, Filters, PullOptions, SyncStrategy
 from resourcesync.destination.path_assignment import PathAssignment
 from resourcesync.destination.planner import ABSENT, Absence
+from resourcesync.destination.removal.deletion import purge_old_trash, register_lost_trash
 from resourcesync.destination.reports import AuditFinding, AuditReport, Mode, PlanSummary, RunReport
 from resourcesync.destination.reports import MirrorState as Word
 from resourcesync.destination.runs import (
@@ -27,7 +28,6 @@ from resourcesync.destination.runs import (
     new_run_id,
 )
 from resourcesync.destination.scope import Scope
-from resourcesync.destination.selection import Refusals, ResourceSelection
 from resourcesync.destination.session import CUT_LIST, SyncOutcome, SyncSession
 from resourcesync.destination.status import build_report
 from resourcesync.destination.sync_state import AuditRecord, MirrorIdentity, SyncState
@@ -44,9 +44,9 @@ from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports.mirror import ProcessedDocument, RefusedRow, StateTransaction
 
 if TYPE_CHECKING:
-    from resourcesync.destination.audit import AuditMethod
+    from resourcesync.destination.audits.audit import AuditMethod
+    from resourcesync.destination.audits.fixity import AuditRolling
     from resourcesync.destination.baseline import Baseline
-    from resourcesync.destination.fixity import AuditRolling
     from resourcesync.destination.incremental import Incremental
 
 _log = logging.getLogger(__name__)
@@ -415,7 +415,7 @@ class Destination:
             SyncError: To continue would risk the copies; nothing was changed.
             StorageError: The mirror cannot be written; complete copies are kept.
         """
-        from resourcesync.destination.audit import MAX_REPAIR_FINDINGS, Audit  # noqa: PLC0415 - lazy
+        from resourcesync.destination.audits.audit import MAX_REPAIR_FINDINGS, Audit  # noqa: PLC0415 - lazy
         from resourcesync.destination.repair import Repair  # noqa: PLC0415 - lazy
 
         run = MirrorRun(self._dependencies)
@@ -491,7 +491,7 @@ class Destination:
             DocumentError: A list cannot be used.
             StorageError: The mirror cannot be read.
         """
-        from resourcesync.destination.audit import Audit  # noqa: PLC0415 - lazy
+        from resourcesync.destination.audits.audit import Audit  # noqa: PLC0415 - lazy
 
         clock = self._dependencies.clock
         started = clock.monotonic()

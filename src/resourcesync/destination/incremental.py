@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from resourcesync.destination.changes.history import ChangeHistory
 from resourcesync.destination.changes.times import DAY, is_plausible
-from resourcesync.destination.commit import TransferTally, combine_tallies
 from resourcesync.destination.cursor import (
     Following,
     Gap,
@@ -23,7 +22,6 @@ from resourcesync.destination.cursor import (
     judge,
     stale_lists,
 )
-from resourcesync.destination.entry_links import store_entry_links
 from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.links import is_version_before
 from resourcesync.destination.list_freshness import NewerListCheck, find_changed_closed_list
@@ -39,6 +37,8 @@ from resourcesync.destination.listed_rows import (
     store_links,
     unlisted_changes,
 )
+from resourcesync.destination.lists.entry_links import store_entry_links
+from resourcesync.destination.lists.resource_reader import ListVersion
 from resourcesync.destination.planner import (
     MISMATCH_CODES,
     Absence,
@@ -57,10 +57,10 @@ from resourcesync.destination.planner import (
 )
 from resourcesync.destination.recorded_plan import RecordedPlan
 from resourcesync.destination.reports import Mode
-from resourcesync.destination.resource_reader import ListVersion
 from resourcesync.destination.session import SyncOutcome, SyncSession
 from resourcesync.destination.sync_state import cursor_note, encode_notes
 from resourcesync.destination.tasks import task_of, undone_tasks
+from resourcesync.destination.transfers.commit import TransferTally, combine_tallies
 from resourcesync.errors import DocumentError, SourceError
 from resourcesync.ports.mirror import Pending, PendingTask, StateTransaction
 
@@ -427,7 +427,7 @@ class Incremental:
         transfer = self._pull.transfer(through)
         dump_tally = TransferTally()
         if found.change_dump or found.resource_dump:
-            from resourcesync.destination.dumps import DumpTransfer  # noqa: PLC0415 - lazy
+            from resourcesync.destination.dumps.dump_transfer import DumpTransfer  # noqa: PLC0415 - lazy
 
             dumps = DumpTransfer(self._pull, plan, self._due_fetches, through)
             dump_tally = dumps.fetch_from_dumps((found.change_dump, found.resource_dump))

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from resourcesync.destination.mapping.uris import normalise
 from resourcesync.destination.scope import Scope
-from resourcesync.destination.uris import normalise
 from resourcesync.errors import ConfigurationError, OutOfScopeError
 from resourcesync.model.digests import STRONG, format_digests, usable
 from resourcesync.model.resources import Resource

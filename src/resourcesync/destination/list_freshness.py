@@ -13,7 +13,7 @@ from typing import Final
 
 from resourcesync.destination.changes.spans import ListPrefix
 from resourcesync.destination.changes.times import DAY, is_later
-from resourcesync.destination.resource_reader import ListVersion, list_version
+from resourcesync.destination.lists.resource_reader import ListVersion, list_version
 from resourcesync.destination.session import SyncSession
 from resourcesync.discovery import DocumentFetcher
 from resourcesync.errors import DocumentError, ResourceSyncError, SourceError, StorageError

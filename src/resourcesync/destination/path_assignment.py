@@ -17,11 +17,11 @@ from operator import attrgetter
 from typing import BinaryIO, Final, NamedTuple
 
 from resourcesync.destination.external_sort import ExternalSorter
-from resourcesync.destination.mapping import FileSystemProfile, PathMapping
-from resourcesync.destination.name_mapping import NameMapping
+from resourcesync.destination.lists.selection import ResourceSelection
+from resourcesync.destination.mapping.names import NameMapping
+from resourcesync.destination.mapping.tree import FileSystemProfile, PathMapping
 from resourcesync.destination.options import Dependencies
 from resourcesync.destination.planner import FILTERED, ListedEntry, is_unknown
-from resourcesync.destination.selection import ResourceSelection
 from resourcesync.destination.sync_state import MOVING, MirrorIdentity, SyncState
 from resourcesync.errors import StorageError, SyncError
 from resourcesync.model.digests import parse_digests

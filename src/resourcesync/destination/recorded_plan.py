@@ -4,8 +4,6 @@ import marshal
 from collections.abc import Iterable, Iterator
 from typing import Final, Self
 
-from resourcesync.destination.budget import check_cancelled
-from resourcesync.destination.deletion import DeletionResult
 from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.planner import (
     Decision,
@@ -19,8 +17,10 @@ from resourcesync.destination.planner import (
     UpToDate,
     count_decisions,
 )
+from resourcesync.destination.removal.deletion import DeletionResult
 from resourcesync.destination.reports import Mode
 from resourcesync.destination.session import SyncSession
+from resourcesync.destination.transfers.budget import check_cancelled
 from resourcesync.ports.mirror import Copy
 
 

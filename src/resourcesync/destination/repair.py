@@ -7,8 +7,7 @@ from typing import Final
 
 from resourcesync.compare import Created, Deleted, Updated, compare
 from resourcesync.destination.baseline import Baseline
-from resourcesync.destination.commit import combine_tallies
-from resourcesync.destination.dumps import DumpTransfer
+from resourcesync.destination.dumps.dump_transfer import DumpTransfer
 from resourcesync.destination.listed_rows import ListedRows
 from resourcesync.destination.planner import (
     FILTERED,
@@ -30,6 +29,7 @@ from resourcesync.destination.recorded_plan import RecordedPlan
 from resourcesync.destination.reports import AuditFinding, FindingKind, Mode, PlanSummary
 from resourcesync.destination.session import SyncOutcome, SyncSession
 from resourcesync.destination.tasks import task_of
+from resourcesync.destination.transfers.commit import combine_tallies
 from resourcesync.model.digests import disagree, parse_digests
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports import CopyInspector

@@ -8,29 +8,29 @@ from functools import partial
 from operator import attrgetter
 from typing import Any, Final
 
-from resourcesync.destination.budget import Budget, Spent
 from resourcesync.destination.changes.history import ChangeHistory
 from resourcesync.destination.changes.reader import ChangeListReader, ReaderDependencies
 from resourcesync.destination.changes.times import is_plausible
-from resourcesync.destination.commit import TransferPolicy, TransferTally
 from resourcesync.destination.cursor import Cursor, Phase
-from resourcesync.destination.deletion import (
+from resourcesync.destination.external_sort import ExternalSorter
+from resourcesync.destination.lists.packages import DumpPackages
+from resourcesync.destination.lists.resource_reader import ListSnapshot, ResourceListReader
+from resourcesync.destination.lists.selection import MAX_REFUSED, ResourceSelection
+from resourcesync.destination.mapping.tree import origin
+from resourcesync.destination.options import Dependencies, PullOptions
+from resourcesync.destination.path_assignment import PathAssignment
+from resourcesync.destination.planner import Absence, DecisionPolicy, ListedEntry
+from resourcesync.destination.removal.deletion import (
     DeletionResult,
     delete_pending,
     find_proven_gone,
     plan_deletions,
 )
-from resourcesync.destination.external_sort import ExternalSorter
-from resourcesync.destination.mapping import origin
-from resourcesync.destination.options import Dependencies, PullOptions
-from resourcesync.destination.packages import DumpPackages
-from resourcesync.destination.path_assignment import PathAssignment
-from resourcesync.destination.planner import Absence, DecisionPolicy, ListedEntry
 from resourcesync.destination.reports import Mode, PlanSummary
-from resourcesync.destination.resource_reader import ListSnapshot, ResourceListReader
-from resourcesync.destination.selection import MAX_REFUSED, ResourceSelection
 from resourcesync.destination.sync_state import MirrorIdentity, SyncState, cursor_note
-from resourcesync.destination.transfer import ResourceTransfer
+from resourcesync.destination.transfers.budget import Budget, Spent
+from resourcesync.destination.transfers.commit import TransferPolicy, TransferTally
+from resourcesync.destination.transfers.transfer import ResourceTransfer
 from resourcesync.discovery import DocumentFetcher, SourceLists
 from resourcesync.model.timestamps import format_w3c, from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability

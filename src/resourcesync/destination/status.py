@@ -7,7 +7,6 @@ lists is left out, and nothing is counted as done that is not.
 from itertools import chain, islice
 from typing import Any, Final, NamedTuple
 
-from resourcesync.destination.commit import TransferTally
 from resourcesync.destination.options import Dependencies
 from resourcesync.destination.planner import (
     ABSENT_CODES,
@@ -25,6 +24,7 @@ from resourcesync.destination.reports import MirrorState as Word
 from resourcesync.destination.runs import read_failed
 from resourcesync.destination.session import SyncOutcome
 from resourcesync.destination.sync_state import SyncState
+from resourcesync.destination.transfers.commit import TransferTally
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.ports.mirror import Fixity, MirrorStateStore, PendingTask
 

@@ -8,8 +8,9 @@ from typing import Final, TypeVar
 import msgspec
 
 from resourcesync.destination.cursor import Cursor, Phase
-from resourcesync.destination.mapping import FileSystemProfile, PathMapping, TreeMapping, origin
-from resourcesync.destination.mapping_rules import (
+from resourcesync.destination.lists.resource_reader import ListVersion
+from resourcesync.destination.mapping.names import NameMapping
+from resourcesync.destination.mapping.rules import (
     NAMES,
     TREE,
     MapperFactory,
@@ -18,11 +19,15 @@ from resourcesync.destination.mapping_rules import (
     is_rule,
     load_no_mapper,
 )
-from resourcesync.destination.name_mapping import NameMapping
+from resourcesync.destination.mapping.tree import (
+    FileSystemProfile,
+    PathMapping,
+    TreeMapping,
+    origin,
+)
 from resourcesync.destination.options import Filters
 from resourcesync.destination.reports import AuditReport
 from resourcesync.destination.reports import MirrorState as MirrorWord
-from resourcesync.destination.resource_reader import ListVersion
 from resourcesync.destination.scope import Scope
 from resourcesync.discovery import SourceLists
 from resourcesync.errors import StateError

@@ -16,11 +16,11 @@ import msgspec
 
 from resourcesync.destination.baseline import Baseline
 from resourcesync.destination.changes.history import ChangeHistory
-from resourcesync.destination.commit import TransferTally, combine_tallies
-from resourcesync.destination.dump_policy import ResourceCount, is_dump_worth_checking
-from resourcesync.destination.entry_links import store_entry_links
+from resourcesync.destination.dumps.dump_policy import ResourceCount, is_dump_worth_checking
 from resourcesync.destination.listed_rows import ignore_conflict
-from resourcesync.destination.packages import DumpPackage
+from resourcesync.destination.lists.entry_links import store_entry_links
+from resourcesync.destination.lists.packages import DumpPackage
+from resourcesync.destination.lists.resource_reader import ListSnapshot
 from resourcesync.destination.planner import (
     Decision,
     DecisionCounts,
@@ -37,9 +37,9 @@ from resourcesync.destination.planner import (
     listed_from_task,
 )
 from resourcesync.destination.reports import Mode
-from resourcesync.destination.resource_reader import ListSnapshot
 from resourcesync.destination.session import SyncOutcome, SyncSession
 from resourcesync.destination.tasks import gone_rows
+from resourcesync.destination.transfers.commit import TransferTally, combine_tallies
 from resourcesync.distributed.lists import DistributedLists, host_of
 from resourcesync.distributed.package_worker import INDEX, PERMIT, WANTED
 from resourcesync.distributed.rows import listed_of, row_of

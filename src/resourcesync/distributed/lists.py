@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from resourcesync.destination.resource_reader import (
+from resourcesync.destination.lists.resource_reader import (
     ListSnapshot,
     ListVersion,
     check_capability,
@@ -19,7 +19,7 @@ from resourcesync.destination.resource_reader import (
     refuse_part,
     with_parts,
 )
-from resourcesync.destination.selection import Refusals
+from resourcesync.destination.lists.selection import Refusals
 from resourcesync.destination.session import SyncSession
 from resourcesync.discovery import DocumentFetcher
 from resourcesync.distributed.rows import row_of

@@ -6,11 +6,15 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from resourcesync.destination.cursor import Cursor
-from resourcesync.destination.dumps import DumpTransfer
+from resourcesync.destination.dumps.dump_transfer import DumpTransfer
 from resourcesync.destination.external_sort import ExternalSorter
-from resourcesync.destination.manifests import new_fetch_sorter, new_manifest_sorter, read_manifest
+from resourcesync.destination.lists.manifests import (
+    new_fetch_sorter,
+    new_manifest_sorter,
+    read_manifest,
+)
+from resourcesync.destination.lists.packages import DumpPackage
 from resourcesync.destination.options import Dependencies, PullOptions
-from resourcesync.destination.packages import DumpPackage
 from resourcesync.destination.planner import Absence, Fetch, decide
 from resourcesync.destination.reports import Mode, PlanSummary
 from resourcesync.destination.session import SyncSession

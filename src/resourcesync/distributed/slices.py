@@ -9,10 +9,10 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from resourcesync.destination.budget import Budget
-from resourcesync.destination.commit import TransferTally
 from resourcesync.destination.planner import as_unknown
 from resourcesync.destination.tasks import next_try
+from resourcesync.destination.transfers.budget import Budget
+from resourcesync.destination.transfers.commit import TransferTally
 from resourcesync.distributed.lists import READ_PREFIX, host_of
 from resourcesync.distributed.package_worker import MATCHED, PAIRS, PERMIT, WANTED
 from resourcesync.distributed.units import SliceOutcome, SliceUnit, UnitOptions

@@ -6,11 +6,11 @@ from typing import Any
 import msgspec
 
 from resourcesync import errors
-from resourcesync.destination.commit import TransferTally
+from resourcesync.destination.lists.packages import DumpPackage
+from resourcesync.destination.lists.resource_reader import ListVersion
 from resourcesync.destination.options import Filters
-from resourcesync.destination.packages import DumpPackage
-from resourcesync.destination.resource_reader import ListVersion
 from resourcesync.destination.sync_state import MirrorIdentity
+from resourcesync.destination.transfers.commit import TransferTally
 from resourcesync.discovery import SourceLists
 from resourcesync.errors import (
     ConfigurationError,

@@ -9,9 +9,10 @@ from typing import Any, BinaryIO, Final
 
 import msgspec
 
-from resourcesync.destination.commit import TransferPolicy, TransferTally
 from resourcesync.destination.external_sort import ExternalSorter
-from resourcesync.destination.mapping_rules import MapperFactory
+from resourcesync.destination.lists.resource_reader import ResourceListReader
+from resourcesync.destination.lists.selection import Refusals, ResourceSelection
+from resourcesync.destination.mapping.rules import MapperFactory
 from resourcesync.destination.planner import (
     Absence,
     DecisionPolicy,
@@ -22,11 +23,10 @@ from resourcesync.destination.planner import (
     UpToDate,
     decide,
 )
-from resourcesync.destination.resource_reader import ResourceListReader
 from resourcesync.destination.runs import new_run_id
-from resourcesync.destination.selection import Refusals, ResourceSelection
 from resourcesync.destination.tasks import task_of
-from resourcesync.destination.transfer import ResourceTransfer
+from resourcesync.destination.transfers.commit import TransferPolicy, TransferTally
+from resourcesync.destination.transfers.transfer import ResourceTransfer
 from resourcesync.discovery import DocumentFetcher
 from resourcesync.distributed.rows import listed_of, row_of
 from resourcesync.distributed.units import (

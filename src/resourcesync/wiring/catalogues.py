@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 import msgspec
 
 from resourcesync.adapters.catalogue import FileCatalogue, PostedCatalogue
-from resourcesync.destination.mapping import origin
-from resourcesync.destination.uris import normalise
+from resourcesync.destination.mapping.tree import origin
+from resourcesync.destination.mapping.uris import normalise
 from resourcesync.documents import ndjson
 from resourcesync.errors import ConfigurationError, OutOfScopeError, StorageError
 from resourcesync.model.resources import Change, Resource

@@ -21,8 +21,8 @@ from resourcesync.adapters.mirror.copies import OWN_FOLDER
 from resourcesync.adapters.mirror.mirror_folder import STATE_FILE
 from resourcesync.compare import Created, Deleted, Same, Updated, compare
 from resourcesync.destination.external_sort import ExternalSorter
+from resourcesync.destination.mapping.uris import normalise_if_possible
 from resourcesync.destination.sync_state import SyncState
-from resourcesync.destination.uris import normalise_if_possible
 from resourcesync.discovery.listing import (
     ListingComparison,
     ListingReader,

@@ -17,13 +17,13 @@ from resourcesync.adapters.mirror import mirror_folder
 from resourcesync.adapters.mirror.copies import OWN_FOLDER
 from resourcesync.adapters.mirror.open_folders import FolderCopyInspector
 from resourcesync.adapters.mirror.state import SqliteMirrorState
-from resourcesync.destination.explain import Explanation, load_recorded
-from resourcesync.destination.mapping import normalise
-from resourcesync.destination.mapping_rules import owner_of, uris_at
+from resourcesync.destination.audits.explain import Explanation, load_recorded
+from resourcesync.destination.mapping.rules import owner_of, uris_at
+from resourcesync.destination.mapping.tree import normalise
+from resourcesync.destination.mapping.uris import percent_encode
 from resourcesync.destination.reports import RunReport
 from resourcesync.destination.runs import read_failed
 from resourcesync.destination.sync_state import AuditRecord, SyncState
-from resourcesync.destination.uris import percent_encode
 from resourcesync.errors import OutOfScopeError
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.ports.changes import MirrorChangeKind

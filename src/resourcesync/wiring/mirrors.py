@@ -28,7 +28,7 @@ from resourcesync.adapters.mirror.mirror_folder import (
 )
 from resourcesync.adapters.mirror.state import TABLES_NOTE, SqliteMirrorState
 from resourcesync.destination.destination import Destination
-from resourcesync.destination.mapping import origin
+from resourcesync.destination.mapping.tree import origin
 from resourcesync.destination.options import Dependencies
 from resourcesync.destination.reports import AuditFinding, FindingKind, MirrorStatus
 from resourcesync.destination.status import status_of

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from resourcesync import __version__
-from resourcesync.destination.mapping_rules import MapperFactory
+from resourcesync.destination.mapping.rules import MapperFactory
 from resourcesync.errors import ConfigurationError
 from resourcesync.ports.patches import PatchFormat, PatchMaker
 
@@ -29,7 +29,7 @@ ENGINES: Final = "resourcesync.engines"
 
 _OURS: Final = "resourcesync"
 _BUILT_IN: Final[Mapping[str, Mapping[str, str]]] = {
-    MAPPERS: {"tree": "resourcesync.destination.mapping_rules:tree"},
+    MAPPERS: {"tree": "resourcesync.destination.mapping.rules:tree"},
     PATCHES: {
         "application/json-patch+json": "resourcesync.documents.patches.json_patch:apply",
         "application/json-patch": "resourcesync.documents.patches.json_patch:apply",

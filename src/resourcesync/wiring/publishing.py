@@ -468,7 +468,7 @@ def refuse_foreign(
 
 def check_address(url: str) -> None:
     """Refuse an address that Destinations would refuse."""
-    from resourcesync.destination.uris import normalise  # noqa: PLC0415 - rarely needed
+    from resourcesync.destination.mapping.uris import normalise  # noqa: PLC0415 - rarely needed
 
     try:
         normalise(url)

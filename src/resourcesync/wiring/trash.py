@@ -9,9 +9,9 @@ from urllib.parse import urlsplit
 
 from resourcesync.adapters.mirror import mirror_folder
 from resourcesync.adapters.mirror.copies import OWN_FOLDER
-from resourcesync.destination.deletion import register_lost_trash
+from resourcesync.destination.removal.deletion import register_lost_trash
+from resourcesync.destination.removal.trash import Trash, TrashDependencies, TrashResult
 from resourcesync.destination.scope import fits_path, parse_glob
-from resourcesync.destination.trash import Trash, TrashDependencies, TrashResult
 from resourcesync.errors import ConfigurationError
 from resourcesync.ports import Clock, Reporter
 from resourcesync.ports.mirror import TrashRow

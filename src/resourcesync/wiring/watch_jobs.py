@@ -10,8 +10,8 @@ from typing import Literal
 from resourcesync.adapters.consumer_programs import run_program
 from resourcesync.adapters.mirror import mirror_folder
 from resourcesync.adapters.mirror.copies import OWN_FOLDER
+from resourcesync.destination.audits.fixity import AuditRolling
 from resourcesync.destination.changelog import ChangeLogReader
-from resourcesync.destination.fixity import AuditRolling
 from resourcesync.destination.reports import AuditReport, MirrorState
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.ports.cancellation import CancelToken

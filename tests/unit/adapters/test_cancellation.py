@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.adapters.system import SystemClock
-from resourcesync.destination.budget import check_cancelled
+from resourcesync.destination.transfers.budget import check_cancelled
 from resourcesync.errors import BudgetError, StoppedError
 from resourcesync.ports.cancellation import POLL_SECONDS, CancelToken
 

@@ -14,7 +14,7 @@ from resourcesync.destination.planner import (
     deduplicate,
     match_copy,
 )
-from resourcesync.destination.verification import verify_bytes
+from resourcesync.destination.transfers.verification import verify_bytes
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.mirror import Copy
 

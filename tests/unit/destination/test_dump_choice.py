@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resourcesync.destination.dump_policy import (
+from resourcesync.destination.dumps.dump_policy import (
     DEFAULT_SIZE,
     MIN_FETCHES,
     REQUEST_COST,
@@ -19,8 +19,8 @@ from resourcesync.destination.dump_policy import (
     is_dump_worth_checking,
     is_package_worth_fetching,
 )
-from resourcesync.destination.dumps import DumpEstimate, interval_ends
-from resourcesync.destination.manifests import (
+from resourcesync.destination.dumps.dump_transfer import DumpEstimate, interval_ends
+from resourcesync.destination.lists.manifests import (
     ManifestRow,
     PackageTrust,
     join_wanted,
@@ -29,8 +29,8 @@ from resourcesync.destination.manifests import (
     new_order_sorter,
     provides,
 )
+from resourcesync.destination.lists.packages import DumpPackage
 from resourcesync.destination.options import DumpPolicy
-from resourcesync.destination.packages import DumpPackage
 from resourcesync.destination.planner import Fetch, ListedEntry
 from resourcesync.model.capabilities import Header, Package
 from resourcesync.model.timestamps import from_microseconds

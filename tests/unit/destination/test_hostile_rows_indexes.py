@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.destination import resource_reader
+from resourcesync.destination.lists import resource_reader
+from resourcesync.destination.lists.resource_reader import parts_of
 from resourcesync.destination.reports import MirrorState
-from resourcesync.destination.resource_reader import parts_of
 from resourcesync.documents.reader import read_stream
 from resourcesync.errors import DocumentError, DocumentLimitError, UnexpectedDocumentError
 from tests.support.documents import URI, document, url

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from resourcesync.destination.mapping import FileSystemProfile, TreeMapping, normalise
+from resourcesync.destination.mapping.tree import FileSystemProfile, TreeMapping, normalise
 from resourcesync.errors import ConfigurationError, OutOfScopeError
 from tests.support.hostile_uris import BASE, assert_safe
 

@@ -9,9 +9,9 @@ from resourcesync.destination.changes.scan import ChangeListScan, Reading
 from resourcesync.destination.changes.spans import OVERLAP, ListPrefix, span_of
 from resourcesync.destination.changes.start import ReadingStart
 from resourcesync.destination.external_sort import ExternalSorter
-from resourcesync.destination.mapping import FileSystemProfile, TreeMapping
+from resourcesync.destination.lists.selection import Refusals, ResourceSelection
+from resourcesync.destination.mapping.tree import FileSystemProfile, TreeMapping
 from resourcesync.destination.scope import Scope
-from resourcesync.destination.selection import Refusals, ResourceSelection
 from resourcesync.destination.session import _decode_row, _encode_row
 from resourcesync.discovery import FetchedDocument
 from resourcesync.documents.writer import write

@@ -24,7 +24,7 @@ from resourcesync.destination.planner import (
 )
 from resourcesync.destination.reports import Mode
 from resourcesync.destination.tasks import next_try, pending_fetch
-from resourcesync.destination.verification import verify_bytes
+from resourcesync.destination.transfers.verification import verify_bytes
 from resourcesync.ports.mirror import Copy, Fixity
 
 SHA = "sha-256:" + "a" * 64

@@ -2,9 +2,9 @@
 
 import pytest
 
-from resourcesync.destination.mapping import FileSystemProfile, TreeMapping
+from resourcesync.destination.lists.selection import MAX_REFUSED, Refusals, ResourceSelection
+from resourcesync.destination.mapping.tree import FileSystemProfile, TreeMapping
 from resourcesync.destination.scope import Scope
-from resourcesync.destination.selection import MAX_REFUSED, Refusals, ResourceSelection
 from resourcesync.model.capabilities import RefusedEntry
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind

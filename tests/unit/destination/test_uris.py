@@ -2,7 +2,7 @@
 
 import pytest
 
-from resourcesync.destination.mapping import FileSystemProfile, TreeMapping, normalise, origin
+from resourcesync.destination.mapping.tree import FileSystemProfile, TreeMapping, normalise, origin
 from resourcesync.errors import OutOfScopeError
 from tests.support.hostile_uris import BASE
 

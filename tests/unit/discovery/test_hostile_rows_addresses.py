@@ -8,7 +8,7 @@ from io import BytesIO
 import pytest
 
 from resourcesync.adapters.http.addresses import parse_address
-from resourcesync.destination.resource_reader import parts_of
+from resourcesync.destination.lists.resource_reader import parts_of
 from resourcesync.discovery import DocumentFetcher, discover
 from resourcesync.discovery.link_header import find_target
 from resourcesync.documents.reader import read_stream

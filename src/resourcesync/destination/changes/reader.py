@@ -25,15 +25,15 @@ from resourcesync.destination.changes.spans import (
 from resourcesync.destination.changes.start import ListPositions, ReadingStart
 from resourcesync.destination.changes.times import DAY
 from resourcesync.destination.external_sort import ExternalSorter
-from resourcesync.destination.packages import DumpPackage, DumpPackages
-from resourcesync.destination.planner import ListedEntry
-from resourcesync.destination.resource_reader import (
+from resourcesync.destination.lists.packages import DumpPackage, DumpPackages
+from resourcesync.destination.lists.resource_reader import (
     check_capability,
     check_list,
     document_record,
     parts_of,
 )
-from resourcesync.destination.selection import ResourceSelection
+from resourcesync.destination.lists.selection import ResourceSelection
+from resourcesync.destination.planner import ListedEntry
 from resourcesync.discovery import DocumentFetcher, FetchedDocument
 from resourcesync.documents.reader import Document
 from resourcesync.errors import (

@@ -18,9 +18,9 @@ from resourcesync.destination.changes.times import (
     without_borrowed_time,
 )
 from resourcesync.destination.external_sort import ExternalSorter
+from resourcesync.destination.lists.resource_reader import document_record
+from resourcesync.destination.lists.selection import ResourceSelection
 from resourcesync.destination.planner import ListedEntry
-from resourcesync.destination.resource_reader import document_record
-from resourcesync.destination.selection import ResourceSelection
 from resourcesync.discovery import FetchedDocument
 from resourcesync.documents.reader import Document
 from resourcesync.model.capabilities import RefusedEntry

@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from resourcesync.destination.external_sort import ExternalSorter
-from resourcesync.destination.mapping import origin
-from resourcesync.destination.packages import DumpPackages
+from resourcesync.destination.lists.packages import DumpPackages
+from resourcesync.destination.lists.selection import ResourceSelection
+from resourcesync.destination.mapping.tree import origin
 from resourcesync.destination.planner import ListedEntry
-from resourcesync.destination.selection import ResourceSelection
 from resourcesync.discovery import DocumentFetcher, FetchedDocument
 from resourcesync.documents.reader import Document
 from resourcesync.errors import (

@@ -23,7 +23,7 @@ from hashlib import sha256
 from typing import Final
 from urllib.parse import quote
 
-from resourcesync.destination.mapping import (
+from resourcesync.destination.mapping.tree import (
     FOREIGN_FOLDER,
     MAX_PATH,
     MAX_URI,
@@ -38,7 +38,7 @@ from resourcesync.destination.mapping import (
     root_of,
     split_name,
 )
-from resourcesync.destination.uris import normalise
+from resourcesync.destination.mapping.uris import normalise
 from resourcesync.errors import OutOfScopeError
 
 INDEX: Final = "index.html"

@@ -7,15 +7,15 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from resourcesync.destination.entry_links import encode_entry_links
-from resourcesync.destination.fetch_locations import memento_of, mirrors_of
 from resourcesync.destination.links import LinkFields, LinkFilter, LinkTarget, usable_patch_of
-from resourcesync.destination.mapping import PathMapping, TreeMapping, normalise, origin
-from resourcesync.destination.mapping_rules import uris_at
-from resourcesync.destination.name_mapping import NameMapping
+from resourcesync.destination.lists.entry_links import encode_entry_links
+from resourcesync.destination.lists.fetch_locations import memento_of, mirrors_of
+from resourcesync.destination.mapping.names import NameMapping
+from resourcesync.destination.mapping.rules import uris_at
+from resourcesync.destination.mapping.tree import PathMapping, TreeMapping, normalise, origin
+from resourcesync.destination.mapping.uris import percent_encode, tls_counterpart
 from resourcesync.destination.planner import FILTERED, ListedEntry
 from resourcesync.destination.scope import FilterVerdict, Scope
-from resourcesync.destination.uris import percent_encode, tls_counterpart
 from resourcesync.documents.reader import DROPPED, Document
 from resourcesync.errors import OutOfScopeError
 from resourcesync.model.capabilities import RefusedEntry

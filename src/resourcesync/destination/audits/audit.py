@@ -11,9 +11,7 @@ from datetime import datetime
 from typing import Final, Literal
 
 from resourcesync.compare import Created, Deleted, Same, Updated, compare
-from resourcesync.destination.budget import check_cancelled
-from resourcesync.destination.cursor import Phase, after_list, check_no_older
-from resourcesync.destination.fixity import (
+from resourcesync.destination.audits.fixity import (
     AuditRolling,
     FailedCheck,
     FixityChecker,
@@ -21,13 +19,14 @@ from resourcesync.destination.fixity import (
     SuspectMarker,
     listed_from_copy,
 )
+from resourcesync.destination.cursor import Phase, after_list, check_no_older
 from resourcesync.destination.listed_rows import (
     collect_linked,
     deduplicated_rows,
     ignore_conflict,
     merge_linked,
 )
-from resourcesync.destination.name_mapping import NameMapping
+from resourcesync.destination.mapping.names import NameMapping
 from resourcesync.destination.path_assignment import PathClaim, new_claim_sorter
 from resourcesync.destination.planner import (
     ABSENT_CODES,
@@ -47,6 +46,7 @@ from resourcesync.destination.planner import (
 from resourcesync.destination.reports import AuditFinding, AuditReport, FindingKind
 from resourcesync.destination.session import SyncSession
 from resourcesync.destination.status import count_unavailable
+from resourcesync.destination.transfers.budget import check_cancelled
 from resourcesync.errors import SourceNotFoundError
 from resourcesync.model.digests import (
     ALGORITHMS,

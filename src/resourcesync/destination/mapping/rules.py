@@ -17,9 +17,14 @@ from collections.abc import Callable, Mapping
 from shlex import quote
 from typing import Any, Final, Protocol
 
-from resourcesync.destination.mapping import MAX_PATH, FileSystemProfile, PathMapping, TreeMapping
-from resourcesync.destination.name_mapping import NameMapping
-from resourcesync.destination.uris import MAX_URI, normalise
+from resourcesync.destination.mapping.names import NameMapping
+from resourcesync.destination.mapping.tree import (
+    MAX_PATH,
+    FileSystemProfile,
+    PathMapping,
+    TreeMapping,
+)
+from resourcesync.destination.mapping.uris import MAX_URI, normalise
 from resourcesync.errors import ConfigurationError, OutOfScopeError
 from resourcesync.ports.mirror import MirrorStateStore
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, islice, takewhile
 from typing import Final
 
-from resourcesync.destination.mapping import origin
+from resourcesync.destination.mapping.tree import origin
+from resourcesync.destination.mapping.uris import normalise
 from resourcesync.destination.options import Dependencies
 from resourcesync.destination.planner import (
     ABSENT,
@@ -26,7 +27,6 @@ from resourcesync.destination.planner import (
 )
 from resourcesync.destination.reports import Failing
 from resourcesync.destination.tasks import gone_rows, quarantine_warning
-from resourcesync.destination.uris import normalise
 from resourcesync.errors import OutOfScopeError, ResourceMissingError, StorageError
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock, Copies, CopyRemoval, FetchFailure, FetchRequest, FetchResponse

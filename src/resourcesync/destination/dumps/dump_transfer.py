@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final
 
-from resourcesync.destination.commit import CommitBatch, StagedResource, TransferTally
-from resourcesync.destination.dump_policy import (
+from resourcesync.destination.dumps.dump_policy import (
     REQUEST_COST,
     AgeIndex,
     PackageEstimate,
@@ -21,7 +20,7 @@ from resourcesync.destination.dump_policy import (
     is_package_worth_fetching,
 )
 from resourcesync.destination.external_sort import ExternalSorter
-from resourcesync.destination.manifests import (
+from resourcesync.destination.lists.manifests import (
     ManifestRow,
     Order,
     PackageTrust,
@@ -32,12 +31,13 @@ from resourcesync.destination.manifests import (
     provides,
     read_manifest,
 )
+from resourcesync.destination.lists.packages import DumpPackage
 from resourcesync.destination.options import DumpPolicy
-from resourcesync.destination.packages import DumpPackage
 from resourcesync.destination.planner import Fetch, algorithms_for, recordable_lastmod
 from resourcesync.destination.reports import PlanSummary
 from resourcesync.destination.session import SyncSession
-from resourcesync.destination.verification import verify_bytes
+from resourcesync.destination.transfers.commit import CommitBatch, StagedResource, TransferTally
+from resourcesync.destination.transfers.verification import verify_bytes
 from resourcesync.discovery import FetchedDocument
 from resourcesync.errors import (
     BudgetError,

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO, Final
 
 from resourcesync.destination.external_sort import translate_disk_errors
+from resourcesync.destination.mapping.uris import origin
 from resourcesync.destination.options import Dependencies
-from resourcesync.destination.uris import origin
 from resourcesync.discovery import DocumentFetcher, FetchedDocument
 from resourcesync.discovery.document_fetcher import fetch
 from resourcesync.documents.reader import Document

@@ -9,8 +9,8 @@ from typing import Final
 
 import msgspec
 
+from resourcesync.destination.mapping.uris import normalise_if_possible
 from resourcesync.destination.planner import FILTERED, ListedEntry
-from resourcesync.destination.uris import normalise_if_possible
 from resourcesync.model.digests import format_digests
 from resourcesync.model.resources import Resource
 from resourcesync.model.timestamps import known_microseconds

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from resourcesync.destination.budget import Budget
 from resourcesync.destination.planner import (
     ABSENT,
     ABSENT_CODES,
@@ -22,6 +21,7 @@ from resourcesync.destination.planner import (
 from resourcesync.destination.reports import Failing
 from resourcesync.destination.sync_state import encode_notes
 from resourcesync.destination.tasks import pending_delete, pending_fetch, quarantine_warning
+from resourcesync.destination.transfers.budget import Budget
 from resourcesync.errors import DiskFullError, StorageError
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.ports import (

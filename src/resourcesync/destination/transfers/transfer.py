@@ -11,19 +11,14 @@ from contextlib import closing
 from dataclasses import replace
 from typing import BinaryIO, Final, cast
 
-from resourcesync.destination.commit import (
-    CommitBatch,
-    StagedResource,
-    TransferPolicy,
-    TransferTally,
-)
-from resourcesync.destination.fetch_locations import (
+from resourcesync.destination.links import PatchLink
+from resourcesync.destination.lists.fetch_locations import (
     FetchAttempt,
     digest_by,
     first_attempt,
     part_name,
 )
-from resourcesync.destination.links import PatchLink
+from resourcesync.destination.mapping.uris import origin
 from resourcesync.destination.planner import (
     CONTRADICTING,
     REDIRECTED,
@@ -33,8 +28,13 @@ from resourcesync.destination.planner import (
     has_bytes,
     without_patch,
 )
-from resourcesync.destination.uris import origin
-from resourcesync.destination.verification import describe_mismatch, verify_bytes
+from resourcesync.destination.transfers.commit import (
+    CommitBatch,
+    StagedResource,
+    TransferPolicy,
+    TransferTally,
+)
+from resourcesync.destination.transfers.verification import describe_mismatch, verify_bytes
 from resourcesync.errors import (
     BudgetError,
     PatchError,

@@ -6,8 +6,8 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from resourcesync.destination.links import PatchLink
+from resourcesync.destination.mapping.uris import origin
 from resourcesync.destination.planner import Fetch, ListedEntry
-from resourcesync.destination.uris import origin
 from resourcesync.errors import OutOfScopeError
 from resourcesync.model.digests import STRONG, disagree, parse_digests, usable
 from resourcesync.model.links import Link

@@ -12,7 +12,6 @@ from itertools import islice
 from math import ceil
 from typing import Final, NamedTuple
 
-from resourcesync.destination.budget import check_cancelled
 from resourcesync.destination.planner import (
     DAMAGED,
     UNKNOWN_CONTENT,
@@ -24,6 +23,7 @@ from resourcesync.destination.planner import (
 from resourcesync.destination.reports import FindingKind
 from resourcesync.destination.session import SyncSession
 from resourcesync.destination.tasks import pending_fetch
+from resourcesync.destination.transfers.budget import check_cancelled
 from resourcesync.model.digests import disagree, parse_digests
 from resourcesync.ports import CopyInspector, FetchFailure, FetchRequest, FetchResponse, StagedCopy
 from resourcesync.ports.mirror import Copy, Pending, PendingTask, StateTransaction

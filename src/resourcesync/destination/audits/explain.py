@@ -7,10 +7,11 @@ from enum import StrEnum
 from typing import Final
 from urllib.parse import quote
 
+from resourcesync.destination.audits.fixity import SuspectMarker, listed_from_copy
 from resourcesync.destination.baseline import Baseline
-from resourcesync.destination.fixity import SuspectMarker, listed_from_copy
-from resourcesync.destination.mapping import normalise
-from resourcesync.destination.mapping_rules import owner_of, uris_at
+from resourcesync.destination.mapping.rules import owner_of, uris_at
+from resourcesync.destination.mapping.tree import normalise
+from resourcesync.destination.mapping.uris import percent_encode
 from resourcesync.destination.planner import (
     CONTRADICTING,
     DAMAGED,
@@ -23,7 +24,6 @@ from resourcesync.destination.planner import (
 )
 from resourcesync.destination.reports import AuditFinding
 from resourcesync.destination.session import SyncSession
-from resourcesync.destination.uris import percent_encode
 from resourcesync.errors import OutOfScopeError, ResourceSyncError
 from resourcesync.model.digests import Digest, disagree, parse_digests
 from resourcesync.model.vocabulary import ChangeKind

@@ -1,0 +1,1 @@
+"""Resources from dumps: the policy that chooses packages, and the transfer of their members."""
