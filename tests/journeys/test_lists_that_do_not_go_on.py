@@ -11,6 +11,7 @@ from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports.mirror import StateTransaction
 from tests.support.loose_world import LooseWorld
 from tests.support.memory_fetcher import Answer
+from tests.support.rewriting import CHANGE_LIST, changed
 from tests.support.world import BASE, World
 
 FOLDER = BASE + "resourcesync/"
@@ -303,6 +304,28 @@ def test_a_list_with_the_newest_change_first_leads_to_no_second_fetch_of_what_is
         # Of what had just been written when it was fetched its date proves nothing, until now.
         once = ["hot.html"] if round_ == 0 and not hashes else []
         assert world.asked_resources() == ["3.html", *once]
+
+
+def test_a_list_with_the_newest_change_first_hides_no_content_that_it_lists_twice(
+    tmp_path: Path,
+) -> None:
+    """Its first change of a resource is the copy; the standard demands the other order."""
+    world = World(tmp_path / "mirror")
+    world.put("a.html", "first")
+    world.publish()
+    world.pull()
+
+    def turned(_: object) -> Answer:
+        body, entry = world.honest(CHANGE_LIST).body, re.compile(rb"<url>.*?</url>", re.DOTALL)
+        entries = entry.findall(body)
+        return Answer(body=entry.sub(lambda _: entries.pop(), body))
+
+    world.answers[CHANGE_LIST] = turned
+    for text in ("second", "third", "fourth", "third", "fifth"):
+        changed(world, "a.html", "b.html", text=text)
+
+        assert world.pull().state is MirrorState.IN_SYNC
+        assert world.in_sync()
 
 
 @pytest.mark.parametrize("policy", ["auto", "never"])

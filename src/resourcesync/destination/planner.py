@@ -548,9 +548,12 @@ def deduplicate(
             first = current = row
             uri = row.uri
         elif row.change:
-            current = without_patch(row)  # the version between is not in the mirror
+            # Without a patch: the version between is not in the mirror.
+            before, current = current, without_patch(row)
             if row.undated and row.change != FILTERED:
                 current = _merge_contradicting(first, current)
+            elif _is_out_of_order(before, current):
+                current = _as_rivals(before, current, before.lastmod)
         elif not current.change and _content_of(row) != _content_of(current):
             on_conflict(current, row)
             current = as_retained(current)
@@ -572,8 +575,26 @@ def _merge_contradicting(listed: ListedEntry, changed: ListedEntry) -> ListedEnt
         is_same = listed.lastmod is not None and listed.lastmod == changed.lastmod
     if is_same:
         return listed
-    rivals = ((listed.hash, listed.length), (changed.hash, changed.length))
-    return changed._replace(hash="", length=None, lastmod=None, rivals=rivals)
+    return _as_rivals(listed, changed, None)
+
+
+def _is_out_of_order(before: ListedEntry, after: ListedEntry) -> bool:
+    """True if a change is listed behind a later one of its resource, with other content.
+
+    Changes are listed in the order of their times (§12.1). A list with the newest first is not; nor
+    is one whose Source set its clock back. Nothing shows which of the two it is.
+    """
+    if before.lastmod is None or after.lastmod is None or after.lastmod >= before.lastmod:
+        return False
+    if not before.change or before.change in _NOT_WANTED or after.change in _NOT_WANTED:
+        return False
+    return after.hash != before.hash
+
+
+def _as_rivals(one: ListedEntry, other: ListedEntry, lastmod: int | None) -> ListedEntry:
+    """Return the row of a resource that has the content of one of two rows."""
+    rivals = (*(one.rivals or ((one.hash, one.length),)), (other.hash, other.length))
+    return other._replace(hash="", length=None, lastmod=lastmod, undated=True, rivals=rivals)
 
 
 class ListingStatus(Enum):
