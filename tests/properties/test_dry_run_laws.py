@@ -12,6 +12,7 @@ from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
 from resourcesync.adapters.mirror.state import SqliteMirrorState
+from resourcesync.destination.cursor import Phase
 from resourcesync.destination.destination import Destination
 from resourcesync.destination.options import Dependencies, Filters, PullOptions
 from resourcesync.destination.planner import (
@@ -28,7 +29,6 @@ from resourcesync.destination.planner import (
     as_unknown,
 )
 from resourcesync.destination.reports import Mode, RunReport
-from resourcesync.destination.sync_state import SyncState
 from resourcesync.errors import ResourceSyncError
 from resourcesync.model.timestamps import format_w3c, from_microseconds, to_microseconds
 from resourcesync.ports import CopyRemoval, FetchRequest
@@ -38,6 +38,7 @@ from resourcesync.simulator.clock import SimulatedClock
 from resourcesync.simulator.destination import SimulatedCopies
 from resourcesync.simulator.faults import FaultInjector
 from resourcesync.simulator.scenario import Faults
+from tests.support.cursors import set_cursor
 from tests.support.memory_fetcher import Answer, MemoryFetcher
 
 BASE = "http://source.example/"
@@ -133,11 +134,11 @@ class Mirror:
         self.at += timedelta(seconds=120 * case.has_newer_list)
         self.rewrites_list = case.rewrites_list
         self.has_unusable_entry = case.has_unusable_entry
-        SyncState(self.state).write(generation=2)  # of a reading that was interrupted
+        set_cursor(self.state, generation=2)  # of a reading that was interrupted
         for name, thing in self.things.items():
             self._make_up(name, thing)
         if case.is_rolled_back:
-            SyncState(self.state).write(taken_back=True, baseline_due=True)
+            set_cursor(self.state, phase=Phase.ROLLED_BACK)
 
     def _make_up(self, name: str, thing: Thing) -> None:
         """Bring the copy of a resource and its task into their states."""
