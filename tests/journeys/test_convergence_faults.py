@@ -7,6 +7,7 @@ import pytest
 
 from resourcesync.adapters.mirror.copies import FileTreeCopies
 from resourcesync.adapters.mirror.state import SqliteMirrorState
+from resourcesync.destination.options import Filters
 from resourcesync.destination.reports import MirrorState, Mode
 from resourcesync.ports.mirror import StateTransaction
 from tests.support.killing import Killed
@@ -155,3 +156,16 @@ def test_a_baseline_that_was_killed_is_ended_by_the_next_pull(
     assert world.pull().mode is Mode.BASELINE
     assert world.in_sync()
     assert world.pull().mode is Mode.UNCHANGED
+
+
+def test_a_run_that_was_killed_as_it_stored_new_filters_leaves_a_baseline_due(
+    world: World, kill: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.pull(filters=Filters(exclude=("/objects/**",)))
+    kill(SqliteMirrorState, "commit", lambda step: "filters" in notes(step), after=True)
+    with pytest.raises(Killed):
+        world.pull(filters=Filters())
+    monkeypatch.undo()
+
+    assert world.pull().state is MirrorState.IN_SYNC
+    assert world.in_sync()

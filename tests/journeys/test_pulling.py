@@ -4,10 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
 from resourcesync.destination.reports import MirrorState, Mode
 from resourcesync.errors import (
     SourceNotFoundError,
 )
+from resourcesync.model.timestamps import to_microseconds
 from tests.support.memory_fetcher import Answer
 from tests.support.world import BASE, World
 
@@ -203,3 +205,19 @@ def test_nothing_at_all_is_told_with_everything_that_was_tried(tmp_path: Path) -
     tried = [text for label, text in caught.value.evidence if label == "tried"]
     assert any("/.well-known/resourcesync" in text and "404" in text for text in tried)
     assert any("/sitemap.xml" in text for text in tried)
+
+
+def test_copies_have_the_time_of_their_installation_also_behind_a_failure(tmp_path: Path) -> None:
+    world = World(tmp_path / "mirror")
+    for name in ("a", "b", "c"):
+        world.put(name, f"content of {name}")
+    world.publish()
+    world.answers[BASE + "a"] = Answer(status=404)
+    world.pull()
+
+    with MirrorFolder(world.folder, world.clock) as mirror:
+        assert mirror.state is not None
+        installed = {copy.uri: copy.installed for copy in mirror.state.copies()}
+
+    now = to_microseconds(world.clock.now())
+    assert installed == {BASE + "b": now, BASE + "c": now}

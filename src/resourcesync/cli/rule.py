@@ -309,7 +309,6 @@ warning
   values-dropped     Some values of the lists cannot be read: their entries are used without them.
   cut-list           An earlier Resource List of the same time had more entries: nothing is deleted.
   old-part           A part of a list is older than its index states: the mirror is behind.
-  lists-moved        The Source's lists are not at their former addresses; discovery runs again.
   log-lost           The log of another system cannot be continued: all is read again.
   held-back          Changes that another system logged wait until their effect is visible there.
   log-partial        Some changes are not logged, and are found when all is read again.

@@ -8,7 +8,7 @@ from functools import partial
 from heapq import merge
 from itertools import groupby, islice
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import Final, TypeVar
 
 from resourcesync.destination.changes.history import ChangeHistory
 from resourcesync.destination.changes.times import DAY, is_plausible
@@ -63,10 +63,6 @@ from resourcesync.destination.tasks import task_of, undone_tasks
 from resourcesync.destination.transfers.commit import TransferTally, combine_tallies
 from resourcesync.errors import DocumentError, SourceError
 from resourcesync.ports.mirror import Pending, PendingTask, StateTransaction
-
-if TYPE_CHECKING:
-    pass
-
 
 _log = logging.getLogger(__name__)
 _CHUNK: Final = 1_000

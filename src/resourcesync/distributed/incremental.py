@@ -60,11 +60,9 @@ class SharedIncremental(Incremental):
             self._slices(), options, pull.budget, is_decided=True, fail_fast=pull.options.fail_fast
         )
         pulled.tally = ended.tally
-        pull.sync_state.write(
-            unsure=True if ended.tally.open_dates else None,
-        )
         if ended.tally.undecided:
             pull.move(pull.cursor.with_baseline_due())
+        pull.sync_state.write(unsure=True if ended.tally.open_dates else None)
         pulled.is_complete = ended.complete
         pulled.spent = pull.budget.spent
 

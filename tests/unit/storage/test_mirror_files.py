@@ -8,6 +8,7 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -265,3 +266,35 @@ def test_a_disk_too_full_for_few_bytes_is_told_when_they_are_installed(tmp_path:
         assert isinstance(found, DiskFullError)
         assert temporary(mirror) == []
         assert not (mirror.root / "x").exists()
+
+
+class SlowDiskClock(SystemClock):
+    """A clock by which every sync of a file takes a second."""
+
+    def __init__(self) -> None:
+        self._seconds = count()
+
+    def monotonic(self) -> float:
+        return next(self._seconds)
+
+
+def test_a_file_system_that_takes_no_advice_still_gets_its_copies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EOPNOTSUPP, "not supported")
+
+    monkeypatch.setattr(os, "posix_fadvise", refuse)
+    with MirrorFolder(tmp_path / "mirror", SlowDiskClock()) as mirror:
+        for group in ("a", "b"):
+            batch = []
+            for number in range(20):
+                staged = copies_of(mirror).stage([])
+                staged.write(b"content")
+                staged.seal()
+                batch.append(CopyInstallation(staged=staged, path=f"{group}/{number}"))
+
+            found = copies_of(mirror).install(batch)
+
+            assert all(isinstance(result, str) for result in found)
+        assert temporary(mirror) == []

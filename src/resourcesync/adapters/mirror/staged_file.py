@@ -259,7 +259,8 @@ class StagedFile:
             moment = max(0, min(to_microseconds(lastmod), _LAST_SECOND * 1_000_000)) * 1_000
             os.utime(file, ns=(moment, moment))
         if start and hasattr(os, "posix_fadvise"):
-            os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+            with suppress(OSError):  # it is advice: not every file system takes it
+                os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
 
     def sync(self) -> str:
         """Make the bytes durable and close the file; return the stat signature.

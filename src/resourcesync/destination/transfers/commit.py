@@ -183,7 +183,6 @@ class CommitBatch:
         self._policy = policy
         self._report = report
         self._group: list[StagedResource] = []
-        self._moment = 0
         self._waiting = 0
         self._failed: list[Pending] = []
         self._finished: list[str] = []
@@ -206,6 +205,8 @@ class CommitBatch:
     ) -> Copy:
         """Return the copy to record for a resource with verified bytes.
 
+        Its time of installation is the start of the run, until ``flush`` has installed the bytes.
+
         Args:
             listed: The Source's entry.
             length: Bytes.
@@ -213,13 +214,11 @@ class CommitBatch:
             headers: Headers of the answer; empty if its server did not describe the resource.
             fixity: How well the bytes are proven.
         """
-        if not self._waiting:  # one reading of the clock for a group
-            self._moment = self.now()
         uri, _, path, hash_, _, lastmod, *_ = listed
         if not hash_:
             lastmod = self.lastmod_to_record(listed, headers)
         known = validators_of(headers)
-        row = (uri, path, length, digests, hash_, lastmod, *known, "", fixity, self._moment)
+        row = (uri, path, length, digests, hash_, lastmod, *known, "", fixity, self._policy.began)
         return make_copy(row)
 
     def lastmod_to_record(self, listed: ListedEntry, headers: Mapping[str, str]) -> int | None:
@@ -356,13 +355,15 @@ class CommitBatch:
             suspects = [befores.get(ready.copy.uri) or ready.copy for ready in staged]
             self._state.commit(StateTransaction(suspect=[as_unknown(copy) for copy in suspects]))
         results = self._copies.install([_installation_of(ready) for ready in staged])
+        moment = self.now() if staged else 0  # one reading of the clock for a group
         self._report_quarantined()
         installed = [ready for ready in group if ready.staged is None]
         refused: dict[str, Copy | None] = {}
         broken: StorageError | None = None
         for ready, result in zip(staged, results, strict=True):
             if isinstance(result, str):
-                ready.copy = make_copy((*ready.copy[:_SIGNATURE], result, *ready.copy[-2:]))
+                fixity = ready.copy.fixity
+                ready.copy = make_copy((*ready.copy[:_SIGNATURE], result, fixity, moment))
                 installed.append(ready)
             elif result.code in _RESOURCE_ERROR_CODES:
                 refused[ready.copy.uri] = befores.get(ready.copy.uri)

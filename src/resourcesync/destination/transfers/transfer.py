@@ -382,7 +382,8 @@ class ResourceTransfer:
         copy = self._commit_batch.new_copy(
             listed, found[0], format_digests(found[1]), {}, Fixity.VERIFIED
         )
-        self._commit_batch.add(StagedResource(fetch, copy._replace(signature=signature), None))
+        copy = copy._replace(signature=signature, installed=self._commit_batch.now())
+        self._commit_batch.add(StagedResource(fetch, copy, None))
         return True
 
     def _use_local_copy(self, attempt: FetchAttempt) -> bool:
