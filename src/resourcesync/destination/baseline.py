@@ -261,8 +261,10 @@ class Baseline:
         if self._pull.sync_state.relocated_uris or created >= _MAX_NEW:
             is_changed = assignment.assign_all(self._rows_of(sorters, ignore_conflict))
         else:
-            wanted = self._wanted(sorters) if created else ()
-            is_changed = assignment.assign_new(row for row, before, *_ in wanted if before is None)
+            planned = self._planned_decisions(sorters) if created else ()
+            is_changed = assignment.assign_new(
+                each.listed for each in planned if type(each) is Fetch and each.before is None
+            )
         if is_changed:
             self._kept = None
 
@@ -322,11 +324,13 @@ class Baseline:
     def _keep_few(self, decisions: Iterable[Decision]) -> Iterator[Decision]:
         """Yield the decisions; keep those that are to be acted on, if they are few."""
         kept: list[Decision] = []
+        room = _MAX_KEPT
         for decision in decisions:
-            if type(decision) is not UpToDate and len(kept) <= _MAX_KEPT:
+            if room >= 0 and type(decision) is not UpToDate:
                 kept.append(decision)
+                room -= 1
             yield decision
-        self._kept = kept if len(kept) <= _MAX_KEPT else None
+        self._kept = kept if room >= 0 else None
 
     def _planned_decisions(self, sorters: list[ExternalSorter[ListedEntry]]) -> Iterable[Decision]:
         """Return the planned decisions: those kept, or all of them, made again."""
@@ -453,7 +457,7 @@ class Baseline:
         """Yield the fetches; store the tasks that other decisions leave."""
         waiting: list[Pending] = []
         for decision in decisions:
-            if isinstance(decision, Fetch):
+            if type(decision) is Fetch:
                 yield decision
             elif not isinstance(decision, UpToDate):
                 waiting.append(self._task_of(decision, at=at))
