@@ -52,7 +52,8 @@ class Same(NamedTuple, Generic[B, A]):
     after: A
 
 
-# Most results of a large listing are equal: made without Python code, as there are millions.
+# A large listing has millions of results: made without Python code.
+_created: Final[Callable[[tuple[Any]], Created[Any]]] = partial(tuple.__new__, Created)
 _same: Final[Callable[[tuple[Any, Any]], Same[Any, Any]]] = partial(tuple.__new__, Same)
 _updated: Final[Callable[[tuple[Any, Any]], Updated[Any, Any]]] = partial(tuple.__new__, Updated)
 
@@ -87,14 +88,14 @@ def compare(
             yield Deleted(left)
             left = next(lefts, None)
         else:
-            yield Created(right)
+            yield _created((right,))
             right = next(rights, None)
-    while left is not None:
+    if left is not None:
         yield Deleted(left)
-        left = next(lefts, None)
-    while right is not None:
-        yield Created(right)
-        right = next(rights, None)
+    yield from map(Deleted, lefts)
+    if right is not None:
+        yield _created((right,))
+    yield from map(_created, zip(rights))
 
 
 T = TypeVar("T", bound=Account)

@@ -17,7 +17,7 @@ from resourcesync.destination.mapping.tree import (
     TreeMapping,
     normalise,
 )
-from resourcesync.destination.path_assignment import PathClaim, relocated_uris
+from resourcesync.destination.path_assignment import relocated_uris
 from resourcesync.errors import OutOfScopeError
 from tests.support.hostile_uris import BASE, ancestors, hostile_uris, seeded_uris
 
@@ -61,7 +61,7 @@ def accepted(uris: Iterable[str]) -> list[str]:
 def mapping_of(uris: Iterable[str], profile: FileSystemProfile, base: str = BASE) -> NameMapping:
     """The mapping of a mirror that has these URIs."""
     free = NameMapping(base=base, profile=profile)
-    named = sorted(PathClaim(free.key(free.preferred_path(uri)), uri) for uri in uris)
+    named = sorted((free.key(free.preferred_path(uri)), uri) for uri in uris)
     return replace(free, relocated=frozenset(relocated_uris(named)))
 
 

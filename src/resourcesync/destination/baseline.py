@@ -64,6 +64,8 @@ from resourcesync.ports.mirror import (
 _CHUNK: Final = 1_000
 _MAX_NEW: Final = 5_000
 """Limit of new resources whose names are looked up singly; above it all are compared."""
+_MAX_KEPT: Final = 5_000
+"""Limit of planned decisions that stay in memory; above it all are made again."""
 
 
 class Baseline:
@@ -79,7 +81,7 @@ class Baseline:
         self._policy = DecisionPolicy(absence=Absence.UNPROVEN)
         self._listed_at = 0
         self._swept_at: int | None = None
-        self._created: list[ListedEntry] = []
+        self._kept: list[Decision] | None = None
         self._is_cut = self._has_gap = self._is_undecided = False
 
     def run(
@@ -228,10 +230,7 @@ class Baseline:
     ) -> SyncOutcome:
         through = self._assess(snapshot, history)
         counts, foreseen = self._plan(sorters)
-        if self._pull.sync_state.relocated_uris or len(self._created) >= _MAX_NEW:
-            self._pull.path_assignment.assign_all(self._rows_of(sorters, ignore_conflict))
-        else:
-            self._pull.path_assignment.assign_new(self._created)
+        self._assign_paths(sorters, counts.plan.create)
         pulled = self._outcome(counts, foreseen, snapshot)
         if self._pull.options.dry_run:
             return pulled
@@ -243,7 +242,7 @@ class Baseline:
         self._store_entry_links(sorters)
         if self._pull.options.lists_only:
             pulled.are_deletions_done = False
-            self._store_tasks(self._decisions(sorters), through)
+            self._store_tasks(self._planned_decisions(sorters), through)
         else:
             self._fetch_planned(pulled, sorters, through)
         self._postpone_unread(pulled)
@@ -255,6 +254,19 @@ class Baseline:
         if pulled.are_deletions_done:
             self._pull.delete_pending(pulled)
         return pulled
+
+    def _assign_paths(self, sorters: list[ExternalSorter[ListedEntry]], created: int) -> None:
+        """Assign paths to new resources; the decisions are made again if that changes others."""
+        assignment = self._pull.path_assignment
+        if self._pull.sync_state.relocated_uris or created >= _MAX_NEW:
+            is_changed = assignment.assign_all(self._rows_of(sorters, ignore_conflict))
+        else:
+            planned = self._planned_decisions(sorters) if created else ()
+            is_changed = assignment.assign_new(
+                each.listed for each in planned if type(each) is Fetch and each.before is None
+            )
+        if is_changed:
+            self._kept = None
 
     def _outcome(
         self, counts: DecisionCounts, foreseen: DeletionResult, snapshot: ListSnapshot
@@ -299,7 +311,7 @@ class Baseline:
         for on_conflict in (self._refuse_conflict, ignore_conflict):
             known = refusals.count
             with RecordedPlan(self._pull) as planned:
-                decisions = self._with_created(self._decisions(sorters, on_conflict))
+                decisions = self._keep_few(self._decisions(sorters, on_conflict))
                 counts = planned.count(decisions, Mode.BASELINE)
                 if refusals.count == known:
                     return counts, planned.report(counts)
@@ -309,17 +321,20 @@ class Baseline:
                 self._policy = replace(self._policy, absence=Absence.UNPROVEN)
         raise AssertionError("conflicts that are ignored refuse nothing")
 
-    def _with_created(self, decisions: Iterable[Decision]) -> Iterator[Decision]:
-        """Yield the decisions, and collect the first new resources."""
-        self._created = []
+    def _keep_few(self, decisions: Iterable[Decision]) -> Iterator[Decision]:
+        """Yield the decisions; keep those that are to be acted on, if they are few."""
+        kept: list[Decision] = []
+        room = _MAX_KEPT
         for decision in decisions:
-            if (
-                isinstance(decision, Fetch)
-                and decision.before is None
-                and len(self._created) < _MAX_NEW
-            ):
-                self._created.append(decision.listed)
+            if room >= 0 and type(decision) is not UpToDate:
+                kept.append(decision)
+                room -= 1
             yield decision
+        self._kept = kept if room >= 0 else None
+
+    def _planned_decisions(self, sorters: list[ExternalSorter[ListedEntry]]) -> Iterable[Decision]:
+        """Return the planned decisions: those kept, or all of them, made again."""
+        return self._decisions(sorters) if self._kept is None else self._kept
 
     def _check_understood(self) -> bool:
         """True if all entries could be used: only then does a list prove absence.
@@ -345,9 +360,10 @@ class Baseline:
         if found.resource_dump or found.change_dump:
             from resourcesync.destination.dumps.dump_transfer import DumpTransfer  # noqa: PLC0415 - lazy
 
+            self._kept = None  # the dumps change the copies
             dumps = DumpTransfer(self._pull, plan, wanted, through)
             dump_tally = dumps.fetch_from_dumps((found.resource_dump, found.change_dump))
-        fetches = self._fetches(self._decisions(sorters), through)
+        fetches = self._fetches(self._planned_decisions(sorters), through)
         total, size = plan.create + plan.update - dump_tally.done, plan.size - dump_tally.useful
         with closing(fetches):
             fetched = transfer.execute(fetches, total=total, size=max(0, size))
@@ -417,7 +433,7 @@ class Baseline:
         return (row for row in rows if not (row.undated and row.change == ChangeKind.DELETED))
 
     def _wanted(self, sorters: list[ExternalSorter[ListedEntry]]) -> Iterator[Fetch]:
-        for decision in self._decisions(sorters):
+        for decision in self._planned_decisions(sorters):
             if isinstance(decision, Fetch):
                 yield decision
 
@@ -441,13 +457,13 @@ class Baseline:
         """Yield the fetches; store the tasks that other decisions leave."""
         waiting: list[Pending] = []
         for decision in decisions:
-            if isinstance(decision, Fetch):
+            if type(decision) is Fetch:
                 yield decision
             elif not isinstance(decision, UpToDate):
                 waiting.append(self._task_of(decision, at=at))
-            if len(waiting) >= _CHUNK:
-                self._pull.state.commit(StateTransaction(pending=waiting))
-                waiting = []
+                if len(waiting) >= _CHUNK:
+                    self._pull.state.commit(StateTransaction(pending=waiting))
+                    waiting = []
         self._pull.state.commit(StateTransaction(pending=waiting))
 
     def _task_of(

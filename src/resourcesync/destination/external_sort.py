@@ -8,7 +8,7 @@ import errno
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from heapq import merge
-from itertools import islice
+from itertools import compress, islice
 from operator import itemgetter, lt
 from typing import BinaryIO, Final, Generic, NamedTuple, Self, TypeVar
 
@@ -281,7 +281,8 @@ class ExternalSorter(Generic[T]):
 
 def merge_sorted(spools: Sequence[ExternalSorter[T]], key: Callable[[T], str]) -> Iterator[T]:
     """Return the entries of several sorters merged; among equal keys, those of the first first."""
-    return iter(spools[0]) if len(spools) == 1 else merge(*spools, key=key)
+    filled = list(compress(map(iter, spools), map(len, spools)))
+    return filled[0] if len(filled) == 1 else merge(*filled, key=key)
 
 
 def _write(file: BinaryIO, at: int, rows: Iterable[bytes]) -> int:

@@ -10,11 +10,12 @@ stored. After a kill in between, the next run continues: a copy is at the path i
 that of the mapping.
 """
 
+import marshal
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import chain, islice
-from operator import attrgetter
-from typing import BinaryIO, Final, NamedTuple
+from operator import attrgetter, itemgetter
+from typing import BinaryIO, Final
 
 from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.lists.selection import ResourceSelection
@@ -30,17 +31,8 @@ from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports import CopyMove
 from resourcesync.ports.mirror import Copy, Pending, PendingTask, StateTransaction
 
-
-class PathClaim(NamedTuple):
-    """Claim of a URI to a path.
-
-    Attributes:
-        key: Key of the path on this file system.
-        uri: The URI, normalised.
-    """
-
-    key: str
-    uri: str
+PathClaim = tuple[str, str]
+"""Claim of a URI to a path: the key of the path on this file system, and the URI, normalised."""
 
 
 def relocated_uris(named: Iterable[PathClaim]) -> Iterator[str]:
@@ -51,29 +43,29 @@ def relocated_uris(named: Iterable[PathClaim]) -> Iterator[str]:
     """
     above: list[PathClaim] = []  # files whose keys are prefixes, each of the next
     for claim in named:
-        key = claim.key
-        while above and not key.startswith(above[-1].key):
-            above.pop()
+        key, uri = claim
+        while above and not key.startswith(above[-1][0]):
+            del above[-1]
         if above:
-            last = above[-1]
-            if key == last.key:
-                above.pop()
-                first, other = sorted((claim, last), key=_precedence)
-                if first.uri != other.uri:
-                    yield other.uri
-                above.append(first)
+            last_key, last_uri = above[-1]
+            if key == last_key:
+                first, other = sorted((uri, last_uri), key=_precedence)
+                if first != other:
+                    yield other
+                above[-1] = key, first
                 continue
-            elif key[len(last.key)] == "/":
-                above.pop()
-                yield last.uri
+            if key[len(last_key)] == "/":
+                del above[-1]
+                yield last_uri
         above.append(claim)
 
 
-def _precedence(claim: PathClaim) -> tuple[bool, str]:
-    return claim.uri.endswith("/"), claim.uri
+def _precedence(uri: str) -> tuple[bool, str]:
+    return uri.endswith("/"), uri
 
 
 _GROUP: Final = 256
+_uri_of: Final = attrgetter("uri")
 _MAX_NEW: Final = 10_000
 """Limit of new resources whose neighbours are looked up; above it all copies are read."""
 _MAX_RELOCATED: Final = 200_000
@@ -128,8 +120,8 @@ class PathAssignment:
     def _find_relocated(self, mapping: NameMapping, wanted: Iterable[str]) -> frozenset[str]:
         """Return the relocated URIs among all copies and some more URIs."""
         with new_claim_sorter(self._dependencies.scratch) as spool:
-            uris = chain((copy.uri for copy in self._state.copies()), wanted)
-            spool.add_all(PathClaim(mapping.key(mapping.preferred_path(uri)), uri) for uri in uris)
+            uris = chain(map(_uri_of, self._state.copies()), wanted)
+            spool.add_all((mapping.key(mapping.preferred_path(uri)), uri) for uri in uris)
             return frozenset(_check_count(relocated_uris(spool)))
 
     def assign_new(self, rows: Iterable[ListedEntry]) -> bool:
@@ -146,23 +138,23 @@ class PathAssignment:
         if not isinstance(mapping, NameMapping):
             return False
         is_empty = next(self._existing_paths(), None) is None
-        wanted = (
-            row.uri
-            for row in rows
-            if row.change not in _NOT_WANTED and (is_empty or state.copy(row.uri) is None)
-        )
-        new = list(islice(wanted, _MAX_NEW))
-        others = self._existing_paths() if len(new) == _MAX_NEW else ()
         key = None if mapping.profile is FileSystemProfile.POSIX else mapping.key
-        if not new:
-            return False
-        paths = [mapping.path(uri) for uri in new]
-        near = () if others or is_empty else state.path_conflicts(mapping.base, paths, key)
         with new_claim_sorter(self._dependencies.scratch) as spool:
-            named = ((uri, mapping.path(uri)) for uri in chain(new, wanted))
-            spool.add_all(
-                PathClaim(mapping.key(path), uri) for uri, path in chain(named, near, others)
+            wanted = (
+                (row.path, row.uri)
+                for row in self._selection.with_current_paths(rows)
+                if row.change not in _NOT_WANTED and (is_empty or state.copy(row.uri) is None)
             )
+            new = list(islice(wanted, _MAX_NEW))
+            if not new:
+                return False
+            near: Iterable[tuple[str, str]] = ()
+            if len(new) == _MAX_NEW:
+                near = self._existing_paths()
+            elif not is_empty:
+                near = state.path_conflicts(mapping.base, [path for path, _ in new], key)
+            claims = chain(new, wanted, ((path, uri) for uri, path in near))
+            spool.add_all(claims if key is None else ((key(path), uri) for path, uri in claims))
             found = (uri for uri in relocated_uris(spool) if uri not in mapping.relocated)
             return self._apply_relocations(
                 mapping, frozenset(_check_count(chain(mapping.relocated, found)))
@@ -221,7 +213,7 @@ class PathAssignment:
         """
         if isinstance(self._mapping, NameMapping):
             self._vacate_paths(self._mapping.relocated)
-        stay = self._move(copy.uri for copy in self._state.copies())
+        stay = self._move(map(_uri_of, self._state.copies()))
         self._move(row.uri for task in PendingTask for row in self._state.pending(task))
         if not stay:
             self._finish_moves()
@@ -300,12 +292,7 @@ class PathAssignment:
 
 def new_claim_sorter(spill: Callable[[], BinaryIO]) -> ExternalSorter[PathClaim]:
     """Return a sorter of claims, in the order of their keys."""
-    return ExternalSorter(
-        key=attrgetter("key"),
-        dump=lambda claim: f"{claim.key}\0{claim.uri}".encode("utf-8", "surrogateescape"),
-        load=lambda data: PathClaim(*data.decode("utf-8", "surrogateescape").split("\0")),
-        spill=spill,
-    )
+    return ExternalSorter(key=itemgetter(0), dump=marshal.dumps, load=marshal.loads, spill=spill)
 
 
 def _check_count(uris: Iterable[str]) -> Iterator[str]:

@@ -339,7 +339,11 @@ class UpToDate(NamedTuple):
     copy: Copy
 
 
+# The constructors of named tuples are Python code, and there are millions of decisions.
 _up_to_date: Final[Callable[[tuple[Copy]], UpToDate]] = partial(tuple.__new__, UpToDate)
+_fetch: Final[Callable[[tuple[ListedEntry, Copy | None, bool, bool]], Fetch]] = partial(
+    tuple.__new__, Fetch
+)
 ReviewedDecision = Fetch | Delete | Retain
 Decision = ReviewedDecision | Postponed | UpToDate
 
@@ -367,11 +371,11 @@ def decide(
     if task is not None and _is_postponed(task, row, policy.now):
         return Postponed(task, copy)
     if copy is None:
-        return Fetch(row, None)
+        return _fetch((row, None, False, False))
     if row.path != copy.path:  # a copy keeps its path
         row = row._replace(path=copy.path)
     listed = row if is_news else without_patch(row)
-    return Fetch(listed, copy, is_conditional=match is not Match.DIFFERENT)
+    return _fetch((listed, copy, match is not Match.DIFFERENT, False))
 
 
 def _is_postponed(task: Pending, row: ListedEntry, now: int) -> bool:
@@ -432,10 +436,9 @@ def decide_all(
     task_of = _lookup(tasks)
     decision: Decision | None
     for difference in compare(copies, rows, same=_is_same):
-        if isinstance(difference, Same):  # as most are
-            yield _up_to_date((difference.before,))
-            continue
         match difference:
+            case Same(copy):
+                decision = _up_to_date((copy,))
             case Deleted(copy):
                 decision = decide(copy, None, task_of(copy.uri), policy)
             case Created(row):
@@ -493,10 +496,16 @@ def count_decisions(decisions: Iterable[Decision], mode: Mode) -> DecisionCounts
     size = unsized = 0
     unsure = False
     for decision in decisions:
-        if isinstance(decision, UpToDate):  # as most are
-            same += 1
-            continue
         match decision:
+            case UpToDate():
+                same += 1
+            case Fetch(row, before, _, is_missing):
+                is_new = before is None or is_missing
+                create += is_new
+                update += not is_new
+                size += row.length or 0
+                unsized += row.length is None
+                unsure = unsure or not (row.hash or row.lastmod is not None)
             case Delete(_, reason):
                 delete += 1
                 untold += reason == ABSENT
@@ -506,12 +515,6 @@ def count_decisions(decisions: Iterable[Decision], mode: Mode) -> DecisionCounts
                 postponed += 1
                 outdated += before is not None
                 unsure = unsure or not (task.listed or task.lastmod is not None)
-            case Fetch(row):
-                create += decision.creates
-                update += not decision.creates
-                size += row.length or 0
-                unsized += row.length is None
-                unsure = unsure or not (row.hash or row.lastmod is not None)
     plan = PlanSummary(
         mode=mode,
         same=same,

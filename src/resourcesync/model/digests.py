@@ -81,7 +81,8 @@ def usable_algorithms(text: str) -> frozenset[str]:
 def format_digests(digests: Sequence[Digest]) -> str:
     """Return a ``hash`` attribute: one blank between the tokens."""
     if len(digests) == 1:
-        return ":".join(digests[0])
+        algorithm, value = digests[0]
+        return f"{algorithm}:{value}"
     return " ".join(f"{algorithm}:{value}" for algorithm, value in digests)
 
 

@@ -4,12 +4,12 @@ import random
 
 import pytest
 
-from resourcesync.destination.path_assignment import PathClaim, relocated_uris
+from resourcesync.destination.path_assignment import relocated_uris
 
 
 def who(*named: tuple[str, str]) -> set[str]:
     """Who yields, of names and URIs; whatever comes twice is said once."""
-    return set(relocated_uris(sorted(PathClaim(key, uri) for key, uri in named)))
+    return set(relocated_uris(sorted(named)))
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,9 @@ parsers could read differently is refused before libcurl sees it.
 """
 
 import re
-from typing import NamedTuple
+from collections.abc import Callable
+from functools import partial
+from typing import Final, NamedTuple
 from urllib.parse import quote, urljoin
 
 from resourcesync.errors import BadResponseError, SourceRefusedError
@@ -32,6 +34,10 @@ class Address(NamedTuple):
     authority: str
 
 
+# The class's constructor is Python code, and each request has an address.
+_new_address: Final[Callable[[tuple[str, str]], Address]] = partial(tuple.__new__, Address)
+
+
 def parse_address(uri: str) -> Address:
     """Return the address of a URI.
 
@@ -52,7 +58,7 @@ def parse_address(uri: str) -> Address:
         )
     if "#" in ascii_uri:
         ascii_uri = ascii_uri.partition("#")[0]
-    return Address(ascii_uri, match[1])
+    return _new_address((ascii_uri, match[1]))
 
 
 def origin_of(authority: str) -> str | None:

@@ -30,6 +30,7 @@ LONGEST_WAIT = 86_400.0
 
 _FINAL = 200
 _END = "\r\n\r\n"
+_END_LENGTH = len(_END)
 _LINE = r"[^\0\r\n]"
 _PLAIN_HEAD = re.compile(
     rf"HTTP/[0-9.]+ ([2-9][0-9]{{2}}(?: {_LINE}*)?)\r\n(?:{_LINE}+\r\n){{0,{MOST_FIELDS}}}\r\n\Z"
@@ -57,16 +58,15 @@ class ResponseHead(Mapping[str, str]):
         status_line: The status line, as evidence.
     """
 
-    __slots__ = ("_lower", "_read", "_text", "coding", "length", "status", "status_line")
+    __slots__ = ("_read", "_text", "coding", "length", "status", "status_line")
 
     def __init__(self, status: int, status_line: str, text: str, uri: str) -> None:
         self.status = status
         self.status_line = status_line
         self._text = text
-        self._lower = lowered = text.lower()
         self._read: dict[str, str] | None = None
         found: dict[str, str] = {}
-        for name, left, colon, value in _FRAMING.findall(lowered):
+        for name, left, colon, value in _FRAMING.findall(text.lower()):
             if left and not left.isspace():
                 continue  # another field, whose name begins like this one
             if left or not colon or found.setdefault(name, value) != value:
@@ -100,11 +100,8 @@ class ResponseHead(Mapping[str, str]):
         """Return one field; a single lookup needs no table of all fields."""
         if self._read is not None or name == "link":
             return self._fields().get(name, default)
-        match = _field(name).search(self._lower)
-        if match is None:
-            return default
-        start, end = match.span(1)
-        return self._text[start:end]
+        match = _field(name).search(self._text)
+        return default if match is None else match[1] or ""
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._fields())
@@ -115,7 +112,7 @@ class ResponseHead(Mapping[str, str]):
 
 @cache
 def _field(name: str) -> re.Pattern[str]:
-    return re.compile(rf"\r\n{re.escape(name)}:[ \t]*([^\r]*[^ \t\r])?")
+    return re.compile(rf"\r\n{re.escape(name)}:[ \t]*([^\r]*[^ \t\r])?", re.ASCII | re.IGNORECASE)
 
 
 def parse_head(text: str, uri: str) -> ResponseHead | None:
@@ -130,7 +127,7 @@ def parse_head(text: str, uri: str) -> ResponseHead | None:
     plain = _PLAIN_HEAD.match(text)
     if plain is not None:
         status, line = _read_status(plain[1])
-        return ResponseHead(status, line, text[: -len(_END)], uri)
+        return ResponseHead(status, line, text[:-_END_LENGTH], uri)
     return _parse_steps(text, uri)
 
 
@@ -151,7 +148,7 @@ def _parse_steps(text: str, uri: str) -> ResponseHead | None:
             if text.count("\r\n", start, end) > MOST_FIELDS:
                 raise _bad_head(uri, "headers", f"more than {MOST_FIELDS} fields in the head")
             return ResponseHead(status, line, text[start:end], uri)
-        start = end + len(_END)
+        start = end + _END_LENGTH
     raise _bad_head(uri, "interim", f"more than {MOST_INTERIM} interim responses")
 
 

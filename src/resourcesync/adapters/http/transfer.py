@@ -364,7 +364,7 @@ class HttpTransfer:
             return None
         getinfo = self.curl.getinfo
         seconds: float = getinfo(pycurl.STARTTRANSFER_TIME) - getinfo(pycurl.PRETRANSFER_TIME)
-        return max(0.0, seconds)
+        return seconds if seconds > 0 else 0.0
 
     def exclude_pause(self, seconds: float) -> None:
         """Exclude a time during which the loop did not run."""

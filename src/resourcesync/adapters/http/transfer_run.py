@@ -262,7 +262,7 @@ class TransferRun:
         lane.in_flight -= 1
         self._counts.received += transfer.wire
         error, head = transfer.error, transfer.head
-        if isinstance(error, SourceUnavailableError):
+        if error is not None and isinstance(error, SourceUnavailableError):
             self._record_trouble(lane, transfer, error, now)
         elif head is not None:
             lane.origin.politeness.record_answer(transfer.latency(), lane.in_flight + 1)

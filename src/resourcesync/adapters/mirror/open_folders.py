@@ -61,10 +61,9 @@ class OpenFolders:
                 )
             if folder:  # at the top, our own folder has a name like those of copies
                 self._allowed.add(folder)
-        descriptor = self._descriptors.get(folder)
-        if descriptor is None:
-            descriptor = self._open(folder, create=create)
-        if create:
+        is_open = folder in self._descriptors
+        descriptor = self._descriptors[folder] if is_open else self._open(folder, create=create)
+        if create and folder not in self._changed:
             self._changed.add(folder)
         return descriptor, leaf
 

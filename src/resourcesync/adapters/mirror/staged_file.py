@@ -34,7 +34,9 @@ SMALL: Final = 32 << 10
 """The most bytes that are staged in memory; more get a file."""
 
 _CLONE: Final = 0x40049409  # FICLONE of ioctl_ficlone(2)
-_LAST_SECOND: Final = 1 << 33
+_LAST_MOMENT: Final = (1 << 33) * 1_000_000_000
+"""Nanoseconds since 1970: the last time of modification that is set."""
+_CAN_ADVISE: Final = hasattr(os, "posix_fadvise")
 _NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
@@ -227,9 +229,10 @@ class StagedFile:
         """Finish writing; return the length in bytes and the requested digests."""
         digests = []
         for name in self._algorithms:
-            hasher = self._hashers.get(name) or _CONSTRUCTORS[name](
-                self._small, usedforsecurity=False
-            )
+            if name in self._hashers:
+                hasher = self._hashers[name]
+            else:
+                hasher = _CONSTRUCTORS[name](self._small, usedforsecurity=False)
             digests.append(_new_digest((name, hasher.hexdigest())))
         self.digests = tuple(digests)
         return self.length, self.digests
@@ -256,9 +259,11 @@ class StagedFile:
         file = self._open()
         os.fchmod(file, 0o644)
         if lastmod is not None:
-            moment = max(0, min(to_microseconds(lastmod), _LAST_SECOND * 1_000_000)) * 1_000
+            moment = to_microseconds(lastmod) * 1_000
+            if not 0 <= moment <= _LAST_MOMENT:
+                moment = 0 if moment < 0 else _LAST_MOMENT
             os.utime(file, ns=(moment, moment))
-        if start and hasattr(os, "posix_fadvise"):
+        if start and _CAN_ADVISE:
             with suppress(OSError):  # it is advice: not every file system takes it
                 os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
 

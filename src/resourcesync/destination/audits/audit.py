@@ -27,7 +27,7 @@ from resourcesync.destination.listed_rows import (
     merge_linked,
 )
 from resourcesync.destination.mapping.names import NameMapping
-from resourcesync.destination.path_assignment import PathClaim, new_claim_sorter
+from resourcesync.destination.path_assignment import new_claim_sorter
 from resourcesync.destination.planner import (
     ABSENT_CODES,
     DAMAGED,
@@ -70,7 +70,7 @@ MAX_REPAIR_FINDINGS: Final = 100_000
 
 _ONE_STRONG: Final = ("sha-256",)
 _CONTRADICTING_LISTS: Final = "lists of the Source contradict each other"
-_END_OF_CLAIMS: Final = PathClaim("\U0010ffff" * 2, "")
+_END_OF_CLAIMS: Final = ("\U0010ffff" * 2, "")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -446,20 +446,16 @@ class Audit:
         mapping, scratch = self._pull.selection.mapping, self._pull.dependencies.scratch
         key = mapping.key if isinstance(mapping, NameMapping) else str
         with new_claim_sorter(scratch) as found, new_claim_sorter(scratch) as known:
-            found.add_all(PathClaim(key(path), path) for path in copies.paths())
-            known.add_all(
-                PathClaim(key(copy.path), copy.path) for copy in self._pull.state.copies()
-            )
-            ours, last = iter(known), PathClaim("", "")
-            for file in found:
-                while last.key < file.key:
-                    last = next(ours, _END_OF_CLAIMS)
-                if last.key != file.key:
+            found.add_all((key(path), path) for path in copies.paths())
+            known.add_all((key(copy.path), copy.path) for copy in self._pull.state.copies())
+            ours, last = iter(known), ""
+            for name, path in found:
+                while last < name:
+                    last, _ = next(ours, _END_OF_CLAIMS)
+                if last != name:
                     self._counts.foreign += 1
-                    uri = self._free_uri(file.uri)
-                    self._add_finding(
-                        FindingKind.EXTRA, uri, file.uri, "not fetched by resourcesync"
-                    )
+                    uri = self._free_uri(path)
+                    self._add_finding(FindingKind.EXTRA, uri, path, "not fetched by resourcesync")
 
     def _free_uri(self, path: str) -> str:
         """Return the URI that a file's path maps to, if that has no copy; else empty."""

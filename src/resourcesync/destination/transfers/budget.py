@@ -1,7 +1,7 @@
 """Limits of one run, in time and bytes: a run that reaches one ends cleanly."""
 
 from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
+from itertools import chain, islice
 from typing import Final, Literal, TypeVar
 
 from resourcesync.ports.cancellation import CancelToken
@@ -84,7 +84,7 @@ T = TypeVar("T")
 def check_cancelled(
     items: Iterable[T], cancel: CancelToken, *, every: int = _CHECK_INTERVAL
 ) -> Iterator[T]:
-    """Yield items, and check between groups whether the run is to end.
+    """Return the items, and check between groups whether the run is to end.
 
     Args:
         items: Rows or decisions.
@@ -94,7 +94,10 @@ def check_cancelled(
     Raises:
         StoppedError: The end was requested, or the time is over.
     """
-    rest = iter(items)
-    while group := list(islice(rest, every)):
+    return chain.from_iterable(_checked_groups(iter(items), cancel, every))
+
+
+def _checked_groups(rest: Iterator[T], cancel: CancelToken, size: int) -> Iterator[list[T]]:
+    while group := list(islice(rest, size)):
         cancel.raise_if_cancelled()
-        yield from group
+        yield group

@@ -352,7 +352,7 @@ class CommitBatch:
                 for ready in staged
                 if ready.fetch.before is not None
             }
-            suspects = [befores.get(ready.copy.uri) or ready.copy for ready in staged]
+            suspects = [(befores and befores.get(ready.copy.uri)) or ready.copy for ready in staged]
             self._state.commit(StateTransaction(suspect=[as_unknown(copy) for copy in suspects]))
         results = self._copies.install([_installation_of(ready) for ready in staged])
         moment = self.now() if staged else 0  # one reading of the clock for a group
@@ -415,7 +415,8 @@ class CommitBatch:
 
     def _count(self, ready: StagedResource) -> None:
         fetch, copy, tally = ready.fetch, ready.copy, self.tally
-        before, creates = fetch.before, fetch.creates
+        before = fetch.before
+        creates = before is None or fetch.is_missing
         is_equal = not (creates or ready.contradicts) and has_bytes(before, copy.digests)
         if is_equal:
             tally.same += 1
