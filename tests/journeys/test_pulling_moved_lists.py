@@ -259,3 +259,33 @@ def test_a_baseline_that_is_due_reads_the_lists_that_are_offered_now(tmp_path: P
 
     assert world.in_sync()
     assert CHANGE_LIST not in world.fetcher.asked
+
+
+def test_a_mirror_finds_lists_that_moved_and_moved_back_while_the_others_stay(
+    tmp_path: Path,
+) -> None:
+    world = World(tmp_path / "mirror", max_entries=4)
+    for number in range(4):
+        world.put(f"{number}", "first")
+    world.publish()
+    world.pull()
+    for number in range(6):
+        world.put(f"{number % 4}", f"change {number}")
+        world.publish()
+    world.pull()
+    names = ("capabilitylist.xml", "changelist.xml", *(f"changelist-00000{n}.xml" for n in (1, 2)))
+    moved = [world.honest(f"{BASE}resourcesync/{name}") for name in names]
+    for name, document in zip(names, moved, strict=True):
+        body = document.body.replace(b"resourcesync/changelist", b"alt/changelist")
+        folder = "resourcesync" if name == names[0] else "alt"
+        world.answers[f"{BASE}{folder}/{name}"] = Answer(body=body)
+    world.clock.advance(seconds=7_200)
+    world.pull()
+    assert f"{BASE}alt/changelist.xml" in world.fetcher.asked
+
+    del world.answers[CAPABILITY_LIST]
+    world.put("3", "changed behind the index that the mirror knows")
+    world.publish(after=7_200)
+    world.pull()
+
+    assert world.in_sync()

@@ -111,6 +111,7 @@ class Cursor:
         return ReadingStart(
             checkpoint=self.checkpoint or 0,
             list_clock=self.list_clock or 0,
+            head=self.head,
             processed=self.processed,
             open_lists=self.open_lists,
             last_changes=self.last_changes,

@@ -246,8 +246,10 @@ class CapabilityListProbe:
             return None
         with fetched:
             found = offered_by(fetched.open(), known)
-        if found == known:  # lists not followed yet must be read again
+        if found == known:
             self._record_probe(fetched.etag, fetched.last_modified, uri)
+        else:  # read again next time: neither these lists nor those before are known to be offered
+            self._record_probe("", "", uri, at=0)
         return found
 
     def _last_probe(self, uri: str) -> _ProbeRecord | None:
@@ -259,10 +261,11 @@ class CapabilityListProbe:
             return None  # then it is requested again
         return last if last is not None and last.uri == uri else None
 
-    def _record_probe(self, etag: str, last_modified: str, uri: str) -> None:
+    def _record_probe(self, etag: str, last_modified: str, uri: str, at: int | None = None) -> None:
         if self._pull.options.dry_run:
             return
-        last = _ProbeRecord(uri=uri, etag=etag, last_modified=last_modified, at=self._pull.now)
+        moment = self._pull.now if at is None else at
+        last = _ProbeRecord(uri=uri, etag=etag, last_modified=last_modified, at=moment)
         self._sync_state.write(capability_list=last)
 
 

@@ -382,7 +382,11 @@ class ChangeListReader:
     def _get(
         self, uri: str, reading: Reading, state: MirrorStateStore | None, opened: ExitStack
     ) -> FetchedDocument | None:
-        known = None if state is None or reading.archived else state.document(uri)
+        known = None
+        # That another head is the same proves nothing: its open lists are not those of the cursor.
+        is_followed = uri == reading.start.head or uri in reading.start.open_lists
+        if is_followed and state is not None and not reading.archived:
+            known = state.document(uri)
         fetched = self._documents.get(
             uri,
             etag=known.etag if known else "",

@@ -18,6 +18,7 @@ class ReadingStart:
         is_resource_list: It is the moment of a Resource List, which has all up to it: earlier
             changes are older than its entries. Else a list may add a change of the second before
             late.
+        head: The Change List or its index that was processed; empty if none was.
         processed: Lists that were processed and may have grown since.
         open_lists: URIs of those that are behind an index.
         last_changes: The changes that were listed last.
@@ -27,6 +28,7 @@ class ReadingStart:
     checkpoint: int
     list_clock: int
     is_resource_list: bool = False
+    head: str = ""
     processed: tuple[ProcessedDocument, ...] = ()
     open_lists: tuple[str, ...] = ()
     last_changes: tuple[tuple[str, int | None], ...] = ()
