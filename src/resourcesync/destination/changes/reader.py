@@ -337,7 +337,8 @@ class ChangeListReader:
         climbed: bool = False,
     ) -> None:
         with ExitStack() as opened:
-            head = self._get(uri, reading, state, opened)
+            followed = state if uri == reading.start.head else None
+            head = self._get(uri, reading, followed, opened)
             if head is None:
                 self._read_open_lists(reading, state)
                 return

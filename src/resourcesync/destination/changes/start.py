@@ -15,6 +15,8 @@ class ReadingStart:
     Attributes:
         checkpoint: T: everything up to here is known.
         list_clock: T by the clock of the lists.
+        head: The Change List or its index that was read last: only there "not modified" says that
+            nothing is new.
         is_resource_list: It is the moment of a Resource List, which has all up to it: earlier
             changes are older than its entries. Else a list may add a change of the second before
             late.
@@ -26,6 +28,7 @@ class ReadingStart:
 
     checkpoint: int
     list_clock: int
+    head: str = ""
     is_resource_list: bool = False
     processed: tuple[ProcessedDocument, ...] = ()
     open_lists: tuple[str, ...] = ()
