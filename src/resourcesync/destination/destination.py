@@ -215,8 +215,8 @@ class Destination:
                 moved_from=self._locator.previous_address(options.moved),
                 found=found,
                 found_at=now,
+                cursor=self._sync_state.cursor.with_baseline_due(),
             )
-            self._sync_state.save(self._sync_state.cursor.with_baseline_due())
         return self._pull_from(options.moved, found, options, filters, is_due=True)
 
     def _filters(self, options: PullOptions) -> tuple[Filters, bool]:
@@ -240,14 +240,14 @@ class Destination:
         if known is not None and has_new_filters:
             self._dependencies.report("scope", {"before": asdict(known), "after": asdict(filters)})
         if not options.dry_run:
-            self._sync_state.write(
+            pull.cursor = pull.cursor.with_baseline_due() if is_due else pull.cursor
+            self._sync_state.write(  # at once: after a kill the new filters are no reason any more
                 filters=filters,
                 accept_missing=options.accept_missing,
                 missing_accepted=pull.accepts_missing,
                 in_sync_at=0 if has_new_filters else None,
+                cursor=pull.cursor if is_due else None,
             )
-            if is_due:
-                pull.move(pull.cursor.with_baseline_due())
         report_source(pull)
         lists = CapabilityListProbe(pull)
         with pull.packages.retaining_packages():
