@@ -228,17 +228,13 @@ class SyncSession:
         """
         self.move(replace(self.cursor, generation=self.generation).with_baseline_due())
 
-    def begin_repair(self, read: ChangeHistory | None) -> None:
+    def begin_repair(self) -> None:
         """Record that a repair is about to act on the present lists.
 
-        If these have changes later than T, a baseline is due: they may be withdrawn before the
-        next pull reads them.
-
-        Args:
-            read: The changes as read.
+        No pull has processed these, and they may be withdrawn before the next one reads them: so a
+        baseline is due.
         """
-        cursor = replace(self.cursor, generation=self.generation)
-        self.move(cursor.repaired() if self._has_unprocessed(read) else cursor)
+        self.move(replace(self.cursor, generation=self.generation).repaired())
 
     def _has_unprocessed(self, read: ChangeHistory | None) -> bool:
         """True if a list has changes that no pull processed."""
