@@ -94,6 +94,11 @@ class Cursor:
         return self.phase in _INCOMPLETE
 
     @property
+    def is_rolled_back(self) -> bool:
+        """True if changes were withdrawn: deletions stored before do not count."""
+        return self.phase is Phase.ROLLED_BACK
+
+    @property
     def has_gap(self) -> bool:
         """True if changes are missing that only another Resource List can supply."""
         return self.phase in {Phase.GAP, Phase.CUT_LIST}
