@@ -1,5 +1,6 @@
 """A Source is set back to what it was: nobody says that all is well, and nothing is deleted."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -11,7 +12,16 @@ from resourcesync.destination.status import status_of
 from resourcesync.errors import DiscontinuityError, SourceUnavailableError
 from resourcesync.source.plan import ChangeLists, Policy, PublicationStep
 from tests.support.memory_fetcher import Answer
-from tests.support.rewriting import CHANGE_LIST, changed, heated, killed, merged, saved, set_back
+from tests.support.rewriting import (
+    CHANGE_LIST,
+    changed,
+    heated,
+    killed,
+    merged,
+    saved,
+    set_back,
+    sliding,
+)
 from tests.support.world import BASE, World
 
 _DAY = 86_500
@@ -255,3 +265,35 @@ def test_a_dry_run_that_meets_rewritten_lists_writes_nothing_down(world: World) 
 
     with world.destination() as destination:
         assert destination._sync_state.cursor == cursor
+
+
+@pytest.mark.parametrize("cause", ["filters", "kill", "repair"])
+def test_a_held_deletion_that_was_withdrawn_before_a_baseline_was_due_is_not_done(
+    world: World, cause: str
+) -> None:
+    begin = world.clock.now() + timedelta(days=3)
+    changed(world, "since.html", text="not in the Resource List")
+    world.pull()
+    world.clock.advance(seconds=3 * _DAY)
+    changed(world, "objects/0001.html", text="some")
+    world.pull()
+    world.answers[CHANGE_LIST] = lambda _: sliding(world, begin)
+    changed(world, "objects/0002.html", text="some")
+    world.pull()
+    before = saved(world)
+    world.remove("since.html")
+    world.publish()
+    world.pull(max_delete=_HOLDING)
+    if cause == "kill":
+        changed(world, "objects/0004.html", text="some")
+        assert killed(world, 4, max_delete=_HOLDING)
+    if cause == "repair":
+        next(world.folder.rglob("0005.html")).unlink()
+        with world.destination() as destination:
+            destination.repair(None, PullOptions(max_delete=_HOLDING))
+    set_back(world, before)
+    changed(world, "after.html", text="after")
+
+    world.pull(filters=Filters(exclude=("*.nothing",)) if cause == "filters" else None)
+
+    assert BASE + "since.html" in world.files()

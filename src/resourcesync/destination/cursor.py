@@ -33,7 +33,7 @@ class Phase(StrEnum):
     ROLLED_BACK = "rolled-back"
     """A baseline is due, and changes were withdrawn: deletions stored before do not count."""
     REPAIRED = "repaired"
-    """All was as listed, but a repair acted on changes after the checkpoint: a baseline is due."""
+    """All was as listed, but a repair acted on lists that no pull processed: a baseline is due."""
 
 
 _INCOMPLETE: Final = frozenset({Phase.BASELINE_DUE, Phase.ROLLED_BACK})
@@ -94,6 +94,11 @@ class Cursor:
         return self.phase in _INCOMPLETE
 
     @property
+    def is_rolled_back(self) -> bool:
+        """True if changes were withdrawn: deletions stored before do not count."""
+        return self.phase is Phase.ROLLED_BACK
+
+    @property
     def has_gap(self) -> bool:
         """True if changes are missing that only another Resource List can supply."""
         return self.phase in {Phase.GAP, Phase.CUT_LIST}
@@ -127,7 +132,7 @@ class Cursor:
         return self if self.is_incomplete else replace(self, phase=Phase.BASELINE_DUE)
 
     def repaired(self) -> "Cursor":
-        """Return the cursor after a repair has acted on later changes."""
+        """Return the cursor after a repair has acted on the lists of that moment."""
         return self if self.is_incomplete else replace(self, phase=Phase.REPAIRED)
 
     def after(self, history: ChangeHistory) -> "Cursor":
@@ -205,20 +210,19 @@ def judge(cursor: Cursor, history: ChangeHistory) -> Verdict:
     """
     if not history.is_contiguous:
         return Gap()
-    lost = [read.record for read in history.lists if not read.is_intact]
-    lost += (done for done in cursor.processed if not _continues(done, history))
-    if not lost and (cursor.processed or history.starts_in_time):
-        return Following()
-    if not lost:
-        return Gap()
-    are_gone = not any(read.is_of(done) for read in history.lists for done in lost)
-    if are_gone and history.has_last_change:
+    changed = [read.record for read in history.lists if not read.is_intact]
+    changed += (read.record for read in history.news_before_processed)
+    lost = [done for done in cursor.processed if not _continues(done, history)]
+    if not (changed or lost):
+        return Following() if cursor.processed or history.starts_in_time else Gap()
+    is_there = any(read.is_of(done) for read in history.lists for done in lost)
+    if history.has_last_change and not (changed or is_there):
         return Following()
     known = max(cursor.list_clock or 0, 0)
     reported = max(history.reported or known, cursor.resource_list_at or 0)
     if reported < known:
         return Stale(reported)
-    return Rewritten(lost[0].uri) if history.starts_in_time else Gap()
+    return Rewritten((changed + lost)[0].uri) if history.starts_in_time else Gap()
 
 
 def stale_lists(uri: str, cursor: Cursor, reported: int) -> SourceUnavailableError:

@@ -181,6 +181,7 @@ class Incremental:
             read_at=pull.cursor.resource_list_at,
             now=pull.now,
             believes=partial(is_plausible, through=pull.cursor.checkpoint or 0, now=pull.now),
+            is_only_proof=not any(done.entries for done in pull.cursor.processed),
         )
         try:
             if newer.check():

@@ -75,6 +75,8 @@ class NewerListCheck:
         read_at: ``at`` of the Resource List read last, microseconds; ``None`` if it had none.
         now: The present moment, microseconds.
         believes: Returns whether a moment is plausible.
+        is_only_proof: No change was processed since that list: any other one counts, an older one
+            too.
 
     Attributes:
         known: Versions that need not be requested again, once `check` found nothing newer.
@@ -88,12 +90,14 @@ class NewerListCheck:
         read_at: int | None,
         now: int,
         believes: Callable[[int], bool],
+        is_only_proof: bool = False,
     ) -> None:
         self.known = known
         self._documents = documents
         self._read_at = read_at
         self._now = now
         self._is_plausible = believes
+        self._is_only_proof = is_only_proof
 
     def check(self) -> bool:
         """Return whether the list, or a part of it, changed and is of no earlier moment.
@@ -119,7 +123,8 @@ class NewerListCheck:
         with fetched:
             head = list_version(fetched)
         at = self._known_moment(known)
-        if head.digest != known.digest and self._is_later(head, at):
+        is_other = head.digest != known.digest
+        if is_other and ((self._is_only_proof and known.digest) or self._is_later(head, at)):
             return head.at is None or self._is_plausible(head.at)
         if head.parts is None and not is_known:  # an index with unknown parts
             return head.at is None or at is None or head.at >= at

@@ -98,7 +98,7 @@ class Repair:
         pulled = SyncOutcome(mode=Mode.BASELINE, plan=plan, deletions=foreseen)
         if self._pull.options.dry_run:
             return pulled
-        self._pull.begin_repair(listed.history)
+        self._pull.begin_repair()
         transfer, found = self._pull.transfer(listed.checkpoint), self._pull.found
         dumps = DumpTransfer(
             self._pull,

@@ -11,7 +11,7 @@ from typing import Any, Final
 from resourcesync.destination.changes.history import ChangeHistory
 from resourcesync.destination.changes.reader import ChangeListReader, ReaderDependencies
 from resourcesync.destination.changes.times import is_plausible
-from resourcesync.destination.cursor import Cursor, Phase
+from resourcesync.destination.cursor import Cursor
 from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.lists.packages import DumpPackages
 from resourcesync.destination.lists.resource_reader import ListSnapshot, ResourceListReader
@@ -228,17 +228,13 @@ class SyncSession:
         """
         self.move(replace(self.cursor, generation=self.generation).with_baseline_due())
 
-    def begin_repair(self, read: ChangeHistory | None) -> None:
+    def begin_repair(self) -> None:
         """Record that a repair is about to act on the present lists.
 
-        If these have changes later than T, a baseline is due: they may be withdrawn before the
-        next pull reads them.
-
-        Args:
-            read: The changes as read.
+        No pull has processed these, and they may be withdrawn before the next one reads them: so a
+        baseline is due.
         """
-        cursor = replace(self.cursor, generation=self.generation)
-        self.move(cursor.repaired() if self._has_unprocessed(read) else cursor)
+        self.move(replace(self.cursor, generation=self.generation).repaired())
 
     def _has_unprocessed(self, read: ChangeHistory | None) -> bool:
         """True if a list has changes that no pull processed."""
@@ -299,13 +295,15 @@ class SyncSession:
             absence: Meaning of a copy that has no row.
             deletes_restored: Copies restored by hand are deleted, too.
         """
-        is_rolled_back = self.cursor.phase is Phase.ROLLED_BACK
+        # A baseline that is due does not judge the lists: earlier deletions may be withdrawn.
+        cursor, is_proven = self.cursor, absence is Absence.DELETED
+        may_count = not cursor.is_baseline_due or (is_proven and not cursor.is_rolled_back)
         return DecisionPolicy(
             absence=absence,
             delete=self.options.delete,
             prunes=self.options.prune,
             deletes_restored=deletes_restored,
-            counts_until=-1 if is_rolled_back else self.cursor.completed_generation,
+            counts_until=cursor.completed_generation if may_count else -1,
             now=self.now,
         )
 

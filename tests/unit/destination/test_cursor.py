@@ -95,6 +95,9 @@ def test_a_processed_prefix_a_chain_or_the_last_change_proves_that_lists_continu
         read(new(NEXT)),  # the list is gone, and the next one begins elsewhere
         read(),
         read(same(OPEN), replace(same(CLOSED), is_intact=False)),  # an older one was changed
+        read(replace(same(OPEN, uri="moved"), is_intact=False), has_last_change=True),
+        read(ReadList(CLOSED, None, has_news=True), same(OPEN)),  # that may be older than these
+        read(ReadList(CLOSED, None, has_news=True), same(OPEN), has_last_change=True),
     ],
 )
 def test_what_nothing_proves_was_rewritten(history: ChangeHistory) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import islice
+from itertools import dropwhile, islice
 from typing import Final
 
 from resourcesync.destination.external_sort import ExternalSorter
@@ -21,11 +21,13 @@ class ReadList:
         record: The list as it is now.
         known: The list as it was processed; ``None`` if it was not.
         is_intact: It begins with the changes that were processed; also true if none were.
+        has_news: Some of its changes count as new.
     """
 
     record: ProcessedDocument
     known: ProcessedDocument | None
     is_intact: bool = True
+    has_news: bool = False
 
     def is_of(self, done: ProcessedDocument) -> bool:
         """True if this is a list that was processed."""
@@ -81,6 +83,12 @@ class ChangeHistory:
     def reaches_back(self) -> bool:
         """True if the lists reach back to the old T without a gap, by their times."""
         return self.starts_in_time and self.is_contiguous
+
+    @property
+    def news_before_processed(self) -> tuple[ReadList, ...]:
+        """Unknown lists whose news stand before processed changes, which may be later."""
+        rest = dropwhile(lambda read: read.known is None, reversed(self.lists))
+        return tuple(read for read in rest if read.known is None and read.has_news)
 
 
 MAX_RECENT: Final = 16

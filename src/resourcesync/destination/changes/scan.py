@@ -171,7 +171,7 @@ class ChangeListScan:
         changes = changes_of(document)
         for change in islice(changes, self._known):
             self._record(change)
-        known = document.dropped
+        known, count = document.dropped, reading.change_count
         is_intact = seen is None or is_same_prefix(self._prefix, seen)
         if is_intact:
             self._collect_new(changes, is_known=seen is not None)
@@ -188,7 +188,8 @@ class ChangeListScan:
             prefix=self._prefix.hexdigest(),
         )
         reading.documents.append(record)
-        reading.lists.append(ReadList(record, seen, is_intact))
+        has_news = reading.change_count > count
+        reading.lists.append(ReadList(record, seen, is_intact, has_news))
 
     def _record(self, listed: Change) -> Change:
         """Record the next change of the list; return it without a borrowed time."""

@@ -407,6 +407,7 @@ class DumpTransfer:
         for member in reader.members(0 if order is None else order[0]):
             if order is None:
                 break
+            self._pull.budget.raise_if_cancelled()
             if member.index == order[0]:
                 if not member.is_deletion:
                     faults += not self._install(order[1], member, terms)
