@@ -176,6 +176,7 @@ class TransferRun:
                 continue
             self._send(lane, errand, now)
             room -= 1
+        lane.peak = lane.in_flight
         return room < before
 
     def _check_rules(self, lane: OriginQueue, errand: RequestState, now: float) -> bool:
@@ -265,7 +266,7 @@ class TransferRun:
         if error is not None and isinstance(error, SourceUnavailableError):
             self._record_trouble(lane, transfer, error, now)
         elif head is not None:
-            lane.origin.politeness.record_answer(transfer.latency(), lane.in_flight + 1)
+            lane.origin.politeness.record_answer(transfer.latency(), lane.peak)
         if transfer.broken_range:
             self._request_whole(errand, now)
         elif error is not None:
