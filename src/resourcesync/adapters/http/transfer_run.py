@@ -135,7 +135,8 @@ class TransferRun:
             self._open += 1
             try:
                 address = parse_address(request.uri)
-                lane = self._lanes.get(address.authority) or self._queue_for(address)
+                known = address.authority in self._lanes
+                lane = self._lanes[address.authority] if known else self._queue_for(address)
             except SourceRefusedError as error:
                 self._conclude(FetchFailure(request=request, error=error, tries=0))
             else:
