@@ -262,9 +262,8 @@ class Baseline:
             is_changed = assignment.assign_all(self._rows_of(sorters, ignore_conflict))
         else:
             planned = self._planned_decisions(sorters) if created else ()
-            is_changed = assignment.assign_new(
-                each.listed for each in planned if type(each) is Fetch and each.before is None
-            )
+            new = [each.listed for each in planned if type(each) is Fetch and each.before is None]
+            is_changed = assignment.assign_new(new)
         if is_changed:
             self._kept = None
 

@@ -1,18 +1,15 @@
 """Session of one pull: the state that baseline and incremental synchronization share."""
 
 import logging
-import marshal
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from operator import attrgetter
-from typing import Any, Final
+from typing import Final
 
 from resourcesync.destination.changes.history import ChangeHistory
 from resourcesync.destination.changes.reader import ChangeListReader, ReaderDependencies
 from resourcesync.destination.changes.times import is_plausible
 from resourcesync.destination.cursor import Cursor
-from resourcesync.destination.external_sort import ExternalSorter
+from resourcesync.destination.external_sort import ExternalSorter, TupleSorter
 from resourcesync.destination.lists.packages import DumpPackages
 from resourcesync.destination.lists.resource_reader import ListSnapshot, ResourceListReader
 from resourcesync.destination.lists.selection import MAX_REFUSED, ResourceSelection
@@ -171,12 +168,7 @@ class SyncSession:
 
     def new_sorter(self) -> ExternalSorter[ListedEntry]:
         """Open an empty sorter on the mirror's disk."""
-        return ExternalSorter(
-            key=attrgetter("uri"),
-            dump=_encode_row,
-            load=_decode_row,
-            spill=self.dependencies.scratch,
-        )
+        return TupleSorter(ListedEntry, self.dependencies.scratch)
 
     def read_list(
         self,
@@ -413,15 +405,3 @@ def with_dumps(found: SourceLists) -> SourceLists:
         resource_list=found.resource_list or found.resource_dump,
         change_list=found.change_list or found.change_dump,
     )
-
-
-# The class's constructor is Python code, which costs as much as reading the row.
-_new_row: Final[Callable[[tuple[Any, ...]], ListedEntry]] = partial(tuple.__new__, ListedEntry)
-
-
-def _encode_row(row: ListedEntry) -> bytes:
-    return marshal.dumps(tuple(row))
-
-
-def _decode_row(data: bytes) -> ListedEntry:
-    return _new_row(marshal.loads(data))  # noqa: S302 - a temporary file of our own

@@ -1,15 +1,13 @@
 """Worker's part for one unit: the code of every pull, over a shared store."""
 
-import marshal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from operator import attrgetter
 from typing import Any, BinaryIO, Final
 
 import msgspec
 
-from resourcesync.destination.external_sort import ExternalSorter
+from resourcesync.destination.external_sort import TupleSorter
 from resourcesync.destination.lists.resource_reader import ResourceListReader
 from resourcesync.destination.lists.selection import Refusals, ResourceSelection
 from resourcesync.destination.mapping.rules import MapperFactory
@@ -106,9 +104,7 @@ def read_list(unit: ListDocumentUnit, tools: WorkerTools) -> UnitOutcome:
 def _read_list(unit: ListDocumentUnit, tools: WorkerTools) -> UnitOutcome:
     selection = selection_of(unit.options, tools.mappers)
     documents = DocumentFetcher(tools.fetcher, tools.scratch)
-    sorter: ExternalSorter[ListedEntry] = ExternalSorter(
-        key=attrgetter("uri"), dump=_dump, load=_load, spill=tools.scratch
-    )
+    sorter = TupleSorter(ListedEntry, tools.scratch)
     with closing(sorter):
         snapshot = ResourceListReader(documents, selection).read(unit.uri, sorter)
         assert snapshot is not None, "an unconditional reading always returns a snapshot"
@@ -308,11 +304,3 @@ def write_file(file: str, data: bytes) -> None:
 def _read_file(file: str) -> bytes:
     with open(file, "rb") as stream:  # noqa: PTH123 - paths are plain text here
         return stream.read()
-
-
-def _dump(row: ListedEntry) -> bytes:
-    return marshal.dumps(tuple(row))
-
-
-def _load(data: bytes) -> ListedEntry:
-    return ListedEntry(*marshal.loads(data))  # noqa: S302 - a temporary file of our own

@@ -2,17 +2,16 @@
 
 from datetime import UTC, datetime, timedelta
 from io import BytesIO
-from operator import attrgetter
 
 from resourcesync.destination.changes.history import ChangeHistory
 from resourcesync.destination.changes.scan import ChangeListScan, Reading
 from resourcesync.destination.changes.spans import OVERLAP, ListPrefix, span_of
 from resourcesync.destination.changes.start import ReadingStart
-from resourcesync.destination.external_sort import ExternalSorter
+from resourcesync.destination.external_sort import TupleSorter
 from resourcesync.destination.lists.selection import Refusals, ResourceSelection
 from resourcesync.destination.mapping.tree import FileSystemProfile, TreeMapping
+from resourcesync.destination.planner import ListedEntry
 from resourcesync.destination.scope import Scope
-from resourcesync.destination.session import _decode_row, _encode_row
 from resourcesync.discovery import FetchedDocument
 from resourcesync.documents.writer import write
 from resourcesync.model.capabilities import Header
@@ -66,9 +65,7 @@ def read(
     ]
     fetched = fetched_list(b"".join(write(header, changes)))
     since = to_microseconds(NOON)
-    sorter = ExternalSorter(
-        key=attrgetter("uri"), dump=_encode_row, load=_decode_row, spill=BytesIO
-    )
+    sorter = TupleSorter(ListedEntry, BytesIO)
     begun = to_microseconds(NOON - 10 * HOUR)
     start = ReadingStart(checkpoint=since, list_clock=since + OVERLAP)
     reading = Reading(fetched.uri, start, sorter)

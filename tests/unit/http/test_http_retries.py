@@ -1,6 +1,8 @@
 """What is taken, tried again, waited for and given up; on loopback."""
 
+import threading
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 
@@ -19,7 +21,7 @@ from tests.support.fetching import (
     request,
     response,
 )
-from tests.support.hostile_server import HostileServer, answer, unused_port
+from tests.support.hostile_server import Asked, HostileServer, Step, answer, unused_port
 
 
 @pytest.fixture
@@ -51,6 +53,22 @@ def test_requests_are_taken_only_a_few_ahead(server: HostileServer) -> None:
     outcomes.close()
 
     assert len(server.asked) <= 199 + 8 + 64
+
+
+def test_answers_that_come_together_double_the_requests_in_flight(server: HostileServer) -> None:
+    together = [threading.Barrier(4)] * 4 + [threading.Barrier(8)] * 8
+    waiting = iter(together)
+
+    def once_all_are_asked(_: Asked) -> list[Step]:
+        with suppress(threading.BrokenBarrierError):
+            next(waiting).wait(5.0)
+        return answer(body=b"x")
+
+    server.on("*", once_all_are_asked)
+    fetcher = quick_fetcher(server.origin, timeout=9.0, retries=0, first_window=4)
+    fetch_all(fetcher, [f"{server.origin}/{number}" for number in range(12)])
+
+    assert not any(barrier.broken for barrier in together)
 
 
 def test_nothing_is_taken_before_the_first_outcome_is_asked_for() -> None:

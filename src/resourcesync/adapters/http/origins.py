@@ -208,13 +208,14 @@ class OriginQueue:
     Attributes:
         origin: The origin.
         in_flight: Transfers in progress.
+        peak: Transfers in progress once the last requests were sent: answers come many at a time.
         awaits_rules: True while ``robots.txt`` is being fetched.
         add: Appends a new request.
     """
 
     def __init__(self, origin: OriginState) -> None:
         self.origin = origin
-        self.in_flight = 0
+        self.in_flight = self.peak = 0
         self.awaits_rules = False
         self._urgent: list[tuple[float, int, RequestState]] = []
         self._queue: deque[RequestState] = deque()

@@ -39,7 +39,7 @@ class RequestWindow:
         self._smooth = 0.0
 
     def record_answer(self, latency: float | None, in_flight: int) -> None:
-        """Record a response: seconds to its first byte (if known), and the requests in flight."""
+        """Record a response: seconds to its first byte (if known), and those in flight with it."""
         if latency is not None:
             share = 1 / 8 if self._smooth else 1.0
             known = self._shortest or latency

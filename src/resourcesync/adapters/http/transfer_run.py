@@ -135,7 +135,8 @@ class TransferRun:
             self._open += 1
             try:
                 address = parse_address(request.uri)
-                lane = self._lanes.get(address.authority) or self._queue_for(address)
+                known = address.authority in self._lanes
+                lane = self._lanes[address.authority] if known else self._queue_for(address)
             except SourceRefusedError as error:
                 self._conclude(FetchFailure(request=request, error=error, tries=0))
             else:
@@ -176,6 +177,7 @@ class TransferRun:
                 continue
             self._send(lane, errand, now)
             room -= 1
+        lane.peak = lane.in_flight
         return room < before
 
     def _check_rules(self, lane: OriginQueue, errand: RequestState, now: float) -> bool:
@@ -265,7 +267,7 @@ class TransferRun:
         if error is not None and isinstance(error, SourceUnavailableError):
             self._record_trouble(lane, transfer, error, now)
         elif head is not None:
-            lane.origin.politeness.record_answer(transfer.latency(), lane.in_flight + 1)
+            lane.origin.politeness.record_answer(transfer.latency(), lane.peak)
         if transfer.broken_range:
             self._request_whole(errand, now)
         elif error is not None:

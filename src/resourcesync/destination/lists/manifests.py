@@ -8,7 +8,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import BinaryIO, Final, NamedTuple
 
-from resourcesync.destination.external_sort import ExternalSorter
+from resourcesync.destination.external_sort import ExternalSorter, TupleSorter
 from resourcesync.destination.mapping.tree import normalise
 from resourcesync.destination.mapping.uris import percent_encode
 from resourcesync.destination.planner import Fetch, ListedEntry
@@ -143,12 +143,7 @@ def new_fetch_sorter(spill: OpenTemporary) -> ExternalSorter[Fetch]:
 
 def new_manifest_sorter(spill: OpenTemporary) -> ExternalSorter[ManifestRow]:
     """Return a sorter of manifest rows, in URI order."""
-    return ExternalSorter(
-        key=attrgetter("uri"),
-        dump=lambda held: marshal.dumps(tuple(held)),
-        load=lambda data: ManifestRow._make(marshal.loads(data)),  # noqa: S302 - a file of our own
-        spill=spill,
-    )
+    return TupleSorter(ManifestRow, spill)
 
 
 def new_order_sorter(spill: OpenTemporary) -> ExternalSorter[Order]:
