@@ -239,8 +239,8 @@ class Destination:
         has_new_filters = known not in (None, filters)  # not in sync by these yet
         if known is not None and has_new_filters:
             self._dependencies.report("scope", {"before": asdict(known), "after": asdict(filters)})
+        pull.cursor = pull.cursor.with_baseline_due() if is_due else pull.cursor
         if not options.dry_run:
-            pull.cursor = pull.cursor.with_baseline_due() if is_due else pull.cursor
             self._sync_state.write(  # at once: after a kill the new filters are no reason any more
                 filters=filters,
                 accept_missing=options.accept_missing,
