@@ -513,7 +513,6 @@ class Baseline:
             resource_list_at=pull.cursor.resource_list_at if at is None else at,
             generation=pull.generation,
             completed_generation=pull.generation,
-            stale_since=0,
         )
         if self._swept_at is not None:
             cursor = replace(cursor, swept_at=self._swept_at, swept_entries=snapshot.entries)

@@ -61,7 +61,6 @@ class Cursor:
         positions: Number of changes in each Change List when that list was first read.
         generation: Number of the last reading of the Source.
         completed_generation: Number of the last reading that was stored to the end.
-        stale_since: Time since when the lists are older than what was processed; 0 if they are not.
         closed_lists_checked_at: Time of the last check of closed Change Lists.
     """
 
@@ -80,7 +79,6 @@ class Cursor:
     positions: Mapping[str, int] = field(default_factory=dict)
     generation: int = 0
     completed_generation: int = 0
-    stale_since: int = 0
     closed_lists_checked_at: int | None = None
 
     @property
@@ -146,7 +144,6 @@ class Cursor:
             processed=_frontier(history, self),
             last_changes=history.last_changes,
             is_resource_clock_ahead=history.is_resource_clock_ahead,
-            stale_since=0,
         )
 
 

@@ -239,9 +239,8 @@ class Destination:
         has_new_filters = known not in (None, filters)  # not in sync by these yet
         if known is not None and has_new_filters:
             self._dependencies.report("scope", {"before": asdict(known), "after": asdict(filters)})
+        pull.cursor = pull.cursor.with_baseline_due() if is_due else pull.cursor
         if not options.dry_run:
-            if is_due:
-                pull.cursor = pull.cursor.with_baseline_due()
             # One transaction: new filters without a baseline would seem to be in sync after a kill.
             self._sync_state.write(
                 filters=filters,

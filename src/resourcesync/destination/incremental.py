@@ -11,7 +11,7 @@ from operator import attrgetter
 from typing import Final, TypeVar
 
 from resourcesync.destination.changes.history import ChangeHistory
-from resourcesync.destination.changes.times import DAY, is_plausible
+from resourcesync.destination.changes.times import is_plausible
 from resourcesync.destination.cursor import (
     Following,
     Gap,
@@ -143,19 +143,18 @@ class Incremental:
         """Start again from a Resource List, since the Change Lists have less than was processed.
 
         Without a newer Resource List they may be stale copies, or the Source was restored from an
-        older state. After a day the latter is assumed.
+        older state.
 
         Raises:
             SourceUnavailableError: Nothing shows which of the two.
         """
         pull = self._pull
-        is_newer = self._check_for_newer_list()
-        if not is_newer and not self._check_stale():
+        if not self._check_for_newer_list():
             raise stale_lists(pull.found.change_list or "", pull.cursor, reported)
         pull.warn("rewritten", "the Source rewrote its Change List: running a baseline")
         if not pull.options.dry_run:
             pull.move(replace(pull.cursor, phase=Phase.ROLLED_BACK))
-        return self._from_baseline(gap=not is_newer)
+        return self._from_baseline(gap=False)
 
     def _find_changed_list(self) -> str:
         """Return a closed Change List that changed since; empty if there is none."""
@@ -198,15 +197,6 @@ class Incremental:
         pulled = Baseline(self._pull).run(gap=gap)
         assert pulled is not None, "only a conditional reading finds nothing new"
         return pulled
-
-    def _check_stale(self) -> bool:
-        """Return whether the lists have been stale for a day; record since when they are."""
-        pull = self._pull
-        if not pull.cursor.stale_since:
-            if not pull.options.dry_run:
-                pull.move(replace(pull.cursor, stale_since=pull.now))
-            return False
-        return pull.now - pull.cursor.stale_since >= DAY
 
     def _apply(self, history: ChangeHistory, held: ExitStack) -> SyncOutcome:
         changes = partial(deduplicate, history.sorter, ignore_conflict)

@@ -347,7 +347,6 @@ def _cursor_of_notes(state: MirrorStateStore, change_list: str) -> Cursor:
         positions=positions,
         generation=_number_in(state, "generation") or 0,
         completed_generation=_number_in(state, "settled") or 0,
-        stale_since=_number_in(state, "stale-since") or 0,
         closed_lists_checked_at=_number_in(state, "closed-asked-at"),
     )
 
