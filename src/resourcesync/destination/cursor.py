@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Final
 
 from resourcesync.destination.changes.history import ChangeHistory
-from resourcesync.destination.changes.spans import OLD_COPY, OVERLAP
+from resourcesync.destination.changes.spans import OVERLAP
 from resourcesync.destination.changes.start import ListPositions, ReadingStart
 from resourcesync.errors import RollbackError, SourceUnavailableError
 from resourcesync.model.timestamps import format_w3c, from_microseconds
@@ -239,7 +239,8 @@ def stale_lists(uri: str, cursor: Cursor, reported: int) -> SourceUnavailableErr
             ("kept", "nothing was changed"),
         ),
         code="stale-copy",
-        hint=OLD_COPY,
+        hint="run again; if the Source was restored from an older state:"
+        " resourcesync pull --mode baseline",
     )
 
 
