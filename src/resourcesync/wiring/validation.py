@@ -574,7 +574,7 @@ class Validator:
         ]
         lists = [summary for summary in lists if summary.complete and not summary.is_index]
         if lists:
-            self._cancel.wait(seconds)
+            self._cancel.clock.sleep(seconds)
         compared = 0
         for before in lists:
             try:
