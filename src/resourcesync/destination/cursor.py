@@ -215,7 +215,7 @@ def judge(cursor: Cursor, history: ChangeHistory) -> Verdict:
     is_there = any(read.is_of(done) for read in history.lists for done in lost)
     if history.has_last_change and not (changed or is_there):
         return Following()
-    known = max(cursor.list_clock or 0, 0)
+    known = cursor.list_clock or 0
     reported = max(history.reported or known, cursor.resource_list_at or 0)
     if reported < known:
         return Stale(reported)

@@ -47,7 +47,6 @@ def read(*lists: ReadList, **values: Any) -> ChangeHistory:
         is_unchanged_head=False,
         is_of_dump=False,
         archive="",
-        dialect=None,
     )
     return replace(history, **values)
 

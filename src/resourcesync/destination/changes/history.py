@@ -9,7 +9,6 @@ from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.planner import ListedEntry
 from resourcesync.model.resources import Change
 from resourcesync.model.timestamps import to_microseconds
-from resourcesync.model.vocabulary import Dialect
 from resourcesync.ports.mirror import ProcessedDocument
 
 
@@ -57,7 +56,6 @@ class ChangeHistory:
         is_unchanged_head: The head is the same as before: only its open lists were requested.
         is_of_dump: The manifests of a Change Dump were read in place of lists.
         archive: URI of the archive of older lists, if a list links to it.
-        dialect: Dialect of the last list.
     """
 
     head: str
@@ -77,7 +75,6 @@ class ChangeHistory:
     is_unchanged_head: bool
     is_of_dump: bool
     archive: str
-    dialect: Dialect | None
 
     @property
     def reaches_back(self) -> bool:

@@ -217,7 +217,7 @@ class ChangeListReader:
         self,
         uri: str,
         start: ReadingStart,
-        state: MirrorStateStore,
+        state: MirrorStateStore | None,
         is_proven: Callable[[ChangeHistory], bool],
     ) -> ChangeHistory:
         """Read what is new in the Change List at ``uri``, or in the lists of its index.
@@ -228,7 +228,7 @@ class ChangeListReader:
         Args:
             uri: The head: a Change List, a Change List Index, or an archive in its place.
             start: Moment from which they are read.
-            state: State of the mirror: the documents that were read.
+            state: State of the mirror: the documents that were read; ``None`` uses none.
             is_proven: True if lists continue what was processed.
 
         Raises:
@@ -236,36 +236,6 @@ class ChangeListReader:
             SourceError: A document could not be fetched.
             DocumentError: A document cannot be used.
         """
-        return self._read_proven(uri, start, state, is_proven)
-
-    def read_since(self, uri: str, at: int, positions: ListPositions) -> ChangeHistory:
-        """Read the changes since a Resource List, past all caches.
-
-        Nothing would show that the lists are stale copies: no change time that counts, and no list
-        read before.
-
-        Args:
-            uri: The head.
-            at: Moment of the Resource List, microseconds.
-            positions: Number of changes in each list when it was first read.
-
-        Raises:
-            SourceUnavailableError: The lists are inconsistent, even when read again.
-            SourceError: A document could not be fetched.
-            DocumentError: A document cannot be used.
-        """
-        start = ReadingStart(checkpoint=at, list_clock=at, is_resource_list=True)
-        fresh = replace(self._dependencies.bypassing_caches(), positions=positions)
-        reader = ChangeListReader(fresh)
-        return reader._read_proven(uri, start, None, _reaches_back)
-
-    def _read_proven(
-        self,
-        uri: str,
-        start: ReadingStart,
-        state: MirrorStateStore | None,
-        is_proven: Callable[[ChangeHistory], bool],
-    ) -> ChangeHistory:
         mark = self._selection.refusals.mark()
         history = self._read_consistent(uri, start, state)
         if is_proven(history):
@@ -286,6 +256,26 @@ class ChangeListReader:
             self._selection.refusals.restore(after)
             stack.pop_all()
         return history
+
+    def read_since(self, uri: str, at: int, positions: ListPositions) -> ChangeHistory:
+        """Read the changes since a Resource List, past all caches.
+
+        Nothing would show that the lists are stale copies: no change time that counts, and no list
+        read before.
+
+        Args:
+            uri: The head.
+            at: Moment of the Resource List, microseconds.
+            positions: Number of changes in each list when it was first read.
+
+        Raises:
+            SourceUnavailableError: The lists are inconsistent, even when read again.
+            SourceError: A document could not be fetched.
+            DocumentError: A document cannot be used.
+        """
+        start = ReadingStart(checkpoint=at, list_clock=at, is_resource_list=True)
+        fresh = replace(self._dependencies.bypassing_caches(), positions=positions)
+        return ChangeListReader(fresh).read(uri, start, None, _reaches_back)
 
     def _read_again(
         self, uri: str, start: ReadingStart, state: MirrorStateStore | None, archive: str
@@ -411,7 +401,6 @@ class ChangeListReader:
     def _read_index(
         self, index: Document, reading: Reading, state: MirrorStateStore | None
     ) -> None:
-        reading.dialect = index.dialect
         if is_archive(index.header):
             spans = in_time_order(self._documents, list(read_archive(self._documents, index)))
         else:
@@ -445,7 +434,6 @@ class ChangeListReader:
         state: MirrorStateStore | None,
     ) -> None:
         """Read the manifests of the packages, which report changes as Change Lists do (§13)."""
-        reading.dialect = dump.dialect
         reading.is_of_dump = True
         offered = {package.uri: package for package in packages.of_change_list(reading.head, dump)}
         spans = _package_spans(offered.values(), state)

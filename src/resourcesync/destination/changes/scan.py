@@ -25,7 +25,6 @@ from resourcesync.discovery import FetchedDocument
 from resourcesync.documents.reader import Document
 from resourcesync.model.capabilities import RefusedEntry
 from resourcesync.model.resources import Change
-from resourcesync.model.vocabulary import Dialect
 from resourcesync.ports.mirror import ProcessedDocument
 
 
@@ -62,7 +61,6 @@ class Reading:
         self.has_undated = self.is_outdated = False
         self.is_unchanged_head = self.is_of_dump = False
         self.archive = ""
-        self.dialect: Dialect | None = None
 
     def history(self) -> ChangeHistory:
         """Return what was read."""
@@ -84,7 +82,6 @@ class Reading:
             is_unchanged_head=self.is_unchanged_head,
             is_of_dump=self.is_of_dump,
             archive=self.archive,
-            dialect=self.dialect,
         )
 
     def add_processed(self, record: ProcessedDocument) -> None:
@@ -94,10 +91,9 @@ class Reading:
 
     def close_all_but_last(self) -> None:
         """Record all lists but the last as closed: they are not requested again."""
-        for read in self.lists[:-1]:
+        for number, read in enumerate(self.lists[:-1]):
             until = read.record.until or read.record.from_
-            closed = replace(read, record=read.record._replace(until=until))
-            self.lists[self.lists.index(read)] = closed
+            self.lists[number] = replace(read, record=read.record._replace(until=until))
 
     def report(self, moment: int | None) -> None:
         """Record a moment that the lists give by their own clock."""
@@ -180,7 +176,6 @@ class ChangeListScan:
                 self._record(change)
         self._selection.refusals.count_dropped(document, before=known)
         self._advance()
-        reading.dialect = document.dialect
         record = document_record(self._fetched)._replace(
             from_=span.from_ or 0,
             until=span.until,
