@@ -116,45 +116,38 @@ class Incremental:
                     pull.warn("change-gap", _GAP)
                     return self._from_baseline()
                 case Stale(reported):
-                    return self._from_newer_list(reported)
+                    return self._from_stale(uri, reported)
                 case Rewritten(changed):
-                    return self._from_rewritten(changed)
+                    return self._from_rewritten(f"the Source rewrote a Change List, {changed}")
                 case Following():
                     pass
             if changed := self._find_changed_list():
-                return self._from_rewritten(changed)
+                return self._from_rewritten(f"the Source rewrote a Change List, {changed}")
             if self._check_for_newer_list():
                 return self._from_baseline(gap=False)
             return self._apply(history, held)
 
-    def _from_rewritten(self, changed: str) -> SyncOutcome:
+    def _from_rewritten(self, message: str) -> SyncOutcome:
         """Run a baseline, since processed changes may be withdrawn.
 
         They are: by a Source that was restored from an older state, which no later change shows.
         """
         pull = self._pull
-        pull.warn("rewritten", f"the Source rewrote a Change List, {changed}: running a baseline")
-        if not pull.options.dry_run:
-            # At once, even if the baseline cannot run now: the rewriting may be seen only once.
-            pull.move(replace(pull.cursor, phase=Phase.ROLLED_BACK))
+        pull.warn("rewritten", f"{message}: running a baseline")
+        # At once, even if the baseline cannot run now: the rewriting may be seen only once.
+        pull.move(replace(pull.cursor, phase=Phase.ROLLED_BACK))
         return self._from_baseline(gap=False)
 
-    def _from_newer_list(self, reported: int) -> SyncOutcome:
-        """Start again from a Resource List, since the Change Lists have less than was processed.
-
-        Without a newer Resource List they may be stale copies, or the Source was restored from an
-        older state.
+    def _from_stale(self, uri: str, reported: int) -> SyncOutcome:
+        """Start again from a newer Resource List, since the lists have less than was processed.
 
         Raises:
-            SourceUnavailableError: Nothing shows which of the two.
+            SourceUnavailableError: There is none. They may be stale copies, or the Source was
+                restored from an older state.
         """
-        pull = self._pull
         if not self._check_for_newer_list():
-            raise stale_lists(pull.found.change_list or "", pull.cursor, reported)
-        pull.warn("rewritten", "the Source rewrote its Change List: running a baseline")
-        if not pull.options.dry_run:
-            pull.move(replace(pull.cursor, phase=Phase.ROLLED_BACK))
-        return self._from_baseline(gap=False)
+            raise stale_lists(uri, self._pull.cursor, reported)
+        return self._from_rewritten("the Source rewrote its Change List")
 
     def _find_changed_list(self) -> str:
         """Return a closed Change List that changed since; empty if there is none."""

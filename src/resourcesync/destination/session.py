@@ -208,8 +208,9 @@ class SyncSession:
         return replace(snapshot, at=None)
 
     def move(self, cursor: Cursor) -> None:
-        """Set the cursor, and store it."""
-        self.sync_state.save(cursor)
+        """Set the cursor, and store it, except in a dry run."""
+        if not self.options.dry_run:
+            self.sync_state.save(cursor)
         self.cursor = cursor
 
     def begin(self) -> None:
