@@ -97,3 +97,25 @@ def test_an_unchanged_mirror_of_the_version_before_the_cursor_fetches_nothing(
 
     assert (report.state, report.mode) == (MirrorState.IN_SYNC, Mode.UNCHANGED)
     assert world.asked_resources() == []
+
+
+@pytest.mark.parametrize(
+    ("note", "phase"),
+    [
+        ({"hole": "1"}, Phase.GAP),
+        ({"hole": "1", "cut-list": "1"}, Phase.CUT_LIST),
+        ({"passed-over": "1"}, Phase.BASELINE_DUE),
+        ({"cut-list": "1", "baseline-due": "1"}, Phase.BASELINE_DUE),
+        ({"baseline-due": "1", "taken-back": "1"}, Phase.ROLLED_BACK),
+        ({"cut-off-changes": "[]", "changes-beyond": "[]"}, Phase.FOLLOWING),
+    ],
+)
+def test_each_flag_of_the_version_before_the_cursor_is_a_phase(
+    tmp_path: Path, note: dict[str, str], phase: Phase
+) -> None:
+    world = World(tmp_path / "mirror")
+    followed(world)
+    written = json.loads(_NOVEMBER.read_text())["followed"]
+    written["notes"] |= note
+
+    assert _make_earlier(world, written).phase is phase

@@ -294,6 +294,11 @@ def test_a_held_deletion_that_was_withdrawn_before_a_baseline_was_due_is_not_don
     set_back(world, before)
     changed(world, "after.html", text="after")
 
-    world.pull(filters=Filters(exclude=("*.nothing",)) if cause == "filters" else None)
+    filters = Filters(exclude=("*.nothing",)) if cause == "filters" else None
+    world.pull(dry_run=True, filters=filters)
+    planned = world.told("plan")[-1]["delete"]
 
+    world.pull(filters=filters)
+
+    assert planned == world.told("plan")[-1]["delete"], "the dry run decides as the run does"
     assert BASE + "since.html" in world.files()
