@@ -27,6 +27,7 @@ from tests.support.world import BASE, World
 _DAY = 86_500
 _HOLDING = DeletionLimit(count=0)
 _GONE = "objects/0003.html"
+_RESOURCE_LIST = BASE + "resourcesync/resourcelist.xml"
 
 
 def state_of(world: World) -> MirrorState:
@@ -302,3 +303,26 @@ def test_a_held_deletion_that_was_withdrawn_before_a_baseline_was_due_is_not_don
 
     assert planned == world.told("plan")[-1]["delete"], "the dry run decides as the run does"
     assert BASE + "since.html" in world.files()
+
+
+def test_a_dry_run_obeys_no_deletion_that_a_rewritten_list_withdrew(world: World) -> None:
+    """An entry that cannot be used: absence from the Resource List proves nothing."""
+    world.pull()
+    before = saved(world)
+    changed(world, "brief.html", text="soon gone")
+    world.pull()
+    world.remove("brief.html")
+    world.publish()
+    world.pull(max_delete=_HOLDING)
+    set_back(world, before)
+    changed(world, "after.html", "later.html", "latest.html", text="after")
+    body = world.honest(_RESOURCE_LIST).body
+    foreign = b"<url><loc>http://elsewhere.example/a</loc></url></urlset>"
+    world.answers[_RESOURCE_LIST] = Answer(body=body.replace(b"</urlset>", foreign))
+
+    world.pull(dry_run=True)
+
+    assert world.told("plan")[-1]["delete"] == 0
+    world.pull()
+    assert world.told("plan")[-1]["delete"] == 0
+    assert BASE + "brief.html" in world.files()
