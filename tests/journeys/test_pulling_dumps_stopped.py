@@ -6,8 +6,10 @@ from random import Random
 import pytest
 
 from resourcesync import Event, Mirror, MirrorState
+from resourcesync.destination.options import PullOptions
 from resourcesync.errors import StoppedError
-from tests.support.dump_world import Told, sha256, zipped
+from tests.support.dump_world import DumpWorld, Packed, Told, many, sha256, zipped
+from tests.support.memory_fetcher import Answer as WorldAnswer
 from tests.support.tiny_source import STAMP, Answer, TinySource
 
 
@@ -54,3 +56,23 @@ def test_a_package_that_was_being_read_is_kept_for_the_next_pull(tmp_path: Path)
         asked = {asked.target for asked in source.asked}
         assert "/d.zip" not in asked
         assert not any(target.startswith("/r/") for target in asked)
+
+
+def test_a_pull_that_is_cancelled_ends_before_the_next_member_of_a_package(tmp_path: Path) -> None:
+    world = DumpWorld(tmp_path / "mirror")
+    told = many(20)
+    world.put_all(told)
+    world.list_resources(told)
+    body = zipped(told)
+    world.dump(Packed(name="d.zip", body=body))
+    with world.destination() as destination:
+        cancel = destination._dependencies.cancel
+
+        def cancelling(_: object) -> WorldAnswer:
+            cancel.cancel()
+            return WorldAnswer(body=body)
+
+        world.on("d.zip", cancelling)
+        with pytest.raises(StoppedError):
+            destination.pull(PullOptions(dumps="always"))
+    assert world.files() == {}

@@ -53,6 +53,7 @@ def read(
     lastmods: bool = False,
     processed: int | None = None,
     intact: bool = True,
+    follows: bool = False,
 ) -> ChangeHistory:
     header = Header(capability=Capability.CHANGE_LIST, from_=NOON - 9 * HOUR, until=ended)
     changes = [
@@ -66,10 +67,12 @@ def read(
     fetched = fetched_list(b"".join(write(header, changes)))
     since = to_microseconds(NOON)
     sorter = TupleSorter(ListedEntry, BytesIO)
-    begun = to_microseconds(NOON - 10 * HOUR)
-    start = ReadingStart(checkpoint=since, list_clock=since + OVERLAP)
+    closed = ProcessedDocument("closed", 1, to_microseconds(NOON - 9 * HOUR), 1, "", "", "")
+    start = ReadingStart(
+        checkpoint=since, list_clock=since + OVERLAP, processed=(closed,) if follows else ()
+    )
     reading = Reading(fetched.uri, start, sorter)
-    reading.list_clock = begun
+    reading.list_clock = to_microseconds(NOON - 10 * HOUR)
     reading.has_undated = undated
     selection = ResourceSelection(
         Scope(origins=frozenset({BASE.rstrip("/")})),
@@ -107,6 +110,14 @@ def test_behind_a_processed_prefix_every_change_is_new_whatever_its_time() -> No
 
     assert new(read(*times, processed=1)) == ["1", "2", "3"]
     assert new(read(*times, processed=4)) == []
+
+
+def test_in_a_list_that_begins_where_the_last_one_ended_every_change_is_new() -> None:
+    """A Source that set its clock back lists changes with times before T."""
+    times = (NOON - HOUR, NOON + HOUR, NOON - 5 * HOUR)
+
+    assert new(read(*times, follows=True)) == ["0", "1", "2"]
+    assert new(read(*times)) == ["1"]
 
 
 def test_of_a_list_that_does_not_begin_as_before_nothing_is_applied() -> None:
