@@ -38,6 +38,11 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # Whom the machine trusts is none of our business, and every run would read the whole list.
 os.environ.pop("SSL_CERT_FILE", None)
 
+# Nor is the proxy of the machine: every Source of a test is on loopback.
+for kind in ("http", "https", "all", "no"):
+    os.environ.pop(f"{kind}_proxy", None)
+    os.environ.pop(f"{kind}_proxy".upper(), None)
+
 # Thousands of small stores are synced to the disk: let it be memory where there is enough.
 MEMORY = Path("/dev/shm")
 ROOM = 2 * 1024**3

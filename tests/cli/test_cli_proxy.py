@@ -331,14 +331,96 @@ def test_a_dead_proxy_ends_a_pull_with_its_name(source: TinySource, said: Said) 
     assert not source.asked
 
 
-def test_variables_of_the_environment_are_not_obeyed_and_doctor_says_what_is(
-    source: TinySource, monkeypatch: pytest.MonkeyPatch, said: Said
+# --- the environment --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", ASKING, ids=" ".join)
+def test_every_command_that_asks_asks_by_the_proxy_of_the_environment(
+    command: tuple[str, ...],
+    source: TinySource,
+    proxy: Proxy,
+    mirror: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setenv("http_proxy", f"http://me:s3cret@127.0.0.1:{unused_port()}")
+    monkeypatch.setenv("HTTP_PROXY", proxy.url.replace("//", "//me:s3cret@"))
+    words = [word.format(url=source.url) for word in command]
+
+    assert run(words) in {0, 1}
+
+    assert mirror == "museum"
+    assert source.asked
+    assert len(proxy.asked) == len(source.asked)
+    assert by(proxy) == {SENT}
+
+
+def test_a_host_in_no_proxy_is_asked_directly(
+    source: TinySource, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("http_proxy", proxy.url)
+    monkeypatch.setenv("NO_PROXY", "example.org,127.0.0.0/8")
 
     assert run(["pull", source.url, "here"]) == 0
-    run(["doctor"])
 
-    captured = said.readouterr().out
-    assert "use --proxy URL" in captured
-    assert "s3cret" not in captured
+    assert not proxy.asked
+
+
+def test_direct_switches_the_proxy_of_the_environment_off(
+    source: TinySource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "not a proxy")
+
+    assert run(["pull", source.url, "here", "--proxy", "direct"]) == 0
+    put(museum(source, 'proxy = "direct"'))
+    assert run(["pull", "museum"]) == 0
+
+
+def test_a_proxy_that_is_named_counts_before_the_environment(
+    source: TinySource, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://other.invalid:1")
+
+    assert run(["pull", source.url, "here", "--proxy", proxy.url]) == 0
+
+    assert len(proxy.asked) == len(source.asked)
+
+
+def test_a_variable_that_is_no_proxy_is_a_mistake_and_its_value_is_not_repeated(
+    source: TinySource, said: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("http_proxy", "gopher://s3cret:70")
+
+    assert run(["pull", source.url, "here"]) == 2
+
+    captured = said.readouterr()
+    assert "http_proxy" in captured.err
+    assert "--proxy direct" in captured.err
+    assert "s3cret" not in captured.err + captured.out
+    assert not source.asked
+
+
+def test_the_demo_takes_no_proxy(said: Said, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{unused_port()}")
+
+    assert run(["demo"]) == 0, said.readouterr().err
+
+
+def test_doctor_names_the_proxy_that_counts_without_its_secret(
+    source: TinySource, proxy: Proxy, said: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", proxy.url.replace("//", "//me:s3cret@"))
+    monkeypatch.setenv("NO_PROXY", "intranet.example")
+
+    run(["doctor", source.url])
+    named = said.readouterr().out
+    run(["doctor", source.url, "--proxy", "direct"])
+    direct = said.readouterr().out
+    monkeypatch.setenv("HTTP_PROXY", "gopher://s3cret:70")
+    assert run(["doctor"]) == 1
+    wrong = said.readouterr().out
+
+    assert f"{proxy.url} for http:// addresses, by HTTP_PROXY" in named
+    assert "no proxy for intranet.example, by NO_PROXY" in named
+    assert f"reached through the proxy {proxy.url}" in named
+    assert "no proxy, by --proxy or the configuration; ignored: HTTP_PROXY" in direct
+    assert "HTTP_PROXY is not the address of a proxy" in wrong
+    assert "s3cret" not in named + direct + wrong

@@ -6,6 +6,7 @@ from random import Random
 from typing import Any
 
 from resourcesync.adapters.http import CurlFetcher, FetchSettings
+from resourcesync.adapters.http.proxies import one_proxy
 from resourcesync.adapters.system import SystemClock
 from resourcesync.ports import Clock, FetchFailure, FetchRequest, FetchResponse, Purpose
 
@@ -55,7 +56,9 @@ def quick_fetcher(*trusted: str, clock: Clock | None = None, **changes: Any) -> 
         "robots": "ignore",
         "trusted_origins": frozenset(trusted),
     }
-    return CurlFetcher(FetchSettings(**(settings | changes)), clock or SystemClock(), Random(7))
+    proxy, secret = changes.pop("proxy", ""), changes.pop("proxy_secret", None)
+    settings |= {"proxies": one_proxy(proxy, secret)} | changes
+    return CurlFetcher(FetchSettings(**settings), clock or SystemClock(), Random(7))
 
 
 def request(uri: str, purpose: Purpose = Purpose.RESOURCE, **fields: Any) -> FetchRequest:

@@ -59,8 +59,9 @@ class MirrorOptions(TypedDict, total=False):
             ``time``, and the next pull goes on.
         max_bytes: Bytes after which a pull fetches no more; the report's ``spent`` is ``bytes``.
         lists_only: Store what is listed; fetch and delete nothing. A later pull does.
-        proxy: Proxy for all servers, such as ``"http://proxy.example:3128"``; ``""`` for none.
-            The environment is not read.
+        proxy: Proxy for all servers, such as ``"http://proxy.example:3128"``; ``""`` for none;
+            ``None`` for those of the environment (``HTTP_PROXY``, ``HTTPS_PROXY``, ``ALL_PROXY``,
+            ``NO_PROXY``).
         proxy_auth: User and password for the proxy; they are sent to nothing else.
         ca_file: PEM file of the trusted authorities, in place of the system's.
         network: Further settings for requests to the Source.
@@ -86,7 +87,7 @@ class MirrorOptions(TypedDict, total=False):
     max_duration: float | None
     max_bytes: int | None
     lists_only: bool
-    proxy: str
+    proxy: str | None
     proxy_auth: tuple[str, str] | None
     ca_file: str | os.PathLike[str]
     network: Network

@@ -452,7 +452,7 @@ def network_of(values: Mapping[str, Any], credentials: "tuple[Credentials, ...]"
         headers=values.get("header") or (),
         credentials=credentials,
         allow_origins=values.get("allow_origin") or (),
-        proxy=values.get("proxy") or "",
+        proxy=values.get("proxy"),
         ca_file=values.get("ca_file") or config.ca_file(),
         contact=values.get("contact") or "",
     )

@@ -224,7 +224,11 @@ class _Demo:
         from resourcesync.wiring import machine, mirrors  # noqa: PLC0415 - the same
 
         with mirrors.open_destination(
-            self._mirror, source=source, report=self._report, cancel=machine.new_cancel_token()
+            self._mirror,
+            source=source,
+            network=mirrors.Network(proxy=""),  # the demo's server is on this machine
+            report=self._report,
+            cancel=machine.new_cancel_token(),
         ) as destination:
             pulled = destination.pull(PullOptions())
         ended = render_pull.conclude(pulled, "the mirror", first=source is not None, plan={})
@@ -254,7 +258,10 @@ class _Demo:
         from resourcesync.wiring import machine, mirrors  # noqa: PLC0415 - the same
 
         with mirrors.open_destination(
-            self._mirror, report=self._report, cancel=machine.new_cancel_token()
+            self._mirror,
+            network=mirrors.Network(proxy=""),
+            report=self._report,
+            cancel=machine.new_cancel_token(),
         ) as destination:
             audited = destination.audit()
         ended = render_audit.conclude(audited, self._mirror)

@@ -103,7 +103,7 @@ CONNECTION = (
         type=PROXY,
         metavar="URL",
         help="Use this proxy: http://HOST:PORT, https://… or socks5h://…; direct: no proxy. "
-        "HTTP_PROXY and HTTPS_PROXY are ignored.",
+        "Default: HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY of the environment.",
     ),
     option(
         "--proxy-auth",

@@ -103,7 +103,7 @@ class Validation:
         try:
             with cancel.within(self._seconds):
                 cancel.raise_if_cancelled()
-                judge = Validator(ValidationOptions(), network=Network(), cancel=cancel)
+                judge = Validator(ValidationOptions(), network=Network(proxy=""), cancel=cancel)
                 for event in judge.judge(str(self._tree)):
                     cancel.raise_if_cancelled()  # reading a disk does not check it
                     tally.add(event)

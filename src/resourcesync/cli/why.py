@@ -68,7 +68,7 @@ def _why(
         if event == "warning":
             screen.report(event, fields)
 
-    network = mirrors.Network() if offline else argument.network()
+    network = mirrors.Network(proxy="") if offline else argument.network()
     cancel = machine.new_cancel_token()
     with mirrors.open_destination(
         mirror, network=network, report=report, cancel=cancel

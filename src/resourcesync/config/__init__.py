@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
+from urllib.parse import unquote
 
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.timestamps import parse_w3c
@@ -34,6 +35,8 @@ _PROXY: Final = re.compile(
     r":[0-9]{1,5}/?"
 )
 _HIGHEST_PORT: Final = 65_535
+_PORT: Final = re.compile(r":[0-9]{1,5}\Z")
+_PROXY_PORTS: Final = {"http": 80, "https": 443, "socks5h": 1080}
 FORMS: Final = {
     "duration": rf"0|{_DURATION.pattern}",
     "size": r"[0-9]{1,15}(\.[0-9]{1,6})? ?[kKmMgGtT]?([iI]?[bB])?",
@@ -127,6 +130,86 @@ def ca_file(environ: Mapping[str, str] | None = None) -> str:
     """Return the file of trusted authorities that ``SSL_CERT_FILE`` names; empty for none."""
     found = os.environ if environ is None else environ  # noqa: TID251 - this is the reader
     return found.get("SSL_CERT_FILE", "")
+
+
+class ProxyVariable(NamedTuple):
+    """A proxy that a variable of the environment names.
+
+    Attributes:
+        variable: The variable.
+        proxy: ``SCHEME://HOST:PORT``.
+        secret: User and password; ``None`` without them.
+    """
+
+    variable: str
+    proxy: str
+    secret: tuple[str, str] | None = None
+
+    def __repr__(self) -> str:
+        return f"ProxyVariable({self.variable})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProxyEnvironment:
+    """The proxies of the environment.
+
+    Attributes:
+        http: ``HTTP_PROXY``, else ``ALL_PROXY``: for addresses ``http://``; ``None`` for none.
+        https: ``HTTPS_PROXY``, else ``ALL_PROXY``: for addresses ``https://``; ``None`` for none.
+        bypass: The entries of ``NO_PROXY``.
+    """
+
+    http: ProxyVariable | None = None
+    https: ProxyVariable | None = None
+    bypass: tuple[str, ...] = ()
+
+
+def read_proxies(environ: Mapping[str, str] | None = None) -> ProxyEnvironment:
+    """Return the proxies of the environment; a name in lower case comes before its capitals.
+
+    ``HTTP_PROXY`` in capitals does not count in a CGI program, whose clients can set it.
+
+    Raises:
+        ConfigurationError: A value is not the address of a proxy. The message never has the value.
+    """
+    found = os.environ if environ is None else environ  # noqa: TID251 - this is the reader
+
+    def first(*names: str) -> ProxyVariable | None:
+        for name in names:
+            if found.get(name) and not (name == "HTTP_PROXY" and "REQUEST_METHOD" in found):
+                return _proxy_of_variable(name, found[name])
+        return None
+
+    bypass = found.get("no_proxy") or found.get("NO_PROXY") or ""
+    return ProxyEnvironment(
+        http=first("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"),
+        https=first("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"),
+        bypass=tuple(bypass.replace(",", " ").split()),
+    )
+
+
+def _proxy_of_variable(name: str, value: str) -> ProxyVariable:
+    """Return the proxy of a variable, which may lack its scheme or port, and have a user.
+
+    A SOCKS proxy always resolves the names: no request leaves this machine beside it.
+    """
+    scheme, mark, rest = value.strip().rpartition("://")
+    scheme = scheme.lower() if mark else "http"
+    scheme = {"socks5": "socks5h", "socks": "socks5h"}.get(scheme, scheme)
+    user, at, place = rest.rstrip("/").rpartition("@")
+    if not _PORT.search(place):
+        place = f"{place}:{_PROXY_PORTS.get(scheme, 80)}"
+    try:
+        proxy = parse_proxy(f"{scheme}://{place}")
+    except ConfigurationError as error:
+        raise ConfigurationError(
+            f"the variable {name} is not the address of a proxy",
+            hint=f"correct or unset {name}, or ignore it: --proxy direct",
+        ) from error
+    if not at:
+        return ProxyVariable(name, proxy)
+    login, _, password = user.partition(":")
+    return ProxyVariable(name, proxy, (unquote(login), unquote(password)))
 
 
 def variable(name: str, environ: Mapping[str, str] | None = None) -> str:

@@ -79,7 +79,8 @@ class MachineFacts:
         config: The configuration file; empty when there is none.
         mistakes: Mistakes in it.
         warnings: Doubtful settings in it.
-        unused_proxies: Variables that name a proxy, while none is used.
+        proxies: The proxies that count, and where each is named, as sentences.
+        proxy_fault: Reason why no proxy can be chosen, and what to do; ``None`` if one can.
         ca_file: The file of trusted authorities that was chosen; empty for the system's.
         ca_fault: Reason why it cannot be used; empty when it can.
     """
@@ -93,7 +94,8 @@ class MachineFacts:
     config: str
     mistakes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
-    unused_proxies: tuple[str, ...] = ()
+    proxies: tuple[str, ...] = ()
+    proxy_fault: tuple[str, str] | None = None
     ca_file: str = ""
     ca_fault: str = ""
 
@@ -186,10 +188,10 @@ def check_machine(machine: MachineFacts) -> Iterator[CheckResult]:
     else:
         yield _check_free_space("temporary", machine.scratch, machine.scratch_room)
     yield from _check_configuration(machine)
-    for name in machine.unused_proxies:
-        text = f"{name} is set, but ignored: no proxy is used"
-        hint = f"use --proxy URL, or `proxy` in the configuration file; or unset {name}"
-        yield CheckResult("proxy", "warning", text, hint)
+    for text in machine.proxies:
+        yield CheckResult("proxy", "ok", text)
+    if machine.proxy_fault is not None:
+        yield CheckResult("proxy", "problem", *machine.proxy_fault)
     if machine.ca_fault:
         text = f"the file of authorities {machine.ca_file} cannot be used: {machine.ca_fault}"
         hint = "fix it, or name another: --ca-file FILE, `ca_file` or SSL_CERT_FILE"

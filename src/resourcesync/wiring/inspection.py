@@ -22,14 +22,16 @@ from resourcesync.adapters.mirror.copies import OWN_FOLDER
 from resourcesync.adapters.mirror.mirror_folder import count_temporary_files, probe_file_system
 from resourcesync.adapters.server_probe import probe
 from resourcesync.destination.sync_state import SyncState
-from resourcesync.errors import ResourceSyncError
+from resourcesync.errors import ConfigurationError, ResourceSyncError
 from resourcesync.ports import Clock
 from resourcesync.ports.fetcher import Purpose
 from resourcesync.wiring import mirror_state
 from resourcesync.wiring.diagnosis import FolderFacts, MachineFacts, SourceFacts
 from resourcesync.wiring.mirrors import Network, origin_of
 
-_PROXIES: Final = ("HTTPS_PROXY", "https_proxy", "http_proxy", "ALL_PROXY", "all_proxy")
+_PROXIES: Final = tuple(
+    name for kind in ("http", "https", "all") for name in (f"{kind}_proxy", f"{kind}_proxy".upper())
+)
 _STALE_SECONDS: Final = 7 * 86_400.0
 _MOST: Final = 4096
 
@@ -68,14 +70,38 @@ def inspect_machine(
         config=config_file,
         mistakes=mistakes,
         warnings=warnings,
-        unused_proxies=() if network.proxy else _proxies(),
+        proxies=_proxies(network),
+        proxy_fault=_proxy_fault(network),
         ca_file=network.ca_file,
         ca_fault=authorities_fault(network.ca_file),
     )
 
 
-def _proxies() -> tuple[str, ...]:
-    return tuple(name for name in _PROXIES if config.variable(name))
+def _proxies(network: Network) -> tuple[str, ...]:
+    """Return a sentence for each proxy that counts, and for the variables that do not."""
+    ignored = [name for name in _PROXIES if config.variable(name)]
+    if network.proxy is not None:
+        rest = f"; ignored: {', '.join(ignored)}" if ignored else ""
+        return (f"{network.proxy or 'no proxy'}, by --proxy or the configuration{rest}",)
+    try:
+        found = config.read_proxies()
+    except ConfigurationError:
+        return ()
+    texts = [
+        f"{proxy.proxy} for {scheme} addresses, by {proxy.variable}"
+        for scheme, proxy in (("http://", found.http), ("https://", found.https))
+        if proxy is not None
+    ]
+    bypass = f"no proxy for {', '.join(found.bypass)}, by NO_PROXY"
+    return (*texts, bypass) if texts and found.bypass else tuple(texts)
+
+
+def _proxy_fault(network: Network) -> tuple[str, str] | None:
+    try:
+        network.proxies()
+    except ConfigurationError as error:
+        return error.message, error.hint
+    return None
 
 
 def _descriptors() -> int | None:
@@ -173,8 +199,9 @@ def inspect_source(address: str, network: Network, clock: Clock) -> SourceFacts:
         ConfigurationError: The address or a setting cannot work.
     """
     origin = origin_of(address)
-    if network.proxy:
-        return SourceFacts(origin=origin, proxy=network.proxy)
+    proxy = network.proxies().choose(f"{origin}/")
+    if proxy:
+        return SourceFacts(origin=origin, proxy=proxy)
     found = probe(origin, ca_file=network.ca_file)
     rules = parse_rules(found.robots)
     refuses = network.robots == "obey" and rules.refusal(address, Purpose.DISCOVERY) is not None

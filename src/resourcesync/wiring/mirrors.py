@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from resourcesync import config
 from resourcesync.adapters.http import FetchSettings
 from resourcesync.adapters.http.certificate_authorities import check_authorities
+from resourcesync.adapters.http.proxies import ProxyRules, one_proxy
 from resourcesync.adapters.mirror import mirror_folder
 from resourcesync.adapters.mirror.change_log import ConsumerFiles
 from resourcesync.adapters.mirror.copies import OWN_FOLDER, FileTreeCopies
@@ -214,7 +215,8 @@ class Network:
         credentials: Secrets, each for its own origin.
         allow_origins: Origins that the Source may list resources of, besides its own.
         proxy: ``http://HOST:PORT``, ``https://HOST:PORT`` or ``socks5h://HOST:PORT`` for all
-            servers; empty, or ``direct``, for none. The environment is not read.
+            servers; empty, or ``direct``, for none. ``None`` is what ``HTTP_PROXY``,
+            ``HTTPS_PROXY``, ``ALL_PROXY`` and ``NO_PROXY`` of the environment say.
         proxy_auth: User and password for the proxy; they are sent to nothing else.
         ca_file: PEM file of the trusted authorities, in place of the system's; empty for those.
         contact: A mail address or page of the operator, sent to every server.
@@ -230,7 +232,7 @@ class Network:
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     credentials: "tuple[Credentials, ...]" = ()
     allow_origins: tuple[str, ...] = ()
-    proxy: str = ""
+    proxy: str | None = None
     proxy_auth: tuple[str, str] | None = field(default=None, repr=False)
     ca_file: str = ""
     contact: str = ""
@@ -259,16 +261,22 @@ class Network:
             robots=self.robots,
             headers=self._fields(home),
             trusted_origins=trusted,
-            proxy=self._proxy(),
-            proxy_secret=self.proxy_auth,
+            proxies=self.proxies(),
             ca_file=self.ca_file,
             contact=self.contact,
         )
 
-    def _proxy(self) -> str:
+    def proxies(self) -> ProxyRules:
+        """Return which requests take which proxy.
+
+        Raises:
+            ConfigurationError: A value, or a variable of the environment, is no proxy.
+        """
+        if self.proxy is None and self.proxy_auth is None:
+            return _proxies_of(config.read_proxies())
         proxy = config.parse_proxy(self.proxy) if self.proxy else ""
         if self.proxy_auth is None:
-            return proxy
+            return one_proxy(proxy)
         if not proxy:
             raise ConfigurationError(
                 "there is a secret for a proxy, but no proxy", hint="name the proxy too"
@@ -281,7 +289,7 @@ class Network:
             )
         if not password.isprintable():
             raise ConfigurationError("the password of the proxy has a control character")
-        return proxy
+        return one_proxy(proxy, self.proxy_auth)
 
     def _fields(self, home: str) -> dict[str, tuple[tuple[str, str], ...]]:
         """Return the header fields for each origin; two secrets for one field are a mistake."""
@@ -300,6 +308,16 @@ class Network:
                     hint="leave one of them out: --auth, --header or [auth.NAME]",
                 )
         return fields
+
+
+def _proxies_of(environment: config.ProxyEnvironment) -> ProxyRules:
+    named = [proxy for proxy in (environment.http, environment.https) if proxy is not None]
+    return ProxyRules(
+        http=environment.http.proxy if environment.http else "",
+        https=environment.https.proxy if environment.https else "",
+        bypass=environment.bypass,
+        secrets={proxy.proxy: proxy.secret for proxy in named if proxy.secret is not None},
+    )
 
 
 def origin_of(address: str) -> str:

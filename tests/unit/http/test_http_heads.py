@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resourcesync.adapters.http import FetchSettings
+from resourcesync.adapters.http.proxies import ProxyRules
 from resourcesync.adapters.http.response_head import (
     LARGEST,
     ResponseHead,
@@ -327,7 +328,8 @@ def test_settings_that_cannot_work_are_refused(changes: dict[str, object]) -> No
 
 def test_settings_do_not_show_their_secrets() -> None:
     settings = FetchSettings(
-        headers={"https://h": (("Authorization", "hunter2"),)}, proxy="http://u:hunter2@p"
+        headers={"https://h": (("Authorization", "hunter2"),)},
+        proxies=ProxyRules(http="http://u:hunter2@p"),
     )
 
     assert "hunter2" not in repr(settings)

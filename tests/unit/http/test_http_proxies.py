@@ -11,6 +11,7 @@ import pytest
 import trustme
 
 from resourcesync.adapters.http import FetchSettings
+from resourcesync.adapters.http.proxies import ProxyRules, one_proxy
 from resourcesync.errors import (
     SourceError,
     SourceRefusedError,
@@ -348,7 +349,88 @@ def test_a_proxy_without_a_trusted_certificate_is_told_apart_from_such_a_source(
     assert "--ca-file FILE" in outcome.error.hint
 
 
+@pytest.mark.parametrize(
+    ("uri", "bypass", "is_direct"),
+    [
+        ("http://museum.example/x", "museum.example", True),
+        ("http://MUSEUM.example./x", "museum.example", True),
+        ("http://a.museum.example/x", "museum.example", True),
+        ("http://a.museum.example/x", ".museum.example", True),
+        ("http://a.museum.example/x", "*.museum.example", True),
+        ("http://amuseum.example/x", "museum.example", False),
+        ("http://museum.example/x", "a.museum.example", False),
+        ("http://museum.example/x", "*", True),
+        ("http://museum.example/x", "example.org,*", True),
+        ("http://museum.example/x", "museum.example:80", True),
+        ("http://museum.example:8080/x", "museum.example:80", False),
+        ("https://museum.example/x", "museum.example:443", True),
+        ("http://10.1.2.3/x", "10.0.0.0/8", True),
+        ("http://11.1.2.3/x", "10.0.0.0/8", False),
+        ("http://10.1.2.3/x", "10.1.2.3", True),
+        ("http://10.1.2.3:8080/x", "10.1.2.3:8080", True),
+        ("http://[fd00::1]/x", "fd00::/8", True),
+        ("http://[fd00::1]/x", "[fd00::1]", True),
+        ("http://museum.example/x", "10.0.0.0/8", False),
+        ("http://museum.example/x", ".", False),
+        ("http://museum.example/x", "", False),
+    ],
+)
+def test_a_host_that_is_named_is_reached_without_a_proxy(
+    uri: str, bypass: str, is_direct: bool
+) -> None:
+    rules = ProxyRules(
+        http="http://p:1", https="http://s:1", bypass=tuple(bypass.replace(",", " ").split())
+    )
+    proxy = "http://s:1" if uri.startswith("https") else "http://p:1"
+
+    assert rules.choose(uri) == ("" if is_direct else proxy)
+
+
+def test_each_request_takes_the_proxy_of_its_scheme_and_host_with_its_own_secret(
+    authority: trustme.CA, ca_file: str
+) -> None:
+    with (
+        HostileServer() as plain,
+        HostileServer() as direct,
+        HostileServer(tls=tls(authority)) as secure,
+        Proxy() as one,
+        Proxy() as other,
+    ):
+        servers = (plain, direct, secure)
+        for server in servers:
+            server.on("/x", answer(body=b"here"))
+        rules = ProxyRules(
+            http=one.url,
+            https=other.url,
+            bypass=(direct.origin.removeprefix("http://"),),
+            secrets={other.url: SECRET},
+        )
+        fetcher = quick_fetcher(
+            *(server.origin for server in servers), proxies=rules, ca_file=ca_file, jobs=1
+        )
+        for server in (*servers, *reversed(servers)):
+            assert kept(response(fetch_one(fetcher, server.origin + "/x"))) == b"here"
+
+    assert one.targets() == [f"GET {plain.origin}/x"] * 2
+    assert {target.split()[0] for target in other.targets()} == {"CONNECT"}
+    assert {asked.fields.get("proxy-authorization", "") for asked in one.asked} == {""}
+    assert all(asked.fields["proxy-authorization"] for asked in other.asked)
+    assert len(direct.asked) == 2
+
+
+def test_a_host_that_takes_no_proxy_may_not_lead_to_a_private_address() -> None:
+    with HostileServer() as server, Proxy() as proxy:
+        rules = ProxyRules(http=proxy.url, bypass=("localhost",))
+        fetcher = quick_fetcher(proxies=rules, retries=0)
+        port = server.origin.rpartition(":")[2]
+        error = failure(fetch_one(fetcher, f"http://localhost:{port}/x")).error
+
+    assert error.code == "egress"
+    assert not proxy.asked
+    assert not server.asked
+
+
 def test_no_secret_of_a_proxy_is_in_what_settings_look_like() -> None:
-    settings = FetchSettings(proxy="http://127.0.0.1:3128", proxy_secret=SECRET)
+    settings = FetchSettings(proxies=one_proxy("http://127.0.0.1:3128", SECRET))
 
     assert SECRET[1] not in repr(settings)

@@ -73,7 +73,7 @@ def test_what_is_well_is_called_ok() -> None:
         ({"scratch_room": 999_999_999}, "temporary", "warning", "1,000.0 MB"),
         ({"mistakes": ("`x` is wrong",)}, "configuration", "problem", "`x` is wrong"),
         ({"warnings": ("no secret",)}, "configuration", "warning", "no secret"),
-        ({"unused_proxies": ("HTTPS_PROXY",)}, "proxy", "warning", "HTTPS_PROXY"),
+        ({"proxy_fault": ("HTTPS_PROXY is none", "unset it")}, "proxy", "problem", "HTTPS_PROXY"),
         ({"ca_file": "a.pem", "ca_fault": "gone"}, "authorities", "problem", "a.pem"),
     ],
 )

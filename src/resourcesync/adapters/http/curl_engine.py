@@ -44,7 +44,8 @@ class CurlEngine:
         self._multi = pycurl.CurlMulti()
         self._multi.setopt(pycurl.M_PIPELINING, pycurl.PIPE_MULTIPLEX)
         # By a proxy, all hosts are one host to libcurl; the queues limit each host.
-        most = settings.jobs if settings.proxy else settings.per_host
+        self._has_proxies = bool(settings.proxies.http or settings.proxies.https)
+        most = settings.jobs if self._has_proxies else settings.per_host
         self._multi.setopt(pycurl.M_MAX_HOST_CONNECTIONS, most)
         self._multi.setopt(pycurl.M_MAXCONNECTS, settings.jobs + _IDLE_CONNECTIONS)
         self._idle: list[HttpTransfer] = []
@@ -60,6 +61,8 @@ class CurlEngine:
         transfer.begin(errand, now)
         transfer.private = private
         curl = transfer.curl
+        if self._has_proxies:
+            self._set_proxy(transfer, errand.uri)
         curl.setopt(pycurl.URL, errand.uri)
         # Over TLS, wait until the origin's first connection says whether it takes many requests at
         # a time. Plain http never does: each would wait for the whole of the first answer, and by
@@ -82,6 +85,13 @@ class CurlEngine:
         self.active[curl] = transfer
         self._multi.add_handle(curl)
         return transfer
+
+    def _set_proxy(self, transfer: HttpTransfer, uri: str) -> None:
+        rules = self._settings.proxies
+        proxy = rules.choose(uri)
+        if transfer.proxy != proxy:
+            proxies.set_proxy(transfer.curl, proxy, rules.secrets.get(proxy))
+            transfer.proxy = proxy
 
     def poll(self) -> Iterator[HttpTransfer]:
         """Advance all transfers; yield those that ended, with their result; reusable after that.
@@ -150,11 +160,10 @@ class CurlEngine:
             curl.unsetopt(pycurl.PROXY_CAPATH)
         curl.setopt(pycurl.HEADERFUNCTION, transfer.lines.extend)
         curl.setopt(pycurl.WRITEFUNCTION, transfer.on_body)
-        if not self._settings.proxy:
-            curl.setopt(
-                pycurl.OPENSOCKETFUNCTION,
-                lambda purpose, address: self._open_socket(transfer, purpose, address),
-            )
+        curl.setopt(
+            pycurl.OPENSOCKETFUNCTION,
+            lambda purpose, address: self._open_socket(transfer, purpose, address),
+        )
         return transfer
 
     def _options(self) -> list[tuple[int, object]]:
@@ -175,7 +184,7 @@ class CurlEngine:
             (pycurl.SSL_VERIFYHOST, 2),
             (pycurl.SSLVERSION, pycurl.SSLVERSION_TLSv1_2),
         ]
-        options += proxies.proxy_options(settings.proxy, settings.proxy_secret)
+        options += proxies.connection_options()
         authorities = settings.ca_file or system_authorities()
         if settings.bandwidth:
             options.append((pycurl.MAX_RECV_SPEED_LARGE, settings.bandwidth))
@@ -190,7 +199,8 @@ class CurlEngine:
         """Create the socket that libcurl then connects, unless policy forbids the address."""
         try:
             host = address.addr[0]
-            if not transfer.private and not (isinstance(host, str) and is_public(host)):
+            is_free = transfer.private or transfer.proxy  # a proxy has a policy of its own
+            if not is_free and not (isinstance(host, str) and is_public(host)):
                 transfer.record_blocked(str(host))
                 return int(pycurl.SOCKET_BAD)
             made = socket.socket(address.family, address.socktype, address.protocol)

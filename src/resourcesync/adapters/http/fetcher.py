@@ -214,5 +214,5 @@ class CurlFetcher:
 
 def _may_need_authorities(settings: FetchSettings) -> bool:
     """True if TLS is expected: reading a file of authorities takes a tenth of a second."""
-    named = (settings.proxy, *settings.trusted_origins)
+    named = (settings.proxies.http, settings.proxies.https, *settings.trusted_origins)
     return not settings.trusted_origins or any(name.startswith("https:") for name in named)

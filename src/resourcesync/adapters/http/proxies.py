@@ -1,6 +1,11 @@
-"""Proxies: the credentials sent to one, and the meaning of its failures."""
+"""Proxies: which one a request takes, the credentials sent to it, the meaning of its failures."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from ipaddress import ip_address, ip_network
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import pycurl
 
@@ -24,27 +29,93 @@ _RULE_HINT: Final = "ask the proxy's operator to allow this host, or use another
 _DEAD_HINT: Final = "check the proxy's address: --proxy URL"
 
 
-def proxy_options(proxy: str, secret: tuple[str, str] | None) -> list[tuple[int, object]]:
-    """Return the options of libcurl for a proxy, or for no proxy.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProxyRules:
+    """Rules that choose the proxy of a request.
+
+    Attributes:
+        http: Proxy for ``http://`` addresses: ``http://``, ``https://`` or ``socks5h://`` with host
+            and port, without user and password; empty for none.
+        https: The same for ``https://`` addresses.
+        bypass: Hosts that are reached without a proxy, as in ``NO_PROXY``: a name with all names
+            below it, an IP address, a network such as ``10.0.0.0/8``, each with or without a port;
+            ``*`` is every host.
+        secrets: User and password by proxy; they are sent to nobody else.
+    """
+
+    http: str = field(default="", repr=False)
+    https: str = field(default="", repr=False)
+    bypass: tuple[str, ...] = ()
+    secrets: Mapping[str, tuple[str, str]] = field(default_factory=dict, repr=False)
+
+    def choose(self, uri: str) -> str:
+        """Return the proxy for an ``http`` or ``https`` address; empty for none."""
+        proxy = self.https if uri[4:5] in {"s", "S"} else self.http
+        return "" if proxy and self.bypass and _is_bypassed(uri, self.bypass) else proxy
+
+
+def one_proxy(proxy: str, secret: tuple[str, str] | None = None) -> ProxyRules:
+    """Return the rules that send every request to one proxy; for an empty one, to none."""
+    return ProxyRules(http=proxy, https=proxy, secrets={} if secret is None else {proxy: secret})
+
+
+def _is_bypassed(uri: str, bypass: tuple[str, ...]) -> bool:
+    parts = urlsplit(uri)
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    return any(_names(entry, (parts.hostname or "").rstrip("."), port) for entry in bypass)
+
+
+def _names(entry: str, host: str, port: int) -> bool:
+    """True if an entry of ``NO_PROXY`` names a host."""
+    if entry == "*":
+        return True
+    network = _network_of(entry)
+    if network is not None:
+        try:
+            return ip_address(host) in network
+        except ValueError:
+            return False
+    name, colon, its_port = entry.rpartition(":")
+    if colon and its_port.isdigit():
+        return int(its_port) == port and _names(name, host, port)
+    name = entry.removeprefix("*").strip(".").lower()
+    return bool(name) and (host == name or host.endswith(f".{name}"))
+
+
+@cache
+def _network_of(entry: str) -> Any:  # of either version of IP
+    try:
+        return ip_network(entry.strip("[]"), strict=False)
+    except ValueError:
+        return None
+
+
+def connection_options() -> list[tuple[int, object]]:
+    """Return the options of libcurl for connections to any proxy.
 
     The fields of a request are for the origin: CONNECT has none of them. With plain HTTP the proxy
     sees the fields, as does everybody else on the way.
     """
-    found: list[tuple[int, object]] = [
-        (pycurl.PROXY, proxy),
+    return [
+        (pycurl.PROXY, ""),
         (pycurl.NOPROXY, ""),
         (pycurl.HEADEROPT, pycurl.HEADER_SEPARATE),
         (pycurl.PROXY_SSL_VERIFYPEER, 1),
         (pycurl.PROXY_SSL_VERIFYHOST, 2),
         (pycurl.PROXY_SSLVERSION, pycurl.SSLVERSION_TLSv1_2),
+        (pycurl.PROXYAUTH, pycurl.HTTPAUTH_BASIC),
     ]
-    if proxy and secret is not None:
-        found += [
-            (pycurl.PROXYAUTH, pycurl.HTTPAUTH_BASIC),
-            (pycurl.PROXYUSERNAME, secret[0].encode()),
-            (pycurl.PROXYPASSWORD, secret[1].encode()),
-        ]
-    return found
+
+
+def set_proxy(curl: Any, proxy: str, secret: tuple[str, str] | None) -> None:
+    """Set the proxy of an easy handle, and the secret for it alone."""
+    curl.setopt(pycurl.PROXY, proxy)
+    if secret is None:
+        curl.unsetopt(pycurl.PROXYUSERNAME)
+        curl.unsetopt(pycurl.PROXYPASSWORD)
+    else:
+        curl.setopt(pycurl.PROXYUSERNAME, secret[0].encode())
+        curl.setopt(pycurl.PROXYPASSWORD, secret[1].encode())
 
 
 def with_proxy_evidence(error: SourceError, proxy: str) -> SourceError:

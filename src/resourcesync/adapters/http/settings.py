@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from resourcesync.adapters.http.addresses import origin_of
+from resourcesync.adapters.http.proxies import ProxyRules
 from resourcesync.errors import ConfigurationError
 from resourcesync.ports import Purpose
 
@@ -64,10 +65,8 @@ class FetchSettings:
         trusted_origins: Origins (``scheme://host[:port]``) that the operator named.
         headers: Fields to send, by the one origin they are ever sent to. Secrets belong here.
         contact: A mail address or page of the operator, sent as ``From`` and in ``User-Agent``.
-        proxy: ``http://``, ``https://`` or ``socks5h://`` with host and port, without user and
-            password; empty for none. The proxy does the dialling then, so that of the address
+        proxies: Which requests take which proxy. A proxy does the dialling, so that of the address
             policy only the rules on literal addresses are left.
-        proxy_secret: User and password for the proxy; they are sent to nobody else.
         ca_file: PEM file of the trusted authorities; empty for the system's.
         body_limits: Most bytes of a body, on the wire and decoded, by purpose.
 
@@ -94,8 +93,7 @@ class FetchSettings:
     trusted_origins: frozenset[str] = frozenset()
     headers: Mapping[str, tuple[Header, ...]] = field(default_factory=dict, repr=False)
     contact: str = ""
-    proxy: str = field(default="", repr=False)
-    proxy_secret: tuple[str, str] | None = field(default=None, repr=False)
+    proxies: ProxyRules = field(default_factory=ProxyRules)
     ca_file: str = ""
     body_limits: Mapping[Purpose, int] = field(default_factory=lambda: BODY_LIMITS)
 

@@ -83,6 +83,7 @@ class HttpTransfer:
         lines: The lines of the head, of interim heads and of trailers, as libcurl gives them, which
             limits them to 300 KiB for a head and 5,000 in all.
         private: Addresses that are not public are allowed.
+        proxy: The proxy that the easy handle was last given; empty for none.
         errand: The request.
         head: The final head, ``None`` until it is complete.
         error: The reason that the transfer must fail, ``None`` for none.
@@ -119,6 +120,7 @@ class HttpTransfer:
         "is_special",
         "lines",
         "private",
+        "proxy",
         "received",
         "wait",
         "wire",
@@ -129,6 +131,7 @@ class HttpTransfer:
         self.headers: list[str] | None = None
         self.is_special = self.is_secure = False
         self.private = False
+        self.proxy = ""
         self.lines = bytearray()
         self._settings = settings
 
@@ -283,7 +286,7 @@ class HttpTransfer:
             self.error = self._status_error(head)
 
     def _status_error(self, head: ResponseHead) -> SourceError:
-        uri, proxy = self.errand.uri, self._settings.proxy
+        uri, proxy = self.errand.uri, self.proxy
         if proxy and head.status == proxies.NEEDS_SECRET:
             return proxies.proxy_refusal(
                 head.status, uri, (("got", head.status_line), ("proxy", proxy))
@@ -307,9 +310,9 @@ class HttpTransfer:
             return transfer_errors.blocked_error(self.errand.uri, self._blocked)
         if not number:  # libcurl is content with a head that stops before its end
             return transfer_errors.truncated_error(self.errand.uri, "a head without its end")
-        if self._settings.proxy:
+        if self.proxy:
             return proxies.proxy_failure(
-                self.curl, number, text, uri=self.errand.uri, proxy=self._settings.proxy
+                self.curl, number, text, uri=self.errand.uri, proxy=self.proxy
             )
         return transfer_errors.transport_error(number, text, self.errand.uri)
 
@@ -347,7 +350,7 @@ class HttpTransfer:
                 got = f"{self.wire} bytes in {now - self.began:.0f} s"
         if got and self.error is None:
             error = transfer_errors.too_slow_error(self.errand.uri, got)
-            self.error = proxies.with_proxy_evidence(error, self._settings.proxy)
+            self.error = proxies.with_proxy_evidence(error, self.proxy)
         return self.error is not None
 
     def _slow_body(self, now: float, minimum: float) -> str:
