@@ -186,7 +186,9 @@ def test_a_mistake_in_the_configuration_is_a_problem(said: Said) -> None:
     assert "unknown key `jbs`" in verdicts(said)["configuration"]["text"]
 
 
-def test_a_proxy_of_the_environment_is_said_without_its_secret(said: Said, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_proxy_of_the_environment_is_said_without_its_secret(
+    said: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HTTPS_PROXY", "http://me:secret@proxy.example:3128")
 
     run(["doctor", "--json"])

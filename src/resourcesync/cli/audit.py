@@ -14,7 +14,7 @@ from resourcesync.cli import configured_mirrors, formatting, options
 from resourcesync.cli.configured_mirrors import MirrorConfiguration
 from resourcesync.cli.exit_codes import worst
 from resourcesync.cli.formatting import TextLine
-from resourcesync.cli.options import option
+from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import (
     CommandOutcome,
     Job,
@@ -88,7 +88,7 @@ def _list_option(name: str, what: str) -> Callable[[Any], Any]:
     )
 
 
-@click.command("audit")
+@click.command("audit", cls=SectionedCommand)
 @click.argument("mirrors", nargs=-1, required=True, metavar="MIRROR...")
 @option(
     "--method",

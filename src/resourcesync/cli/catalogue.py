@@ -10,7 +10,7 @@ import click
 from resourcesync.cli import formatting, options
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.formatting import QUIET, TextLine
-from resourcesync.cli.options import option
+from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputLostError, OutputOptions, Screen
 from resourcesync.errors import ResourceSyncError
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from resourcesync.ports.catalogue import Posted
 
 
-@click.command("catalogue")
+@click.command("catalogue", cls=SectionedCommand)
 @click.argument("action", type=click.Choice(["import", "post", "export", "check"]))
 @click.argument("file", metavar="FILE|SYSTEM:…")
 @click.argument("lines", default="-", metavar="[LINES|-]")

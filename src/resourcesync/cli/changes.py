@@ -14,7 +14,7 @@ import click
 from resourcesync import config
 from resourcesync.cli import options
 from resourcesync.cli.formatting import TextLine, count, escape, moment, stamp
-from resourcesync.cli.options import option
+from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputLostError, OutputOptions, Screen
 from resourcesync.cli.target_options import MirrorArgument, mirror_argument
 from resourcesync.model.timestamps import from_microseconds
@@ -47,7 +47,7 @@ class ChangesArguments:
     form: Form
 
 
-@click.command("changes")
+@click.command("changes", cls=SectionedCommand)
 @mirror_argument
 @option("--since", metavar="CURSOR|TIME", help="Only later changes: a number, -7d or a date.")
 @option(

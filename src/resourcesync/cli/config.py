@@ -15,7 +15,7 @@ from resourcesync.cli.configured_sources import ConfiguredSources
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.mirror_options import PULL_KEYS
-from resourcesync.cli.options import Setting, option
+from resourcesync.cli.options import SectionedCommand, Setting, option
 from resourcesync.cli.output import (
     CommandOutcome,
     Job,
@@ -66,7 +66,7 @@ _PRINTED: Final = ("systemd", "cron", "compose", "launchd", "grafana", "alerts")
 _LOGS: Final = ("postgres", "elasticsearch")
 
 
-@click.command("config")
+@click.command("config", cls=SectionedCommand)
 @click.argument("action", type=click.Choice([*_ACTIONS, *_PRINTED, *_LOGS]))
 @option("--origin", is_flag=True, help="For show: the origin of each value; built-in values too.")
 @option("--events", is_flag=True, help="For schema: the schema of the lines that --json writes.")

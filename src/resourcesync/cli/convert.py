@@ -9,7 +9,7 @@ import click
 from resourcesync.cli import options
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.formatting import QUIET, TextLine
-from resourcesync.cli.options import option
+from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputLostError, OutputOptions, Screen
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ _INFERRED_FROM: Final = {
 }
 
 
-@click.command("convert")
+@click.command("convert", cls=SectionedCommand)
 @click.argument("file", metavar="FILE|-")
 @option(
     "--to",

@@ -15,7 +15,7 @@ import click
 from resourcesync.cli import formatting, options
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.formatting import NORMAL, QUIET, TextLine
-from resourcesync.cli.options import option
+from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
 from resourcesync.errors import ConfigurationError, StorageError
 
@@ -34,7 +34,7 @@ _NEW: Final = {
 }
 
 
-@click.command("demo")
+@click.command("demo", cls=SectionedCommand)
 @click.argument(
     "source",
     metavar="[DIR]",

@@ -8,6 +8,7 @@ import click
 from resourcesync.cli import formatting, options
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.formatting import DETAIL, NORMAL, QUIET, TextLine
+from resourcesync.cli.options import SectionedCommand
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
 from resourcesync.cli.target_options import SourceAccess, source_options
 
@@ -19,7 +20,7 @@ SHOWN_FINDINGS: Final = 1000
 """Findings that are shown one by one unless ``-v`` is given; the counts are complete."""
 
 
-@click.command("diff")
+@click.command("diff", cls=SectionedCommand)
 @click.argument("a")
 @click.argument("b")
 @source_options

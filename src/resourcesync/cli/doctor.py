@@ -11,6 +11,7 @@ from resourcesync.cli.config import mistakes_of
 from resourcesync.cli.configured_mirrors import MirrorConfiguration
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.formatting import QUIET, TextLine
+from resourcesync.cli.options import SectionedCommand
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
 from resourcesync.config import files
 from resourcesync.errors import ConfigurationError
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 _LEVELS: Final = {"ok": formatting.NORMAL, "warning": QUIET, "problem": QUIET}
 
 
-@click.command("doctor")
+@click.command("doctor", cls=SectionedCommand)
 @click.argument("target", required=False, metavar="[MIRROR|SOURCE]")
 @options.with_options(options.CONNECTION)
 @options.CONFIG

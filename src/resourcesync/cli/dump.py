@@ -7,14 +7,14 @@ import click
 
 from resourcesync.cli import formatting, options, render_publish
 from resourcesync.cli.formatting import QUIET, TextLine
-from resourcesync.cli.options import option
+from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
 
 if TYPE_CHECKING:
     from resourcesync.source.dumps import DumpOutcome
 
 
-@click.command("dump")
+@click.command("dump", cls=SectionedCommand)
 @click.argument("tree", metavar="DIR", type=click.Path(file_okay=False, path_type=Path))
 @option("--url", metavar="BASE", help="The address of DIR on the Web; needed once.")
 @option(

@@ -8,13 +8,13 @@ import click
 from resourcesync.cli import options
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.formatting import QUIET, TextLine
-from resourcesync.cli.options import option
+from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
 from resourcesync.cli.target_options import SourceAccess, source_options
 from resourcesync.errors import ConfigurationError
 
 
-@click.command("explore")
+@click.command("explore", cls=SectionedCommand)
 @click.argument("source")
 @option(
     "--depth",

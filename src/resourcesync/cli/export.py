@@ -11,7 +11,7 @@ from resourcesync import config
 from resourcesync.cli import formatting, options
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.formatting import QUIET, TextLine
-from resourcesync.cli.options import option
+from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
 from resourcesync.cli.target_options import MirrorArgument, mirror_argument
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from resourcesync.wiring.export import Exported
 
 
-@click.command("export")
+@click.command("export", cls=SectionedCommand)
 @mirror_argument
 @option("--format", metavar="zip|bagit", required=True, help="The format to write, or a plug-in.")
 @option(

@@ -7,11 +7,12 @@ import click
 
 from resourcesync import config
 from resourcesync.cli import options
-from resourcesync.cli.options import BINDING, option
+from resourcesync.cli.options import BINDING, Section, option
 
 SETS: Final = (
     option(
         "--set",
+        section=Section.SELECTION,
         multiple=True,
         metavar="URI|NAME|NUMBER",
         help="The set of resources, if the Source offers several. Repeat for several: each set "
@@ -19,6 +20,7 @@ SETS: Final = (
     ),
     option(
         "--all-sets",
+        section=Section.SELECTION,
         is_flag=True,
         help="A mirror for each set, in a folder below DEST; new sets are added later.",
     ),
@@ -33,19 +35,28 @@ FILTERS: Final = (
         "this and each filter below until it is given again; '' removes it: --include ''.",
     ),
     option("--exclude", multiple=True, metavar="GLOB", help="No resources whose path matches."),
-    option("--type", multiple=True, metavar="MIME", help="Only resources of this media type."),
+    option(
+        "--type",
+        section=Section.SELECTION,
+        multiple=True,
+        metavar="MIME",
+        help="Only resources of this media type.",
+    ),
     option(
         "--max-size",
+        section=Section.SELECTION,
         type=options.Parsed("size", options.or_empty(config.parse_size)),
         help="No resources larger than this, such as 5M.",
     ),
     option(
         "--since",
+        section=Section.SELECTION,
         type=options.Parsed("time", options.or_empty(config.parse_moment)),
         help="Only resources modified since, such as -7d or a date.",
     ),
     option(
         "--link",
+        section=Section.SELECTION,
         multiple=True,
         metavar="REL",
         help="Also resources that selected entries link to by this relation, such as describedby.",
@@ -54,12 +65,14 @@ FILTERS: Final = (
 STORAGE: Final = (
     option(
         "--state",
+        section=Section.STORAGE,
         metavar="DIRECTORY",
         help="The folder for the state of a mirror whose copies go into a store of a plug-in. "
         "Default: a folder of the user.",
     ),
     option(
         "--engine",
+        section=Section.STORAGE,
         metavar="ADDRESS",
         help="Pull with many workers into a store that all of them reach: processes, processes:8, "
         "dask://HOST:PORT, spark://HOST:PORT or spark:local[4]. The state of the copies is then a "
@@ -67,6 +80,7 @@ STORAGE: Final = (
     ),
     option(
         "--map",
+        section=Section.STORAGE,
         metavar="NAME|RULE",
         help="The mapping from URIs to paths: tree (the names of the Source), a plug-in, or a rule"
         " such as 'bitstream/{item}/{name} => {item}/{name}'. It cannot be changed later, except"
@@ -95,6 +109,7 @@ SAFETY: Final = (
     options.MAX_DELETE,
     option(
         "--trash",
+        section=Section.DELETION,
         type=options.DURATION,
         default="30d",
         show_default=True,
@@ -102,6 +117,7 @@ SAFETY: Final = (
     ),
     option(
         "--verify",
+        section=Section.VERIFICATION,
         type=click.Choice(["strict", "lenient"]),
         default="strict",
         show_default=True,
@@ -110,6 +126,7 @@ SAFETY: Final = (
     ),
     option(
         "--dumps",
+        section=Section.TRANSFER,
         type=click.Choice(["auto", "never", "always"]),
         default="auto",
         show_default=True,
@@ -118,29 +135,55 @@ SAFETY: Final = (
     ),
     option(
         "--accept-missing/--no-accept-missing",
+        section=Section.VERIFICATION,
         default=None,
         help="Listed resources that the Source does not deliver are not failures (404, 410, "
         "robots.txt, a redirect to another site): they are counted as absent or skipped, exit 0. "
         "The mirror remembers it; for a plain sitemap it is the default.",
     ),
-    option("--fail-fast", is_flag=True, help="Stop at the first failure."),
+    option(
+        "--fail-fast", section=Section.TRANSFER, is_flag=True, help="Stop at the first failure."
+    ),
     option(
         "--max-duration",
+        section=Section.TRANSFER,
         type=options.DURATION,
         help="Stop cleanly after this time, such as 10m (exit 10); the next run continues.",
     ),
     option(
         "--max-bytes",
+        section=Section.TRANSFER,
         type=options.SIZE,
         help="Stop cleanly before more bytes are received, such as 2G (exit 10); the next run "
         "continues. At least one resource is fetched.",
     ),
 )
 NETWORK: Final = (
-    option("-j", "--jobs", type=click.IntRange(1, 1000), help="Requests at a time."),
-    option("--per-host", type=click.IntRange(1, 1000), help="Requests at a time to one host."),
-    option("--rate", type=options.RATE, help="Requests per second to one host, such as 5/s."),
-    option("--bwlimit", type=options.SIZE, help="Bytes per second in total, such as 2M."),
+    option(
+        "-j",
+        "--jobs",
+        section=Section.TRANSFER,
+        type=click.IntRange(1, 1000),
+        help="Requests at a time.",
+    ),
+    option(
+        "--per-host",
+        section=Section.TRANSFER,
+        type=click.IntRange(1, 1000),
+        help="Requests at a time to one host.",
+    ),
+    option(
+        "--rate",
+        section=Section.TRANSFER,
+        type=options.RATE,
+        help="Requests per second to one host, such as 5/s.",
+    ),
+    option(
+        "--bwlimit",
+        section=Section.TRANSFER,
+        type=options.SIZE,
+        help="Bytes per second in total, such as 2M.",
+    ),
     *options.REQUEST_OPTIONS,
 )
 
@@ -148,23 +191,27 @@ NETWORK: Final = (
 RUN_OPTIONS: Final = (
     option(
         "--prune",
+        section=Section.DELETION,
         is_flag=True,
         help="Also delete copies that no longer match the filters, into the trash and within "
         "--max-delete. This reads the whole Resource List.",
     ),
     option(
         "--lists-only",
+        section=Section.TRANSFER,
         is_flag=True,
         help="Only record what the Source lists; a later pull fetches and deletes.",
     ),
     option(
         "--moved",
+        section=Section.STORAGE,
         metavar="URL",
         help="The new address of the Source: all copies stay, and are compared with the lists "
         "there. Check with -n first.",
     ),
     option(
         "--metrics-file",
+        section=Section.OUTPUT,
         type=click.Path(dir_okay=False, path_type=Path),
         metavar="FILE",
         help="Write the metrics of the run to a file, for Prometheus.",

@@ -9,7 +9,7 @@ from resourcesync.cli import formatting, options, publish_inputs
 from resourcesync.cli.configured_sources import ConfiguredSource, ConfiguredSources
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.formatting import QUIET, TextLine
-from resourcesync.cli.options import option
+from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
 from resourcesync.cli.publish_inputs import CATALOGUE, default_out, is_external
 from resourcesync.config import files
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from resourcesync.wiring.notifications import Notified
 
 
-@click.command("notify")
+@click.command("notify", cls=SectionedCommand)
 @click.argument("source", metavar="DIR|NAME|catalogue:FILE", type=click.Path(path_type=Path))
 @option(
     "--test",

@@ -7,6 +7,7 @@ A value of the command line or the environment overrides the mirror's table, whi
 import functools
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
+from enum import Enum
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
@@ -25,8 +26,62 @@ Decorator = Callable[[Callable[..., Job]], Callable[..., Job]]
 LOG: Final = "resourcesync.log"
 """Name in a command's context of the table `[log]` of the configuration file."""
 
-option = functools.partial(click.option, show_envvar=True)
-"""``click.option`` whose help names the environment variable."""
+
+class Section(Enum):
+    """A section of a command's help; they are shown in this order."""
+
+    MAIN = "Options"
+    SELECTION = "Selection"
+    DELETION = "Deletion"
+    VERIFICATION = "Verification"
+    DOCUMENTS = "Documents"
+    VERSIONS = "Versions"
+    TRANSFER = "Transfer"
+    STORAGE = "Storage"
+    NETWORK = "Network"
+    OUTPUT = "Output"
+
+
+class SectionOption(click.Option):
+    """An option in a section of the help.
+
+    Args:
+        section: The section.
+    """
+
+    def __init__(self, *args: Any, section: Section = Section.MAIN, **attributes: Any) -> None:
+        super().__init__(*args, **attributes)
+        self.section = section
+
+
+class SectionedCommand(click.Command):
+    """A command whose help shows the options in sections, and their variables once."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options by their sections, then how they are set in the environment."""
+        rows: dict[Section, list[tuple[str, str]]] = {section: [] for section in Section}
+        options = [param for param in self.get_params(ctx) if isinstance(param, click.Option)]
+        for param in options:
+            record = param.get_help_record(ctx)
+            if record is not None:
+                rows[getattr(param, "section", Section.OUTPUT)].append(record)
+        for section, found in rows.items():
+            if found:
+                with formatter.section(section.value):
+                    formatter.write_dl(found)
+        names = [name for param in options for name in param.opts if name.startswith("--")]
+        example = max(names, key=lambda name: (name.count("-"), name != "--help"))
+        variable = f"{ctx.auto_envvar_prefix}{example.removeprefix('-').replace('-', '_').upper()}"
+        formatter.write_paragraph()
+        formatter.write_text(
+            f"Each option has a variable of the environment: {example} is {variable}."
+        )
+
+
+option = functools.partial(click.option, cls=SectionOption)
+"""``click.option`` with a section of the help."""
+network_option = functools.partial(option, section=Section.NETWORK)
+output_option = functools.partial(option, section=Section.OUTPUT)
 
 
 class Parsed(click.ParamType[V], Generic[V]):
@@ -74,23 +129,24 @@ BINDING = Parsed("address", config.parse_binding)
 CONFIG = option(
     "--config",
     envvar=files.VARIABLE,
+    show_envvar=True,
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
     help="The configuration file to use.",
 )
-AUTH = option(
+AUTH = network_option(
     "--auth",
     metavar="NAME",
     help="Send the secret of [auth.NAME] in the configuration file, to the Source's own origin.",
 )
-CONTACT = option(
+CONTACT = network_option(
     "--contact",
     metavar="MAIL|URL",
     help="Contact address for the Source's operator; sent in From and User-Agent.",
 )
 
 
-ALLOW_ORIGIN = option(
+ALLOW_ORIGIN = network_option(
     "--allow-origin",
     multiple=True,
     metavar="URL",
@@ -98,19 +154,19 @@ ALLOW_ORIGIN = option(
     "connect to it even if its address is private. A mirror remembers it, as --include.",
 )
 CONNECTION = (
-    option(
+    network_option(
         "--proxy",
         type=PROXY,
         metavar="URL",
         help="Use this proxy: http://HOST:PORT, https://… or socks5h://…; direct: no proxy. "
         "Default: HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY of the environment.",
     ),
-    option(
+    network_option(
         "--proxy-auth",
         metavar="NAME",
         help="Send user and password of [auth.NAME] in the configuration file to the proxy only.",
     ),
-    option(
+    network_option(
         "--ca-file",
         type=click.Path(),
         metavar="FILE",
@@ -120,16 +176,18 @@ CONNECTION = (
 """Connection options of all commands that send requests; see `pop_connection`."""
 
 REQUEST_OPTIONS = (
-    option("--timeout", type=DURATION, help="Longest wait for a response, such as 30s."),
-    option("--retries", type=click.IntRange(0, 100), help="Retries of a request; none after 404."),
-    option(
+    network_option("--timeout", type=DURATION, help="Longest wait for a response, such as 30s."),
+    network_option(
+        "--retries", type=click.IntRange(0, 100), help="Retries of a request; none after 404."
+    ),
+    network_option(
         "--robots",
         type=click.Choice(["obey", "ignore"]),
         default="obey",
         show_default=True,
         help="Obey or ignore robots.txt.",
     ),
-    option(
+    network_option(
         "--header",
         type=HEADER,
         multiple=True,
@@ -189,16 +247,18 @@ def _no_command(**_values: object) -> Job:
 
 def json_option() -> Decorator:
     """Return the ``--json`` option alone."""
-    return option("--json", is_flag=True, help="Write one JSON object per line, and no text.")
+    return output_option(
+        "--json", is_flag=True, help="Write one JSON object per line, and no text."
+    )
 
 
-_LOG_FILE: Final = option(
+_LOG_FILE: Final = output_option(
     "--log-file",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
     help="Append log messages to this file; for diagnostics only.",
 )
-_LOG_FORMAT: Final = option(
+_LOG_FORMAT: Final = output_option(
     "--log-format",
     type=click.Choice(["text", "json"]),
     help="The format of the log; default: text.",
@@ -220,22 +280,22 @@ def output_options(function: Callable[..., Job]) -> Callable[..., Job]:
     """Give a command the output options, passed as ``output``."""
 
     @json_option()
-    @option(
+    @output_option(
         "-q",
         "--quiet",
         count=True,
         help="Show nothing on success; on failure show the errors and what to do, on stderr."
         " Twice: show nothing.",
     )
-    @option("-v", "--verbose", count=True, help="Show a line per resource.")
-    @option(
+    @output_option("-v", "--verbose", count=True, help="Show a line per resource.")
+    @output_option(
         "--progress",
         type=click.Choice(["auto", "bar", "plain", "off"]),
         default="auto",
         show_default=True,
         help="Show a bar, or a line every 30 s (plain); auto: a bar on a terminal.",
     )
-    @option(
+    @output_option(
         "--color",
         type=click.Choice(["auto", "always", "never"]),
         default="auto",

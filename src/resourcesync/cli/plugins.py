@@ -7,10 +7,11 @@ import click
 
 from resourcesync.cli import formatting, options
 from resourcesync.cli.formatting import NORMAL, TextLine
+from resourcesync.cli.options import SectionedCommand
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
 
 
-@click.command("plugins")
+@click.command("plugins", cls=SectionedCommand)
 @options.output_options
 def command(output: OutputOptions) -> Job:
     """List the installed plug-ins: path mappers, exporters, input adapters, stores and more.

@@ -19,7 +19,7 @@ import click
 from resourcesync.cli import configured_mirrors, options
 from resourcesync.cli.configured_mirrors import MirrorConfiguration
 from resourcesync.cli.mirror_options import PULL_OPTIONS, RUN_OPTIONS
-from resourcesync.cli.options import given_options, option
+from resourcesync.cli.options import SectionedCommand, given_options, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen, problem_of
 from resourcesync.cli.pull_run import PullContext, TargetResolver, pull
 from resourcesync.errors import ResourceSyncError, StorageError
@@ -154,7 +154,7 @@ def _number_of(row: _MetricRow, key: str) -> float:
 _HOST: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]*")
 
 
-@click.command("pull")
+@click.command("pull", cls=SectionedCommand)
 @click.argument("places", nargs=-1, metavar="[SOURCE [DEST] | MIRROR...]")
 @option("--all", "all", is_flag=True, help="Pull every mirror of the configuration file.")
 @option("-n", "--dry-run", is_flag=True, help="Show what would be done; change nothing.")

@@ -9,7 +9,7 @@ import click
 
 from resourcesync import config
 from resourcesync.cli import options
-from resourcesync.cli.options import option
+from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
 from resourcesync.cli.target_options import MirrorArgument, mirror_argument
 
@@ -28,7 +28,7 @@ class RepairArguments:
     max_delete: config.Limit
 
 
-@click.command("repair")
+@click.command("repair", cls=SectionedCommand)
 @mirror_argument
 @option(
     "--from-audit", metavar="ID", help="Repair the findings of this audit; last: the newest one."

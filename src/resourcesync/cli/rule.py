@@ -10,13 +10,14 @@ import click
 
 from resourcesync.cli import options
 from resourcesync.cli.formatting import QUIET, TextLine
+from resourcesync.cli.options import SectionedCommand
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
 
 if TYPE_CHECKING:
     from resourcesync.validator.rule import Rule
 
 
-@click.command("rule")
+@click.command("rule", cls=SectionedCommand)
 @click.argument("name", metavar="ID")
 @options.output_options
 def command(output: OutputOptions, name: str) -> Job:

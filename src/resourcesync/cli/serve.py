@@ -9,7 +9,7 @@ import click
 
 from resourcesync.cli import options
 from resourcesync.cli.formatting import QUIET, TextLine
-from resourcesync.cli.options import option
+from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from resourcesync.wiring.serving import PublishedTree
 
 
-@click.command("serve")
+@click.command("serve", cls=SectionedCommand)
 @click.argument(
     "tree", metavar="[DIR]", default=".", type=click.Path(file_okay=False, path_type=Path)
 )

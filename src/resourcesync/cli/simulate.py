@@ -17,7 +17,7 @@ from resourcesync.cli import formatting, options
 from resourcesync.cli import simulation_figures as figures
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.formatting import NORMAL, QUIET, TextLine
-from resourcesync.cli.options import option
+from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputLostError, OutputOptions, Screen
 from resourcesync.cli.signals import acknowledge_stop
 from resourcesync.errors import ConfigurationError, StorageError
@@ -126,7 +126,7 @@ _NONE: Final = "-"
 _NAMES: Final = ("museum", "arxiv", "wikipedia", "dbpedia-live", "europeana", "linked-data")
 
 
-@click.command("simulate")
+@click.command("simulate", cls=SectionedCommand)
 @click.argument("scenario", metavar="init|SCENARIO", required=False, default="")
 @option(
     "--profile",

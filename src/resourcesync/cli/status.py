@@ -13,7 +13,7 @@ from resourcesync.cli import configured_mirrors, formatting, options
 from resourcesync.cli.configured_mirrors import ConfiguredMirror, MirrorConfiguration
 from resourcesync.cli.exit_codes import ExitCode, exit_code_of_kind, worst
 from resourcesync.cli.formatting import QUIET, TextLine
-from resourcesync.cli.options import option
+from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen, problem_of
 from resourcesync.cli.status_formats import (
     CheckedMirror,
@@ -30,7 +30,7 @@ _NUMBERS: Final = frozenset({"RESOURCES", "FAILING"})
 _GAP: Final = "  "
 
 
-@click.command("status")
+@click.command("status", cls=SectionedCommand)
 @click.argument("mirrors", nargs=-1, metavar="[MIRROR...]")
 @option("--check", is_flag=True, help="Exit 1 unless every mirror is in sync within --max-lag.")
 @option("--max-lag", type=options.DURATION, help="Longest lag that --check accepts, such as 1h.")

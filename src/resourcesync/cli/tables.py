@@ -8,6 +8,7 @@ import click
 from resourcesync.cli import configured_mirrors, formatting, options
 from resourcesync.cli.configured_mirrors import MirrorConfiguration
 from resourcesync.cli.formatting import NORMAL, TextLine
+from resourcesync.cli.options import SectionedCommand
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from resourcesync.wiring.stores import Home
 
 
-@click.command("tables")
+@click.command("tables", cls=SectionedCommand)
 @click.argument("action", type=click.Choice(["show", "make", "unmake"]))
 @click.argument("mirror")
 @options.with_options((options.CONFIG,))

@@ -9,7 +9,7 @@ from resourcesync.cli import configured_mirrors, formatting, options
 from resourcesync.cli.configured_mirrors import locate_mirror
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.formatting import DETAIL, QUIET, TextLine
-from resourcesync.cli.options import option
+from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 
@@ -22,7 +22,7 @@ _SECOND: Final = 1_000_000
 _NO_MATCH: Final = "nothing in the trash matches"
 
 
-@click.command("trash")
+@click.command("trash", cls=SectionedCommand)
 @click.argument("action", type=click.Choice(["list", "restore", "empty"]))
 @click.argument("mirror")
 @click.argument("glob", default="")

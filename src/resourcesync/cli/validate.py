@@ -9,7 +9,7 @@ import click
 from resourcesync import config
 from resourcesync.cli import options
 from resourcesync.cli.exit_codes import ExitCode, exit_code_for, worst
-from resourcesync.cli.options import option
+from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen, problem_of
 from resourcesync.cli.target_options import SourceAccess, source_options
 from resourcesync.errors import ConfigurationError, ResourceSyncError
@@ -37,7 +37,7 @@ class ValidateArguments:
     format: Literal["text", "json", "sarif", "junit", "github", "html"]
 
 
-@click.command("validate")
+@click.command("validate", cls=SectionedCommand)
 @click.argument("targets", nargs=-1, required=True, metavar="TARGET...")
 @option("--live", is_flag=True, help="Check all documents of the Source at an address.")
 @option(

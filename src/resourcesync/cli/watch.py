@@ -10,7 +10,7 @@ import click
 from resourcesync.cli import configured_mirrors, options
 from resourcesync.cli.configured_mirrors import MirrorConfiguration
 from resourcesync.cli.mirror_options import SERVICE
-from resourcesync.cli.options import given_options, merge_settings, option
+from resourcesync.cli.options import SectionedCommand, given_options, merge_settings, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
 from resourcesync.errors import ConfigurationError
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from resourcesync.cli.watch_service import WatchSettings
 
 
-@click.command("watch")
+@click.command("watch", cls=SectionedCommand)
 @click.argument("names", nargs=-1, metavar="[MIRROR...]")
 @option("--every", type=options.DURATION, help="Time between two pulls of mirrors without `every`.")
 @options.with_options(SERVICE, (options.CONFIG,))

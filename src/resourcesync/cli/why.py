@@ -12,7 +12,7 @@ import click
 from resourcesync.cli import formatting, options
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.formatting import QUIET, TextLine
-from resourcesync.cli.options import option
+from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
 from resourcesync.cli.target_options import MirrorArgument, mirror_argument
 from resourcesync.model.digests import format_digests
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from resourcesync.ports.mirror import Pending
 
 
-@click.command("why")
+@click.command("why", cls=SectionedCommand)
 @mirror_argument
 @click.argument("resource", metavar="URI|PATH|FILE")
 @option("--offline", is_flag=True, help="Use only the mirror's state; send no request.")
