@@ -56,8 +56,7 @@ _PORTS: Final = 65_536
 _FALSE: Final = frozenset({"", "0", "false", "f", "no", "n", "off"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Environment:
+class Environment(NamedTuple):
     """The settings of the command line in the environment.
 
     Attributes:
@@ -91,8 +90,7 @@ def read_environment(environ: Mapping[str, str] | None = None) -> Environment:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServiceEnvironment:
+class ServiceEnvironment(NamedTuple):
     """The settings of a service manager for a service that it began (``sd_notify``).
 
     Attributes:

@@ -7,19 +7,22 @@ from functools import partial
 from itertools import islice
 from typing import Final
 
+from msgspec import structs
+
 from resourcesync.destination.changes.history import ChangeHistory
 from resourcesync.destination.cursor import Cursor, Phase, after_list, check_no_older
 from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.listed_rows import (
+    ENTRY_LINKS_COMPLETE,
     ListedRows,
     collect_linked,
     deduplicated_rows,
     ignore_conflict,
     link_rows,
     merge_linked,
+    store_entry_links,
     store_links,
 )
-from resourcesync.destination.lists.entry_links import ENTRY_LINKS_COMPLETE, store_entry_links
 from resourcesync.destination.lists.resource_reader import ListSnapshot, ListVersion
 from resourcesync.destination.planner import (
     ABSENT,
@@ -317,7 +320,7 @@ class Baseline:
             if self._policy.absence is Absence.DELETED:
                 self._check_understood()
                 self._swept_at = None
-                self._policy = replace(self._policy, absence=Absence.UNPROVEN)
+                self._policy = structs.replace(self._policy, absence=Absence.UNPROVEN)
         raise AssertionError("conflicts that are ignored refuse nothing")
 
     def _keep_few(self, decisions: Iterable[Decision]) -> Iterator[Decision]:

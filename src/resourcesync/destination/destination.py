@@ -2,23 +2,25 @@
 
 import logging
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import structs
 
 from resourcesync.destination.cursor import Phase
 from resourcesync.destination.links import LinkFilter, PatchSizeLimits, check_relation
 from resourcesync.destination.lists.selection import Refusals, ResourceSelection
 from resourcesync.destination.locate import CapabilityListProbe, ListLocator, report_source
-from resourcesync.destination.mapping.rules import check_mapper, is_rule, mapper_of, normalise_rule
+from resourcesync.destination.mapping.names import check_mapper, is_rule, mapper_of, normalise_rule
 from resourcesync.destination.mapping.tree import FileSystemProfile, origin
 from resourcesync.destination.options import Dependencies, Filters, PullOptions, SyncStrategy
 from resourcesync.destination.path_assignment import PathAssignment
 from resourcesync.destination.planner import ABSENT, Absence
 from resourcesync.destination.removal.deletion import purge_old_trash, register_lost_trash
-from resourcesync.destination.reports import AuditFinding, AuditReport, Mode, PlanSummary, RunReport
 from resourcesync.destination.reports import MirrorState as Word
+from resourcesync.destination.reports import Mode, PlanSummary, RunReport
 from resourcesync.destination.runs import (
     MAX_SKEW,
     REPORTED_SKEW,
@@ -30,7 +32,7 @@ from resourcesync.destination.runs import (
 from resourcesync.destination.scope import Scope
 from resourcesync.destination.session import CUT_LIST, SyncOutcome, SyncSession
 from resourcesync.destination.status import build_report
-from resourcesync.destination.sync_state import AuditRecord, MirrorIdentity, SyncState
+from resourcesync.destination.sync_state import MirrorIdentity, SyncState
 from resourcesync.destination.tasks import gone_rows
 from resourcesync.discovery import SourceLists
 from resourcesync.errors import (
@@ -46,6 +48,7 @@ from resourcesync.ports.mirror import ProcessedDocument, RefusedRow, StateTransa
 if TYPE_CHECKING:
     from resourcesync.destination.audits.audit import AuditMethod
     from resourcesync.destination.audits.fixity import AuditRolling
+    from resourcesync.destination.audits.reports import AuditFinding, AuditReport
     from resourcesync.destination.baseline import Baseline
     from resourcesync.destination.incremental import Incremental
 
@@ -79,7 +82,7 @@ class Destination:
 
     def __init__(self, equipment: Dependencies) -> None:
         self._measuring_fetcher = SkewMeasuringFetcher(equipment.fetcher, equipment.clock)
-        equipment = replace(
+        equipment = structs.replace(
             equipment, fetcher=self._measuring_fetcher, resource_fetcher=equipment.fetcher
         )
         self._dependencies = equipment
@@ -178,7 +181,7 @@ class Destination:
             return self._follow_move(options)
         address = self._locator.address(self._dependencies.source)
         filters, is_due = self._filters(options)
-        options = replace(options, filters=filters, changes={})
+        options = structs.replace(options, filters=filters, changes={})
         stored = None if options.mode == "baseline" else self._sync_state.discovered
         rediscover = partial(self._locator.rediscover, address, filters, dry_run=options.dry_run)
         self._locator.check_set(address, filters, options.set_name)
@@ -204,7 +207,7 @@ class Destination:
         The mirror knows its resources by their first URIs, so all files stay in place.
         """
         filters, _ = self._filters(options)
-        options = replace(options, filters=filters, changes={})
+        options = structs.replace(options, filters=filters, changes={})
         found, self._moved_identity = self._locator.locate_moved(
             options.moved, filters, options.set_name
         )
@@ -222,7 +225,7 @@ class Destination:
     def _filters(self, options: PullOptions) -> tuple[Filters, bool]:
         known = self._sync_state.filters
         chosen: Any = options.changes
-        filters = replace(options.filters or known or Filters(), **chosen)
+        filters = structs.replace(options.filters or known or Filters(), **chosen)
         return filters, options.prune or known not in (None, filters)
 
     def _pull_from(
@@ -238,7 +241,9 @@ class Destination:
         known = self._sync_state.filters
         has_new_filters = known not in (None, filters)  # not in sync by these yet
         if known is not None and has_new_filters:
-            self._dependencies.report("scope", {"before": asdict(known), "after": asdict(filters)})
+            self._dependencies.report(
+                "scope", {"before": structs.asdict(known), "after": structs.asdict(filters)}
+            )
         pull.cursor = pull.cursor.with_baseline_due() if is_due else pull.cursor
         if not options.dry_run:
             # One transaction: new filters without a baseline would seem to be in sync after a kill.
@@ -328,7 +333,7 @@ class Destination:
         check_mapper(requested, identity.mapper)
         is_renamed = requested != identity.mapper
         if is_renamed:
-            identity = replace(identity, mapper=requested)
+            identity = structs.replace(identity, mapper=requested)
         selection = self._new_selection(identity, filters)
         if not options.dry_run and self._sync_state.identity is None:
             now = to_microseconds(equipment.clock.now())
@@ -397,7 +402,7 @@ class Destination:
 
     def repair(
         self,
-        findings: Iterable[AuditFinding] | None,
+        findings: "Iterable[AuditFinding] | None",
         options: PullOptions,
         *,
         deleting: bool = False,
@@ -423,7 +428,7 @@ class Destination:
         self._measuring_fetcher.reset()
         self._dependencies.check_folder()
         if deleting:  # then a list without its own time may prove absence, too
-            options = replace(options, delete="absent")
+            options = structs.replace(options, delete="absent")
         was_in_sync: bool | None = None
         if findings is None:
             session = self.read_only_session(asking=True)
@@ -476,7 +481,7 @@ class Destination:
         offline: bool = False,
         rolling: "AuditRolling | None" = None,
         kept: int = 10_000,
-    ) -> AuditReport:
+    ) -> "AuditReport":
         """Compare the mirror's copies with what the Source lists; no copy is changed (§5.2).
 
         Args:
@@ -493,6 +498,7 @@ class Destination:
             StorageError: The mirror cannot be read.
         """
         from resourcesync.destination.audits.audit import Audit  # noqa: PLC0415 - lazy
+        from resourcesync.destination.audits.reports import AuditRecord, notes_with_audit  # noqa: PLC0415 - lazy
 
         clock = self._dependencies.clock
         started = clock.monotonic()
@@ -509,9 +515,8 @@ class Destination:
         moment = to_microseconds(clock.now())
         report = replace(report, seconds=clock.monotonic() - started)
         audit_record = AuditRecord(ended=moment, method=method, report=replace(report, findings=()))
-        self._dependencies.state.commit(
-            StateTransaction(notes=self._sync_state.with_audit(audit_record))
-        )
+        state = self._dependencies.state
+        state.commit(StateTransaction(notes=notes_with_audit(state, audit_record)))
         return report
 
 

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
+import msgspec
+
 from resourcesync.errors import ConfigurationError, Evidence
 
 _UNPLAIN: Final = re.compile(r"[^A-Za-z0-9._-]+")
@@ -35,8 +37,7 @@ class OfferedSet:
     is_sitemap: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetChoice:
+class SetChoice(msgspec.Struct, frozen=True, kw_only=True):
     """The choice of a set where a Source offers several.
 
     Attributes:

@@ -5,7 +5,6 @@ Before the slices, the packages of a Resource Dump are units, where many resourc
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import replace
 from functools import partial
 from heapq import merge
 from itertools import chain
@@ -13,12 +12,12 @@ from operator import attrgetter
 from typing import Final
 
 import msgspec
+from msgspec import structs
 
 from resourcesync.destination.baseline import Baseline
 from resourcesync.destination.changes.history import ChangeHistory
 from resourcesync.destination.dumps.dump_policy import ResourceCount, is_dump_worth_checking
-from resourcesync.destination.listed_rows import ignore_conflict
-from resourcesync.destination.lists.entry_links import store_entry_links
+from resourcesync.destination.listed_rows import ignore_conflict, store_entry_links
 from resourcesync.destination.lists.packages import DumpPackage
 from resourcesync.destination.lists.resource_reader import ListSnapshot
 from resourcesync.destination.planner import (
@@ -345,7 +344,7 @@ class SharedBaseline(Baseline):
         has_deleted = rows > joined.create + joined.update
         deleted = self._in_slices(joined, {ChangeKind.DELETED}) if has_deleted else ()
         counts = count_decisions(chain(deleted, self._unlisted(joined)), Mode.BASELINE)
-        plan = replace(
+        plan = structs.replace(
             counts.plan,
             same=joined.same,
             create=joined.create,

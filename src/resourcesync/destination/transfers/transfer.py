@@ -8,8 +8,9 @@ to the version before; on any fault the whole resource is fetched.
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import replace
-from typing import BinaryIO, Final, cast
+from typing import TYPE_CHECKING, BinaryIO, Final, cast
+
+from msgspec.structs import replace
 
 from resourcesync.destination.links import PatchLink
 from resourcesync.destination.lists.fetch_locations import (
@@ -62,7 +63,9 @@ from resourcesync.ports import (
     StagedCopy,
 )
 from resourcesync.ports.mirror import LARGE, Copy, Fixity, MirrorStateStore
-from resourcesync.ports.patches import PatchFormat
+
+if TYPE_CHECKING:
+    from resourcesync.ports.patches import PatchFormat
 
 _MAX_REASON: Final = 300
 
@@ -77,7 +80,7 @@ class PatchApplication:
     """
 
     def __init__(
-        self, copies: Copies, formats: Mapping[str, PatchFormat], own_algorithm: str
+        self, copies: Copies, formats: "Mapping[str, PatchFormat]", own_algorithm: str
     ) -> None:
         self._copies = copies
         self._formats = formats
@@ -209,7 +212,7 @@ class ResourceTransfer:
         clock: Clock,
         policy: TransferPolicy,
         report: Reporter,
-        patches: Mapping[str, PatchFormat] | None = None,
+        patches: "Mapping[str, PatchFormat] | None" = None,
     ) -> None:
         self._fetcher = fetcher
         self._copies = copies
