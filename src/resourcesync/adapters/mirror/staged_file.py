@@ -7,14 +7,12 @@ import os
 import stat
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from datetime import datetime
 from functools import partial
 from io import BytesIO
 from typing import BinaryIO, Final, Protocol
 
 from resourcesync.errors import DiskFullError, StorageError
 from resourcesync.model.digests import Digest
-from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import PartialBody
 
 _NEW_FILE_FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -250,8 +248,8 @@ class StagedFile:
         except OSError as error:
             raise storage_error(error, "reading a temporary file") from error
 
-    def complete(self, lastmod: datetime | None, *, start: bool) -> None:
-        """Write the rest of the file, with its mode and time.
+    def complete(self, lastmod: int | None, *, start: bool) -> None:
+        """Write the rest of the file, with its mode and its time in microseconds.
 
         With ``start``, the disk begins to write it before it is synced: a file system with a
         journal then makes many files durable at once.
@@ -259,7 +257,7 @@ class StagedFile:
         file = self._open()
         os.fchmod(file, 0o644)
         if lastmod is not None:
-            moment = to_microseconds(lastmod) * 1_000
+            moment = lastmod * 1_000
             if not 0 <= moment <= _LAST_MOMENT:
                 moment = 0 if moment < 0 else _LAST_MOMENT
             os.utime(file, ns=(moment, moment))

@@ -23,7 +23,7 @@ from resourcesync.destination.sync_state import encode_notes
 from resourcesync.destination.tasks import pending_delete, pending_fetch, quarantine_warning
 from resourcesync.destination.transfers.budget import Budget
 from resourcesync.errors import DiskFullError, StorageError
-from resourcesync.model.timestamps import from_microseconds, to_microseconds
+from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import (
     Clock,
     Copies,
@@ -453,10 +453,6 @@ class CommitBatch:
 
 def _installation_of(ready: StagedResource) -> CopyInstallation:
     assert ready.staged is not None
-    before, lastmod = ready.fetch.before, ready.fetch.listed.lastmod
-    return CopyInstallation(
-        ready.staged,
-        ready.copy.path,
-        None if lastmod is None else from_microseconds(lastmod),
-        None if before is None else before.signature,
-    )
+    before = ready.fetch.before
+    replaces = None if before is None else before.signature
+    return CopyInstallation(ready.staged, ready.copy.path, ready.fetch.listed.lastmod, replaces)
