@@ -262,8 +262,10 @@ class StagedFile:
                 moment = 0 if moment < 0 else _LAST_MOMENT
             os.utime(file, ns=(moment, moment))
         if start and _CAN_ADVISE:
-            with suppress(OSError):  # it is advice: not every file system takes it
+            try:  # noqa: SIM105 - once for each file
                 os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+            except OSError:
+                pass  # it is advice: not every file system takes it
 
     def sync(self) -> str:
         """Make the bytes durable and close the file; return the stat signature.
