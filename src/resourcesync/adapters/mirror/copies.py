@@ -214,7 +214,7 @@ class FileTreeCopies:
     def _place(
         self, folders: OpenFolders, installation: CopyInstallation, signature: str
     ) -> str | StorageError:
-        staged: StagedFile = installation.staged  # type: ignore[assignment]  # the syncer checks it
+        staged: StagedFile = installation.staged  # type: ignore[assignment]  # of these very copies
         try:
             folder, leaf = folders.locate(installation.path, create=True)
             try:

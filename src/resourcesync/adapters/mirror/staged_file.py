@@ -146,9 +146,8 @@ class StagedFile:
 
     def _write_all(self, chunk: bytes) -> None:
         try:
-            written = os.write(self._file, chunk)
-            while written < len(chunk):
-                written += os.write(self._file, chunk[written:])
+            while chunk:
+                chunk = chunk[os.write(self._file, chunk) :]
         except OSError as error:
             raise storage_error(error, "writing a temporary file") from error
 
