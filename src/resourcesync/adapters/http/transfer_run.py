@@ -156,11 +156,11 @@ class TransferRun:
 
     def _start(self, now: float) -> None:
         for lane in list(self._busy):
-            if lane.idle:
-                del self._busy[lane]
-            elif self._start_queue(lane, now) and len(self._busy) > 1:
+            if self._start_queue(lane, now):
                 del self._busy[lane]  # behind the others, so each has its turn
                 self._busy[lane] = None
+            elif lane.idle:
+                del self._busy[lane]
 
     def _start_queue(self, lane: OriginQueue, now: float) -> bool:
         """Send the requests that may be sent to one origin; return whether there were any."""
