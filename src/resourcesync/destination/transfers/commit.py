@@ -223,8 +223,8 @@ class CommitBatch:
         uri, _, path, hash_, _, lastmod, *_ = listed
         if not hash_:
             lastmod = self.lastmod_to_record(listed, headers)
-        known = validators_of(headers)
-        row = (uri, path, length, digests, hash_, lastmod, *known, "", fixity, self._policy.began)
+        known, kind = validators_of(headers), str(fixity)  # SQLite stores plain text sooner
+        row = (uri, path, length, digests, hash_, lastmod, *known, "", kind, self._policy.began)
         return make_copy(row)
 
     def lastmod_to_record(self, listed: ListedEntry, headers: Mapping[str, str]) -> int | None:
