@@ -230,7 +230,8 @@ class FileTreeCopies:
         except OSError as error:
             staged.discard()
             return storage_error(error, f"putting {installation.path} in place")
-        staged.release()
+        if staged.is_noted:
+            staged.forget()
         return signature
 
     def _clear_path(

@@ -86,6 +86,9 @@ class StagedFile:
         algorithms: Digests to compute.
         notes: Notes of parts, used if ``of`` is given.
         of: The resource that the bytes are of, for a later run.
+
+    Attributes:
+        is_noted: There is a note of this part.
     """
 
     def __init__(
@@ -101,7 +104,7 @@ class StagedFile:
         self._of = of
         self._validator = ""
         self._small = b""
-        self._noted = self._exists = False
+        self.is_noted = self._exists = False
         self.part: PartialBody | None = None
         self.name = name
         self._algorithms = algorithms
@@ -154,7 +157,7 @@ class StagedFile:
     def _note(self) -> None:
         """Write the note of this part once."""
         if self._notes is not None:
-            self._noted = self._notes.note(self.name, self._of, self._validator)
+            self.is_noted = self._notes.note(self.name, self._of, self._validator)
         self._validator = ""
 
     def record_validator(self, validator: str) -> None:
@@ -170,7 +173,7 @@ class StagedFile:
         self._exists = True
         flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         self._file = os.open(self.name, flags, dir_fd=self._folder)
-        self._noted = True
+        self.is_noted = True
         self._read_on(self._file)
         self.part = PartialBody(length=self.length, validator=validator)
 
@@ -200,10 +203,11 @@ class StagedFile:
             for hasher in self._hashers.values():
                 hasher.update(chunk)
 
-    def _forget(self) -> None:
-        if self._noted and self._notes is not None:
+    def forget(self) -> None:
+        """Delete the note of this part: it is complete, or its bytes are gone."""
+        if self.is_noted and self._notes is not None:
             self._notes.forget(self.name)
-        self._noted = False
+        self.is_noted = False
 
     def restart(self) -> None:
         """Discard all bytes so far.
@@ -211,7 +215,7 @@ class StagedFile:
         Raises:
             StorageError: They cannot be discarded.
         """
-        self._forget()
+        self.forget()
         self.part, self._validator, self._small = None, "", b""
         if self._file >= 0:
             try:
@@ -274,6 +278,7 @@ class StagedFile:
         os.fsync(self._file)
         info = os.fstat(self._file)
         self._close()
+        self._small = b""
         return signature_of(info)
 
     def _close(self) -> None:
@@ -281,15 +286,9 @@ class StagedFile:
             os.close(self._file)
             self._file = -1
 
-    def release(self) -> None:
-        """Release what belongs to the staged bytes: the file is now an installed copy."""
-        self._small = b""
-        if self._noted:
-            self._forget()
-
     def suspend(self) -> None:
         """Stop before the end; a large part is saved for a later run."""
-        if self._noted:
+        if self.is_noted:
             self._close()
         else:
             self.discard()
@@ -297,7 +296,8 @@ class StagedFile:
     def discard(self) -> None:
         """Discard the bytes; may be called twice."""
         self._close()
-        self.release()
+        self._small = b""
+        self.forget()
         if self._exists:
             with suppress(OSError):
                 os.unlink(self.name, dir_fd=self._folder)
