@@ -14,6 +14,7 @@ from typing import BinaryIO, Final, TypeVar
 
 from resourcesync.errors import MirrorChangedError, ResourceSyncError, StorageError
 from resourcesync.model.digests import Digest, agree
+from resourcesync.model.timestamps import from_microseconds
 from resourcesync.ports import Clock, CopyInstallation, CopyMove, CopyRemoval, StagedCopy
 from resourcesync.ports.copies import is_copy_path
 from resourcesync.ports.mirror import MirrorStateStore, StateTransaction
@@ -275,7 +276,9 @@ class StoredCopies(StoreCopyInspector):
             guard_store(f"putting {installation.path} in place"),
         ):
             stream.seek(0)
-            content = ObjectContent(stream, length, digests, installation.lastmod)
+            moment = installation.lastmod
+            lastmod = None if moment is None else from_microseconds(moment)
+            content = ObjectContent(stream, length, digests, lastmod)
             version = self._store.put(installation.path, content, replaces)
             return None if version is None else _checked(version)
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from typing import Final
 
 from msgspec import structs
@@ -324,15 +324,16 @@ class Baseline:
         raise AssertionError("conflicts that are ignored refuse nothing")
 
     def _keep_few(self, decisions: Iterable[Decision]) -> Iterator[Decision]:
-        """Yield the decisions; keep those that are to be acted on, if they are few."""
+        """Return the decisions; keep those that are to be acted on, if they are few."""
+        return chain.from_iterable(self._kept_groups(iter(decisions)))
+
+    def _kept_groups(self, decisions: Iterator[Decision]) -> Iterator[list[Decision]]:
         kept: list[Decision] = []
-        room = _MAX_KEPT
-        for decision in decisions:
-            if room >= 0 and type(decision) is not UpToDate:
-                kept.append(decision)
-                room -= 1
-            yield decision
-        self._kept = kept if room >= 0 else None
+        while group := list(islice(decisions, _CHUNK)):
+            if len(kept) <= _MAX_KEPT:
+                kept += [each for each in group if type(each) is not UpToDate]
+            yield group
+        self._kept = kept if len(kept) <= _MAX_KEPT else None
 
     def _planned_decisions(self, sorters: list[ExternalSorter[ListedEntry]]) -> Iterable[Decision]:
         """Return the planned decisions: those kept, or all of them, made again."""

@@ -433,34 +433,28 @@ def decide_all(
         tasks: The pending tasks of earlier readings, in URI order.
         policy: The policy of the run; absence from the rows is not ``UNCHANGED``.
     """
-    task_of = _lookup(tasks)
-    decision: Decision | None
+    rest = iter(tasks)
+    task = next(rest, None)
+    copy: Copy | None
+    row: ListedEntry | None
+    uri: str
     for difference in compare(copies, rows, same=_is_same):
         match difference:
-            case Same(copy):
-                decision = _up_to_date((copy,))
+            case Same(same):
+                yield _up_to_date((same,))
+                continue
             case Deleted(copy):
-                decision = decide(copy, None, task_of(copy.uri), policy)
+                row, uri = None, copy.uri
             case Created(row):
-                decision = decide(None, row, task_of(row.uri), policy)
+                copy, uri = None, row.uri
             case Updated(copy, row):
-                decision = decide(copy, row, task_of(row.uri), policy)
+                uri = row.uri
+        while task is not None and task.uri < uri:
+            task = next(rest, None)
+        known = task if task is not None and task.uri == uri else None
+        decision = decide(copy, row, known, policy)
         if decision is not None:
             yield decision
-
-
-def _lookup(tasks: Iterable[Pending]) -> Callable[[str], Pending | None]:
-    """Return a function that finds the task of a URI; it is called with rising URIs."""
-    rest = iter(tasks)
-    current = next(rest, None)
-
-    def task_of(uri: str) -> Pending | None:
-        nonlocal current
-        while current is not None and current.uri < uri:
-            current = next(rest, None)
-        return current if current is not None and current.uri == uri else None
-
-    return task_of
 
 
 def without_patch(listed: ListedEntry) -> ListedEntry:

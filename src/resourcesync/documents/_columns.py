@@ -158,7 +158,9 @@ def _without_blanks(column: Sequence[str]) -> Sequence[str]:
 
 
 def _stripped(column: Sequence[str]) -> list[str]:
-    return [text.strip(BLANKS) for text in column]
+    """Return the texts without the blanks around them: few values, many entries."""
+    made = {text: text.strip(BLANKS) for text in set(column)}
+    return [made[text] for text in column]
 
 
 def _foreigns(column: Sequence[str]) -> list[Foreign]:
@@ -245,5 +247,7 @@ def _are_sha256(column: Sequence[str]) -> bool:
         and joined.isascii()
         and not any(blank in joined for blank in BLANKS)  # so that each is one digest
         and joined.lower() == joined
-        and [text[: len(_PREFIX)] for text in column].count(_PREFIX) == len(column)
+        # A text between two with the same prefix has that prefix, too.
+        and min(column).startswith(_PREFIX)
+        and max(column).startswith(_PREFIX)
     )

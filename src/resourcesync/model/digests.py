@@ -80,10 +80,11 @@ def usable_algorithms(text: str) -> frozenset[str]:
 
 def format_digests(digests: Sequence[Digest]) -> str:
     """Return a ``hash`` attribute: one blank between the tokens."""
-    if len(digests) == 1:
-        algorithm, value = digests[0]
-        return f"{algorithm}:{value}"
-    return " ".join(f"{algorithm}:{value}" for algorithm, value in digests)
+    match digests:
+        case [(algorithm, value)]:  # as most
+            return f"{algorithm}:{value}"
+        case _:
+            return " ".join(f"{algorithm}:{value}" for algorithm, value in digests)
 
 
 def usable(digests: Iterable[Digest]) -> tuple[Digest, ...]:

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from datetime import datetime
 from typing import BinaryIO, Final, Protocol
 
 from resourcesync.errors import StorageError
@@ -60,14 +59,14 @@ class CopyInstallation:
     Attributes:
         staged: The sealed bytes.
         path: The copy's path in the mirror, relative, with ``/``.
-        lastmod: Modification time to give the copy, UTC; ``None`` leaves it.
+        lastmod: Modification time to give the copy, microseconds; ``None`` leaves it.
         replaces: Stat signature of the present file in the mirror's state, or ``None`` for no file.
             A file that is neither is moved to quarantine, not lost.
     """
 
     staged: StagedCopy
     path: str
-    lastmod: datetime | None = None
+    lastmod: int | None = None
     replaces: str | None = None
 
 

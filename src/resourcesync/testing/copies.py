@@ -8,6 +8,7 @@ from typing import ClassVar, Final
 
 from resourcesync.errors import StorageError
 from resourcesync.model.digests import Digest
+from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Copies, CopyInstallation, CopyMove, CopyRemoval, StagedCopy
 from resourcesync.testing.assertions import expect, expect_equal, read_and_close, skip_check
 
@@ -106,13 +107,9 @@ class CopiesSuite(ABC):
         """With the signature that was returned, an empty one too, and whatever time it has."""
         signatures = {}
         for path, body, year in (("a.txt", b"a", 2020), ("b/c.txt", b"", 1), ("é/ ü", b"x", 9999)):
-            staged = _stage(copies, body)
+            staged, moment = _stage(copies, body), datetime(year, 1, 1, tzinfo=UTC)
             (found,) = copies.install(
-                [
-                    CopyInstallation(
-                        staged=staged, path=path, lastmod=datetime(year, 1, 1, tzinfo=UTC)
-                    )
-                ]
+                [CopyInstallation(staged=staged, path=path, lastmod=to_microseconds(moment))]
             )
             expect(isinstance(found, str) and found, "install returns a signature")
             signatures[path] = found

@@ -21,6 +21,7 @@ from resourcesync.errors import (
     DiskFullError,
     StorageError,
 )
+from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import CopyInstallation, CopyRemoval
 
 
@@ -79,7 +80,7 @@ def test_a_copy_gets_the_time_that_the_source_lists(mirror: MirrorFolder) -> Non
     length, digests = staged.seal()
     when = datetime(2020, 2, 3, 4, 5, 6, tzinfo=UTC)
 
-    copies.install([CopyInstallation(staged=staged, path="x", lastmod=when)])
+    copies.install([CopyInstallation(staged=staged, path="x", lastmod=to_microseconds(when))])
 
     assert length == 1
     assert [d.value for d in digests] == [
@@ -97,9 +98,8 @@ def test_a_time_no_file_system_can_hold_is_bent_to_one_it_can(
     staged = copies.stage([])
     staged.seal()
 
-    result = copies.install(
-        [CopyInstallation(staged=staged, path="x", lastmod=datetime(year, 1, 1, tzinfo=UTC))]
-    )
+    moment = to_microseconds(datetime(year, 1, 1, tzinfo=UTC))
+    result = copies.install([CopyInstallation(staged=staged, path="x", lastmod=moment)])
 
     assert isinstance(result[0], str)
 

@@ -17,6 +17,7 @@ LONGEST_URI = 8192
 _DEFAULT_PORTS = {"http": "80", "https": "443"}
 _PRINTABLE = "".join(map(chr, range(0x21, 0x7F)))
 _URI = re.compile(
+    rf"(?=.{{0,{LONGEST_URI}}}\Z)"
     r"((https?)://(\[[0-9a-f:.]{2,45}\]|[a-z0-9_.-]{1,253})(?::([0-9]{1,5}))?)(?=[/?#]|\Z)[!-~]*\Z",
     re.IGNORECASE | re.ASCII,
 )
@@ -50,8 +51,6 @@ def parse_address(uri: str) -> Address:
     if match is None and not uri.isascii():
         ascii_uri = quote(uri, safe=_PRINTABLE)
         match = _URI.match(ascii_uri)
-    if len(ascii_uri) > LONGEST_URI:
-        match = None
     if match is None:
         raise SourceRefusedError(
             "the address is no plain absolute http or https URI", uri=uri, code="uri"

@@ -179,7 +179,7 @@ class Politeness:
 
     def must_fail(self, now: float) -> bool:
         """True if requests should fail at once: the origin is down, or asks for too long a wait."""
-        if self.circuit.away and now < self.circuit.until:
+        if now < self.circuit.until and self.circuit.away:
             return True
         left = self._paused_until - now
         return left > 0 and max(left, self._waited) > self._max_wait

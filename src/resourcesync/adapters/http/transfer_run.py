@@ -33,7 +33,6 @@ from resourcesync.ports import Clock, FetchFailure, FetchRequest, FetchResponse,
 FetchOutcome = FetchResponse | FetchFailure
 
 _AHEAD = 16
-_AT_ONCE = 64
 _LONGEST_NAP = 0.5
 _STILL = 0.02
 _SOON = 0.02
@@ -124,14 +123,13 @@ class TransferRun:
     def _accept_requests(self, requests: Iterator[FetchRequest | None]) -> bool:
         """Read requests ahead of those in flight; return whether there may be more."""
         self._polls_soon = False
-        while self._open < self._settings.jobs + _AHEAD and len(self._done) < _AT_ONCE:
-            try:
-                request = next(requests)
-            except StopIteration:
-                return False
+        most = self._settings.jobs + _AHEAD
+        if self._open >= most:
+            return True
+        for request in requests:
             if request is None:
                 self._polls_soon = True
-                break
+                return True
             self._open += 1
             try:
                 address = parse_address(request.uri)
@@ -139,10 +137,12 @@ class TransferRun:
                 lane = self._lanes[address.authority] if known else self._queue_for(address)
             except SourceRefusedError as error:
                 self._conclude(FetchFailure(request=request, error=error, tries=0))
-            else:
-                lane.add(RequestState(request, address))
-                self._busy[lane] = None
-        return True
+                return True  # the caller gets each outcome soon, however many are refused
+            lane.add(RequestState(request, address))
+            self._busy[lane] = None
+            if self._open >= most:
+                return True
+        return False
 
     def _queue_for(self, address: Address) -> OriginQueue:
         lane = self._lanes.get(address.authority)
@@ -156,11 +156,11 @@ class TransferRun:
 
     def _start(self, now: float) -> None:
         for lane in list(self._busy):
-            if lane.idle:
-                del self._busy[lane]
-            elif self._start_queue(lane, now) and len(self._busy) > 1:
+            if self._start_queue(lane, now):
                 del self._busy[lane]  # behind the others, so each has its turn
                 self._busy[lane] = None
+            elif lane.idle:
+                del self._busy[lane]
 
     def _start_queue(self, lane: OriginQueue, now: float) -> bool:
         """Send the requests that may be sent to one origin; return whether there were any."""

@@ -101,7 +101,13 @@ class ChangeLogWriter:
         plain = [uri for uri in changed if uri not in self._suspects]
         if plain:
             self._befores.update(self._known(plain))
-        entries = [self._installed(copy) for copy in step.installed]
+        befores = self._befores
+        entries = [
+            _replaced(copy, befores.pop(copy.uri))
+            if copy.uri in befores
+            else (_CREATED, copy.uri, copy.path, copy.length, copy.digests, "")
+            for copy in step.installed
+        ]
         self._suspects.difference_update([copy.uri for copy in step.installed])
         entries += [entry for uri in step.removed if (entry := self._removed(uri))]
         if not entries:
@@ -109,13 +115,6 @@ class ChangeLogWriter:
         now = max(step.now, *[copy.installed for copy in step.installed], 0)
         dated = _encode([copy.lastmod for copy in step.installed]).decode()
         _append(self._db, entries, now, dated)
-
-    def _installed(self, copy: Copy) -> _Entry:
-        kind, previous = _CREATED, ""
-        if copy.uri in self._befores:
-            before = self._befores.pop(copy.uri)
-            kind, previous = _kind(copy, before), before[1]
-        return kind, copy.uri, copy.path, copy.length, copy.digests, previous
 
     def _removed(self, uri: str) -> _Entry | None:
         before = self._pop_suspect(uri)
@@ -153,12 +152,14 @@ def content_before(db: sqlite3.Connection, uri: str) -> _Before | None:
     return None if found is None else _decode_befores(found[0]).get(uri)
 
 
-def _kind(copy: Copy, before: _Before) -> str:
+def _replaced(copy: Copy, before: _Before) -> _Entry:
+    """Return the entry of a copy that replaces another content."""
     length, digests = before
     same = length == copy.length and (
         copy.digests == digests or agree(parse_digests(copy.digests), parse_digests(digests))
     )
-    return (MirrorChangeKind.TOUCHED if same else MirrorChangeKind.UPDATED).value
+    kind = _TOUCHED if same else MirrorChangeKind.UPDATED.value
+    return kind, copy.uri, copy.path, copy.length, copy.digests, digests
 
 
 def delete_old_changes(db: sqlite3.Connection, now: int) -> None:

@@ -214,7 +214,7 @@ class FileTreeCopies:
     def _place(
         self, folders: OpenFolders, installation: CopyInstallation, signature: str
     ) -> str | StorageError:
-        staged: StagedFile = installation.staged  # type: ignore[assignment]  # the syncer checks it
+        staged: StagedFile = installation.staged  # type: ignore[assignment]  # of these very copies
         try:
             folder, leaf = folders.locate(installation.path, create=True)
             try:
@@ -230,7 +230,8 @@ class FileTreeCopies:
         except OSError as error:
             staged.discard()
             return storage_error(error, f"putting {installation.path} in place")
-        staged.release()
+        if staged.is_noted:
+            staged.forget()
         return signature
 
     def _clear_path(

@@ -7,14 +7,12 @@ import os
 import stat
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from datetime import datetime
 from functools import partial
 from io import BytesIO
 from typing import BinaryIO, Final, Protocol
 
 from resourcesync.errors import DiskFullError, StorageError
 from resourcesync.model.digests import Digest
-from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import PartialBody
 
 _NEW_FILE_FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -88,6 +86,9 @@ class StagedFile:
         algorithms: Digests to compute.
         notes: Notes of parts, used if ``of`` is given.
         of: The resource that the bytes are of, for a later run.
+
+    Attributes:
+        is_noted: There is a note of this part.
     """
 
     def __init__(
@@ -103,7 +104,7 @@ class StagedFile:
         self._of = of
         self._validator = ""
         self._small = b""
-        self._noted = self._exists = False
+        self.is_noted = self._exists = False
         self.part: PartialBody | None = None
         self.name = name
         self._algorithms = algorithms
@@ -148,16 +149,15 @@ class StagedFile:
 
     def _write_all(self, chunk: bytes) -> None:
         try:
-            written = os.write(self._file, chunk)
-            while written < len(chunk):
-                written += os.write(self._file, chunk[written:])
+            while chunk:
+                chunk = chunk[os.write(self._file, chunk) :]
         except OSError as error:
             raise storage_error(error, "writing a temporary file") from error
 
     def _note(self) -> None:
         """Write the note of this part once."""
         if self._notes is not None:
-            self._noted = self._notes.note(self.name, self._of, self._validator)
+            self.is_noted = self._notes.note(self.name, self._of, self._validator)
         self._validator = ""
 
     def record_validator(self, validator: str) -> None:
@@ -173,7 +173,7 @@ class StagedFile:
         self._exists = True
         flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         self._file = os.open(self.name, flags, dir_fd=self._folder)
-        self._noted = True
+        self.is_noted = True
         self._read_on(self._file)
         self.part = PartialBody(length=self.length, validator=validator)
 
@@ -203,10 +203,11 @@ class StagedFile:
             for hasher in self._hashers.values():
                 hasher.update(chunk)
 
-    def _forget(self) -> None:
-        if self._noted and self._notes is not None:
+    def forget(self) -> None:
+        """Delete the note of this part: it is complete, or its bytes are gone."""
+        if self.is_noted and self._notes is not None:
             self._notes.forget(self.name)
-        self._noted = False
+        self.is_noted = False
 
     def restart(self) -> None:
         """Discard all bytes so far.
@@ -214,7 +215,7 @@ class StagedFile:
         Raises:
             StorageError: They cannot be discarded.
         """
-        self._forget()
+        self.forget()
         self.part, self._validator, self._small = None, "", b""
         if self._file >= 0:
             try:
@@ -250,8 +251,8 @@ class StagedFile:
         except OSError as error:
             raise storage_error(error, "reading a temporary file") from error
 
-    def complete(self, lastmod: datetime | None, *, start: bool) -> None:
-        """Write the rest of the file, with its mode and time.
+    def complete(self, lastmod: int | None, *, start: bool) -> None:
+        """Write the rest of the file, with its mode and its time in microseconds.
 
         With ``start``, the disk begins to write it before it is synced: a file system with a
         journal then makes many files durable at once.
@@ -259,13 +260,15 @@ class StagedFile:
         file = self._open()
         os.fchmod(file, 0o644)
         if lastmod is not None:
-            moment = to_microseconds(lastmod) * 1_000
+            moment = lastmod * 1_000
             if not 0 <= moment <= _LAST_MOMENT:
                 moment = 0 if moment < 0 else _LAST_MOMENT
             os.utime(file, ns=(moment, moment))
         if start and _CAN_ADVISE:
-            with suppress(OSError):  # it is advice: not every file system takes it
+            try:  # noqa: SIM105 - once for each file
                 os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+            except OSError:
+                pass  # it is advice: not every file system takes it
 
     def sync(self) -> str:
         """Make the bytes durable and close the file; return the stat signature.
@@ -275,6 +278,7 @@ class StagedFile:
         os.fsync(self._file)
         info = os.fstat(self._file)
         self._close()
+        self._small = b""
         return signature_of(info)
 
     def _close(self) -> None:
@@ -282,15 +286,9 @@ class StagedFile:
             os.close(self._file)
             self._file = -1
 
-    def release(self) -> None:
-        """Release what belongs to the staged bytes: the file is now an installed copy."""
-        self._small = b""
-        if self._noted:
-            self._forget()
-
     def suspend(self) -> None:
         """Stop before the end; a large part is saved for a later run."""
-        if self._noted:
+        if self.is_noted:
             self._close()
         else:
             self.discard()
@@ -298,7 +296,8 @@ class StagedFile:
     def discard(self) -> None:
         """Discard the bytes; may be called twice."""
         self._close()
-        self.release()
+        self._small = b""
+        self.forget()
         if self._exists:
             with suppress(OSError):
                 os.unlink(self.name, dir_fd=self._folder)

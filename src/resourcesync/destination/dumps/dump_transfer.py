@@ -119,7 +119,6 @@ _MAX_BAD_PACKAGES: Final = 8
 """Bad packages in a row after which a dump is abandoned."""
 _MAX_FAILED_TRIES: Final = 3
 """Failed single requests for a resource after which its dump is used at any cost."""
-_PROGRESS_SECONDS: Final = 1.0
 _PACKAGE_ERRORS: Final = (SourceError, PackageError, DocumentError, VerificationError)
 
 
@@ -139,7 +138,6 @@ class DumpTransfer:
         self._pull = pull
         self._fetches = fetches
         self._count = plan.create + plan.update
-        self._size = plan.size
         self._resources = max(pull.state.count(), plan.same) + plan.create
         equipment = pull.dependencies
         self._copies = equipment.copies
@@ -150,8 +148,8 @@ class DumpTransfer:
             policy=pull.policy(at),
             report=equipment.report,
         )
+        self._commit_batch.expect(self._count, plan.size)
         self._open_temporary = equipment.scratch
-        self._progress_at = equipment.clock.monotonic()
         self._policy = pull.options.dumps
         # In an empty folder no file is in place already: no check for each resource.
         self._is_folder_empty = next(iter(equipment.copies.paths()), None) is None
@@ -411,8 +409,7 @@ class DumpTransfer:
             if member.index == order[0]:
                 if not member.is_deletion:
                     faults += not self._install(order[1], member, terms)
-                    self._commit_batch.flush_when_due(self._pull.dependencies.clock.monotonic())
-                    self._progress()
+                    self._commit_batch.flush_when_due()
                 order = next(orders, None)
         return faults
 
@@ -444,20 +441,3 @@ class DumpTransfer:
         copy = copy._replace(lastmod=lastmod)
         self._commit_batch.add(StagedResource(fetch, copy, staged))
         return True
-
-    def _progress(self) -> None:
-        now = self._pull.dependencies.clock.monotonic()
-        if now - self._progress_at < _PROGRESS_SECONDS:
-            return
-        self._progress_at = now
-        tally = self._commit_batch.tally
-        self._pull.dependencies.report(
-            "progress",
-            {
-                "done": tally.done,
-                "total": self._count,
-                "bytes_done": tally.useful,
-                "bytes_total": self._size,
-                "failed": tally.failed,
-            },
-        )

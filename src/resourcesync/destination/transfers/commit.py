@@ -23,7 +23,7 @@ from resourcesync.destination.sync_state import encode_notes
 from resourcesync.destination.tasks import pending_delete, pending_fetch, quarantine_warning
 from resourcesync.destination.transfers.budget import Budget
 from resourcesync.errors import DiskFullError, StorageError
-from resourcesync.model.timestamps import from_microseconds, to_microseconds
+from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import (
     Clock,
     Copies,
@@ -46,6 +46,7 @@ from resourcesync.ports.mirror import (
 
 _GROUP: Final = 256
 _GROUP_SECONDS: Final = 1.0
+_PROGRESS_SECONDS: Final = 1.0
 _MAX_FAILURES: Final = 1_000
 _MAX_QUARANTINE_WARNINGS: Final = 100
 _SIGNATURE: Final = Copy._fields.index("signature")
@@ -187,9 +188,14 @@ class CommitBatch:
         self._failed: list[Pending] = []
         self._finished: list[str] = []
         self._patched: list[PatchRow] = []
-        self._opened_at = clock.monotonic()
+        self._opened_at = self._progress_at = clock.monotonic()
+        self._total = self._size = 0
         self._quarantine_count = 0
         self.tally = TransferTally()
+
+    def expect(self, total: int, size: int) -> None:
+        """Set the number of fetches and, as far as known, their bytes, for progress."""
+        self._total, self._size = total, size
 
     def now(self) -> int:
         """Return the present moment in microseconds."""
@@ -217,8 +223,8 @@ class CommitBatch:
         uri, _, path, hash_, _, lastmod, *_ = listed
         if not hash_:
             lastmod = self.lastmod_to_record(listed, headers)
-        known = validators_of(headers)
-        row = (uri, path, length, digests, hash_, lastmod, *known, "", fixity, self._policy.began)
+        known, kind = validators_of(headers), str(fixity)  # SQLite stores plain text sooner
+        row = (uri, path, length, digests, hash_, lastmod, *known, "", kind, self._policy.began)
         return make_copy(row)
 
     def lastmod_to_record(self, listed: ListedEntry, headers: Mapping[str, str]) -> int | None:
@@ -321,18 +327,33 @@ class CommitBatch:
         self._patched.append(PatchRow(listed.uri, self.now(), reason))
         self._report("patch", {"uri": listed.loc, "path": listed.path, "reason": reason})
 
-    def flush_when_due(self, now: float) -> None:
-        """Flush the group when it is large or old enough, and end there if the run is to end.
-
-        Args:
-            now: Time of the monotonic clock, seconds.
+    def flush_when_due(self) -> None:
+        """Flush the group when it is large or old enough; then report progress, if that is due.
 
         Raises:
-            StoppedError: The end was requested, or the time is over.
+            StoppedError: A group was flushed, and the end is requested, or the time is over.
         """
-        if self._waiting >= _GROUP or (self._waiting and now - self._opened_at >= _GROUP_SECONDS):
-            self.flush()
-            self._policy.budget.raise_if_cancelled()
+        now = self._clock.monotonic()
+        if self._waiting < _GROUP and (not self._waiting or now - self._opened_at < _GROUP_SECONDS):
+            return
+        self.flush()
+        self._policy.budget.raise_if_cancelled()
+        if now - self._progress_at >= _PROGRESS_SECONDS:
+            self._progress_at = now
+            self.report_progress()
+
+    def report_progress(self) -> None:
+        """Report how much is done."""
+        self._report(
+            "progress",
+            {
+                "done": self.tally.done,
+                "total": self._total,
+                "bytes_done": self.tally.useful,
+                "bytes_total": self._size,
+                "failed": self.tally.failed,
+            },
+        )
 
     def flush(self) -> None:
         """Make the group durable, then record it.
@@ -453,10 +474,6 @@ class CommitBatch:
 
 def _installation_of(ready: StagedResource) -> CopyInstallation:
     assert ready.staged is not None
-    before, lastmod = ready.fetch.before, ready.fetch.listed.lastmod
-    return CopyInstallation(
-        ready.staged,
-        ready.copy.path,
-        None if lastmod is None else from_microseconds(lastmod),
-        None if before is None else before.signature,
-    )
+    before = ready.fetch.before
+    replaces = None if before is None else before.signature
+    return CopyInstallation(ready.staged, ready.copy.path, ready.fetch.listed.lastmod, replaces)

@@ -184,7 +184,6 @@ _MAX_DEFERRED: Final = 1_000
 _MAX_EXPECTED: Final = 4_096
 _MAX_FAILED_PATCHES: Final = 16
 """Failed patches after which a run tries no more: they cost time."""
-_PROGRESS_SECONDS: Final = 1.0
 _NOT_MODIFIED: Final = 304
 _ANSWER_LABELS: Final = frozenset({"got", "tried"})
 """Labels of the evidence that describes the server's answer."""
@@ -217,7 +216,6 @@ class ResourceTransfer:
         self._fetcher = fetcher
         self._copies = copies
         self._state = state
-        self._clock = clock
         self._policy = policy
         self._budget = policy.budget
         self._report = report
@@ -228,12 +226,10 @@ class ResourceTransfer:
         self._patching = PatchApplication(
             copies, {} if patches is None else patches, policy.own_algorithm
         )
-        self._progress_at = 0.0
         self._retries: deque[FetchAttempt] = deque()
         self._deferred: list[FetchAttempt] = []
         self._expected: dict[str, None] = {}
         self._stop = False
-        self._totals = (0, 0)
         # In an empty folder there is no file to adopt: no check for each resource.
         self._may_adopt = next(iter(copies.paths()), None) is not None
 
@@ -254,10 +250,9 @@ class ResourceTransfer:
             DiskFullError: No space is left; complete copies are kept and recorded.
             StorageError: The mirror cannot be written; complete copies are kept and recorded.
         """
-        self._totals = (total, size)
+        self._commit_batch.expect(total, size)
         try:
             self._policy.budget.raise_if_cancelled()
-            self._progress_at = self._clock.monotonic()
             self._run(map(first_attempt, fetches))
             while (self._retries or self._deferred) and not self.stopped:
                 self._commit_batch.flush()  # some wait for the bytes of others
@@ -271,7 +266,7 @@ class ResourceTransfer:
         finally:
             self._abandon(keep=True)
             self._commit_batch.flush()
-        self._report_progress()
+        self._commit_batch.report_progress()
         return self._commit_batch.tally
 
     def _run(self, attempts: Iterator[FetchAttempt]) -> None:
@@ -291,7 +286,7 @@ class ResourceTransfer:
                     # Every request of this module has a staged copy as its sink.
                     staged: StagedCopy = outcome.request.sink  # type: ignore[assignment]
                     self._handle_bytes(attempt, staged, outcome.headers)
-                self._advance()
+                self._commit_batch.flush_when_due()
                 if self._stop:
                     return
         finally:
@@ -307,7 +302,7 @@ class ResourceTransfer:
                 return
             request = self._begin(attempt)
             if request is None:
-                self._advance()
+                self._commit_batch.flush_when_due()
                 continue
             self._under_way[request] = attempt
             if budget.is_limited and not budget.reserve(attempt.fetch.listed.length):
@@ -533,27 +528,6 @@ class ResourceTransfer:
             else:
                 staged.discard()
         self._under_way.clear()
-
-    def _advance(self) -> None:
-        """Flush the group and report progress when they are due."""
-        now = self._clock.monotonic()
-        self._commit_batch.flush_when_due(now)
-        if now - self._progress_at >= _PROGRESS_SECONDS:
-            self._progress_at = now
-            self._report_progress()
-
-    def _report_progress(self) -> None:
-        total, size = self._totals
-        self._report(
-            "progress",
-            {
-                "done": self._commit_batch.tally.done,
-                "total": total,
-                "bytes_done": self._commit_batch.tally.useful,
-                "bytes_total": size,
-                "failed": self._commit_batch.tally.failed,
-            },
-        )
 
 
 def _unreachable_site(error: ResourceSyncError, asked: str) -> str:
