@@ -212,8 +212,7 @@ def judge(cursor: Cursor, history: ChangeHistory) -> Verdict:
     lost = [done for done in cursor.processed if not _continues(done, history)]
     if not (changed or lost):
         return Following() if cursor.processed or history.starts_in_time else Gap()
-    is_there = any(read.is_of(done) for read in history.lists for done in lost)
-    if history.has_last_change and not (changed or is_there):
+    if history.has_last_change and not changed and _is_replaced(cursor, history):
         return Following()
     known = cursor.list_clock or 0
     reported = max(history.reported or known, cursor.resource_list_at or 0)
@@ -257,6 +256,15 @@ def _continues(done: ProcessedDocument, history: ChangeHistory) -> bool:
     if history.is_unchanged_head:  # only its open lists were requested
         return all(read.record.uri != done.uri for read in history.lists)
     return done.until is not None and any(read.record.from_ == done.until for read in history.lists)
+
+
+def _is_replaced(cursor: Cursor, history: ChangeHistory) -> bool:
+    """True if the one list that was processed gave way to others.
+
+    One of several may have had changes that were not read; the last change was in another.
+    """
+    is_there = any(read.is_of(done) for read in history.lists for done in cursor.processed)
+    return len(cursor.processed) == 1 and not is_there
 
 
 def check_no_older(at: int, known: int | None) -> None:

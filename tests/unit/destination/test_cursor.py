@@ -115,6 +115,13 @@ def test_all_open_lists_must_be_there() -> None:
     assert judge(at(OPEN, other), read(same(OPEN), same(other))) == Following()
 
 
+def test_the_last_change_proves_nothing_of_another_list_that_is_gone() -> None:
+    other = OPEN._replace(uri="another")
+
+    for history in (read(same(OPEN), has_last_change=True), read(new(NEXT), has_last_change=True)):
+        assert isinstance(judge(at(OPEN, other), history), Rewritten)
+
+
 def test_an_open_list_that_another_one_replaced_behind_an_unchanged_index_was_rewritten() -> None:
     history = read(new(OPEN._replace(from_=18)), is_unchanged_head=True)
 
