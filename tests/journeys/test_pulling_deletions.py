@@ -14,6 +14,7 @@ from resourcesync.destination.audits.explain import ResourceVerdict, explain
 from resourcesync.destination.options import Filters
 from resourcesync.destination.planner import DeletionLimit
 from resourcesync.destination.reports import MirrorState
+from resourcesync.destination.tasks import pending_delete
 from resourcesync.model.timestamps import format_w3c, to_microseconds
 from resourcesync.ports.mirror import StateTransaction, TrashRow
 from tests.support.killing import Dying, Fuse, Killed
@@ -341,6 +342,20 @@ def test_a_killed_sweep_leaves_what_is_known_of_a_large_trash_as_it_is(world: Wo
 
 
 # --- what is only missing in a list --------------------------------------------------------------
+
+
+def test_a_deletion_without_a_copy_is_done_and_not_held(world: World) -> None:
+    world.pull()
+    with MirrorFolder(world.folder, world.clock) as mirror:
+        assert mirror.state is not None
+        copy = next(mirror.state.copies())._replace(uri=f"{BASE}gone.html")
+        generation = 1 << 40  # of no earlier reading, so a baseline leaves it
+        task = pending_delete(copy, reason="gone", now=0, at=0, generation=generation)
+        mirror.state.commit(StateTransaction(pending=[task]))
+
+    report = world.pull(mode="baseline", max_delete=DeletionLimit(count=0))
+
+    assert (report.state, report.held) == (MirrorState.IN_SYNC, 0)
 
 
 def cut_list(world: World, kept: int, *, at: bool = True) -> None:

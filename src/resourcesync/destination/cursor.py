@@ -53,7 +53,6 @@ class Cursor:
             the newest one. Each with its processed prefix.
         last_changes: The resources whose changes were listed last, newest at the end, with the
             times of these changes.
-        is_resource_clock_ahead: The clock of the resources is ahead of that of the lists.
         resource_list_at: ``at`` of the last Resource List.
         swept_at: ``at`` of the last Resource List that proved absence.
         swept_entries: Number of entries of that list.
@@ -71,7 +70,6 @@ class Cursor:
     is_of_dump: bool = False
     processed: tuple[ProcessedDocument, ...] = ()
     last_changes: tuple[tuple[str, int | None], ...] = ()
-    is_resource_clock_ahead: bool = False
     resource_list_at: int | None = None
     swept_at: int | None = None
     swept_entries: int = 0
@@ -118,7 +116,6 @@ class Cursor:
             processed=self.processed,
             open_lists=self.open_lists,
             last_changes=self.last_changes,
-            is_resource_clock_ahead=self.is_resource_clock_ahead,
         )
 
     def list_positions(self, at: int) -> ListPositions:
@@ -143,7 +140,6 @@ class Cursor:
             is_of_dump=history.is_of_dump or (history.is_unchanged_head and self.is_of_dump),
             processed=_frontier(history, self),
             last_changes=history.last_changes,
-            is_resource_clock_ahead=history.is_resource_clock_ahead,
         )
 
 
@@ -212,8 +208,7 @@ def judge(cursor: Cursor, history: ChangeHistory) -> Verdict:
     lost = [done for done in cursor.processed if not _continues(done, history)]
     if not (changed or lost):
         return Following() if cursor.processed or history.starts_in_time else Gap()
-    is_there = any(read.is_of(done) for read in history.lists for done in lost)
-    if history.has_last_change and not (changed or is_there):
+    if history.has_last_change and not changed and _is_replaced(cursor, history):
         return Following()
     known = cursor.list_clock or 0
     reported = max(history.reported or known, cursor.resource_list_at or 0)
@@ -259,6 +254,15 @@ def _continues(done: ProcessedDocument, history: ChangeHistory) -> bool:
     return done.until is not None and any(read.record.from_ == done.until for read in history.lists)
 
 
+def _is_replaced(cursor: Cursor, history: ChangeHistory) -> bool:
+    """True if the one list that was processed gave way to others.
+
+    One of several may have had changes that were not read; the last change was in another.
+    """
+    is_there = any(read.is_of(done) for read in history.lists for done in cursor.processed)
+    return len(cursor.processed) == 1 and not is_there
+
+
 def check_no_older(at: int, known: int | None) -> None:
     """Check that a Resource List is not of an earlier moment than the last one processed.
 
@@ -286,8 +290,8 @@ def check_no_older(at: int, known: int | None) -> None:
 def after_list(cursor: Cursor, history: ChangeHistory, now: int) -> ChangeHistory:
     """Return the changes since a Resource List, which report all that was processed before.
 
-    The clock of the lists is exact. T itself may be ahead of it, and changes of one moment that are
-    read one by one each move T by a microsecond, which no list has. T does not go back.
+    The clock of the lists is exact. T itself may be ahead of it, and earlier versions moved it by a
+    microsecond for each reading. T does not go back.
 
     Args:
         cursor: Position of the mirror.

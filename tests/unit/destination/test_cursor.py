@@ -43,7 +43,6 @@ def read(*lists: ReadList, **values: Any) -> ChangeHistory:
         documents=(),
         last_changes=(),
         has_last_change=False,
-        is_resource_clock_ahead=False,
         is_unchanged_head=False,
         is_of_dump=False,
         archive="",
@@ -113,6 +112,13 @@ def test_all_open_lists_must_be_there() -> None:
 
     assert judge(at(OPEN, other), read(same(OPEN))) == Rewritten("another")
     assert judge(at(OPEN, other), read(same(OPEN), same(other))) == Following()
+
+
+def test_the_last_change_proves_nothing_of_another_list_that_is_gone() -> None:
+    other = OPEN._replace(uri="another")
+
+    for history in (read(same(OPEN), has_last_change=True), read(new(NEXT), has_last_change=True)):
+        assert isinstance(judge(at(OPEN, other), history), Rewritten)
 
 
 def test_an_open_list_that_another_one_replaced_behind_an_unchanged_index_was_rewritten() -> None:

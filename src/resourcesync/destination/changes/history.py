@@ -51,8 +51,6 @@ class ChangeHistory:
         documents: Records of the documents, to be stored.
         last_changes: The resources whose changes were listed last, with the times of these.
         has_last_change: The lists have the change that was processed last.
-        is_resource_clock_ahead: The clock of the resources is ahead of that of the lists: its times
-            never say how far the lists report.
         is_unchanged_head: The head is the same as before: only its open lists were requested.
         is_of_dump: The manifests of a Change Dump were read in place of lists.
         archive: URI of the archive of older lists, if a list links to it.
@@ -71,7 +69,6 @@ class ChangeHistory:
     documents: tuple[ProcessedDocument, ...]
     last_changes: tuple[tuple[str, int | None], ...]
     has_last_change: bool
-    is_resource_clock_ahead: bool
     is_unchanged_head: bool
     is_of_dump: bool
     archive: str

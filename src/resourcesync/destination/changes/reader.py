@@ -213,6 +213,10 @@ class ChangeListReader:
         self._selection = equipment.selection
         self._clock = equipment.cancel.clock
 
+    @property
+    def _now(self) -> int:
+        return to_microseconds(self._clock.now())
+
     def read(
         self,
         uri: str,
@@ -318,14 +322,7 @@ class ChangeListReader:
             else:
                 return reading.history()
 
-    def _read_head(
-        self,
-        uri: str,
-        reading: Reading,
-        state: MirrorStateStore | None,
-        *,
-        climbed: bool = False,
-    ) -> None:
+    def _read_head(self, uri: str, reading: Reading, state: MirrorStateStore | None) -> None:
         with ExitStack() as opened:
             head = self._get(uri, reading, state, opened)
             if head is None:
@@ -344,26 +341,20 @@ class ChangeListReader:
             if document.header.is_index or is_archive(document.header):
                 self._read_index(document, reading, state)
                 if not grows_unseen(document.header):
-                    reading.documents.append(_index_record(head, reading))
+                    reading.documents.append(document_record(head))
                 return
-            self._read_one_list(head, document, reading, state, climbed=climbed)
+            self._read_one_list(head, span_of(head.uri, document.header), reading, state)
 
     def _read_one_list(
         self,
         head: FetchedDocument,
-        document: Document,
+        span: ChangeListSpan,
         reading: Reading,
         state: MirrorStateStore | None,
-        *,
-        climbed: bool,
     ) -> None:
-        """Read a Change List that is not an index, or its index if it does not reach back."""
-        span = span_of(head.uri, document.header)
+        """Read a Change List that is not an index, and archived ones if it does not reach back."""
         reading.starts_in_time = chain([span], reading.start.list_clock).reaches_back
-        index = document.header.link(Relation.INDEX)
-        if index is not None and not reading.starts_in_time and not climbed:
-            self._read_head(index, reading, state, climbed=True)
-        elif reading.archived and not reading.starts_in_time:
+        if reading.archived and not reading.starts_in_time:
             spans = _merge_spans(reading.archived, [span], self._selection)
             self._read_chain(spans, self._get_list, reading, state)
         else:
@@ -461,24 +452,20 @@ class ChangeListReader:
         for announced in lists.lists:
             known = _processed_record(announced, state, is_package=reading.is_of_dump)
             if known is not None:
-                reading.add_processed(known)
+                reading.add_processed(known, self._now)
                 first, end = False, announced.until
                 continue
             with get(announced.uri) as fetched:
-                span = self._effective_span(announced, fetched.open(), reading)
+                span = self._effective_span(announced, fetched.open())
                 if first:  # an index need not give intervals, but each list does
                     reading.starts_in_time &= chain([span], through).reaches_back
                 elif end is not None and (span.from_ or 0) > max(end, through):
                     reading.is_contiguous = False
                     return
-                ended = span.until if announced.until is None else None
-                reading.is_outdated |= announced.announced and ended is not None
-                self._read_list(fetched, span, reading, state, ended)
+                self._read_list(fetched, span, reading, state)
             first, end = False, span.until
 
-    def _effective_span(
-        self, announced: ChangeListSpan, listed: Document, reading: Reading
-    ) -> ChangeListSpan:
+    def _effective_span(self, announced: ChangeListSpan, listed: Document) -> ChangeListSpan:
         """Return the interval of a list: its own, else the one that its index gives.
 
         Some Sources write the interval into the index only, and end the last list at the moment of
@@ -492,11 +479,8 @@ class ChangeListReader:
         if not announced.announced or own.from_ is not None or own.until is not None:
             check_announced(announced, listed.header)
             return own
-        a_day_ago = to_microseconds(self._clock.now()) - DAY
-        if announced.until is None or announced.until <= a_day_ago:
-            return announced
-        reading.is_outdated = True  # the index must be read again next time
-        return replace(announced, until=None)
+        is_final = announced.until is not None and announced.until <= self._now - DAY
+        return announced if is_final else replace(announced, until=None)
 
     def _read_list(
         self,
@@ -504,37 +488,20 @@ class ChangeListReader:
         span: ChangeListSpan,
         reading: Reading,
         state: MirrorStateStore | None,
-        ended: int | None = None,
     ) -> None:
-        """Collect what is new in one list.
-
-        Args:
-            fetched: The list.
-            span: Its own interval.
-            reading: Receives what is new.
-            state: State of the mirror.
-            ended: End of the list, if its index calls it open.
-        """
+        """Collect what is new in one list, whose own interval is given."""
         self._selection.add_source_addresses(fetched.uri, fetched.final_uri)
-        now = to_microseconds(self._clock.now())
         seen = reading.start.find(span, self._selection.mirror_uri)
         if seen is None and state is not None:  # an older list, which is listed again
             seen = state.document(span.uri, span.from_ or 0)
         positions = self._dependencies.positions
         before = None if positions is None else positions.position_of(span)
-        ChangeListScan(
-            fetched, span, reading, selection=self._selection, now=now, ended=ended
-        ).read(seen, before)
+        scan = ChangeListScan(fetched, span, reading, selection=self._selection, now=self._now)
+        scan.read(seen, before)
 
 
 def _reaches_back(history: ChangeHistory) -> bool:
     return history.reaches_back
-
-
-def _index_record(index: FetchedDocument, reading: Reading) -> ProcessedDocument:
-    """Return the record of an index; without validators if it is outdated."""
-    seen = document_record(index)
-    return seen._replace(etag="", last_modified="") if reading.is_outdated else seen
 
 
 def _processed_record(

@@ -43,6 +43,7 @@ from resourcesync.ports.mirror import (
 
 _GROUP: Final = 256
 _DAY: Final = 24 * 3_600_000_000
+_ALL: Final = (1 << 63) - 1
 _TRASHING: Final = "trashing"
 """Name of the note that files are being moved to the trash."""
 _HELD_OF: Final = "held-of"
@@ -122,6 +123,7 @@ def delete_pending(
         return (row for row in rows if generation in (None, row.generation))
 
     tally = DeletionResult()
+    _complete_deletions_without_copy(state)
     if proven:  # first: after a kill here the rest must not count as fewer
         gone = int(state.note(_HELD_GONE) or 0) + len(proven)
         state.commit(StateTransaction(notes={_HELD_GONE: str(gone)}))
@@ -138,6 +140,16 @@ def delete_pending(
     elif generation is None and _is_hold_released(state):
         state.commit(StateTransaction(notes={_HELD_OF: "0", _HELD_GONE: "0"}))
     return tally
+
+
+def _complete_deletions_without_copy(state: MirrorStateStore) -> None:
+    """Complete the pending deletions that have no copy: they would count as held."""
+    count = state.pending_count(PendingTask.DELETE, met_before=_ALL, listed_before=_ALL)
+    if count == state.pending_with_copy(PendingTask.DELETE):
+        return
+    rows = state.pending(PendingTask.DELETE)
+    gone = [row.uri for row in rows if state.copy(row.uri) is None]
+    state.commit(StateTransaction(completed=gone))
 
 
 def _is_hold_released(state: MirrorStateStore) -> bool:
