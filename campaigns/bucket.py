@@ -22,9 +22,9 @@ import obstore
 from obstore.store import S3Store
 
 from campaigns.outcome import Asked, Campaign, Outcome
-from resourcesync.adapters.objects.bucket import Bucket
-from resourcesync.adapters.objects.store import BucketStore, open_store
 from resourcesync.adapters.system import SystemClock
+from resourcesync.backends.s3.bucket import Bucket
+from resourcesync.backends.s3.store import BucketStore, open_store
 from resourcesync.model.digests import Digest
 from resourcesync.ports.stores import ObjectContent
 from resourcesync.wiring.publishing import publish_tree

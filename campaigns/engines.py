@@ -13,8 +13,8 @@ import pytest
 from campaigns.outcome import Asked, Campaign, Outcome
 from resourcesync import __version__
 from resourcesync.adapters.system import SystemClock
-from resourcesync.distributed.politeness import HostLimits
-from resourcesync.distributed.unit_runner import run_units
+from resourcesync.cluster.politeness import HostLimits
+from resourcesync.cluster.unit_runner import run_units
 from resourcesync.errors import EngineError
 from resourcesync.ports.cancellation import CancelToken
 from resourcesync.ports.engines import ExecutionEngine

@@ -20,8 +20,8 @@ from typing import Any, Final
 import duckdb
 
 from campaigns.outcome import Asked, Campaign, Outcome
-from resourcesync.adapters.tables import ParquetTables
-from resourcesync.adapters.tables.table_merge import Cutter
+from resourcesync.cluster.tables import ParquetTables
+from resourcesync.cluster.tables.table_merge import Cutter
 from resourcesync.ports.mirror import Copy
 from resourcesync.ports.tables import DoneRow, JoinResult, TablePart, WorkRow
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from resourcesync.adapters.tables import copies_to_parts
+from resourcesync.cluster.tables import copies_to_parts
 from resourcesync.ports.mirror import Copy
 
 PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "tables.md").read_text("utf-8")

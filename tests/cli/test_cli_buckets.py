@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.adapters.objects import store as objects
-from resourcesync.adapters.objects.store import BucketStore, open_store
+from resourcesync.backends.s3 import store as objects
+from resourcesync.backends.s3.store import BucketStore, open_store
 from resourcesync.cli.main import run
 from resourcesync.errors import StorageError
 from tests.support.command_line import LATER, MIRRORED, Said, rows

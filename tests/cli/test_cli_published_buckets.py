@@ -6,9 +6,9 @@ from zipfile import ZipFile
 
 import pytest
 
-from resourcesync.adapters.objects import store as objects
-from resourcesync.adapters.objects.store import BucketStore, open_store
 from resourcesync.adapters.system import SystemClock
+from resourcesync.backends.s3 import store as objects
+from resourcesync.backends.s3.store import BucketStore, open_store
 from resourcesync.cli.main import run
 from resourcesync.wiring.serving import find_tree
 from tests.support.command_line import FILES, MIRRORED, Said, rows

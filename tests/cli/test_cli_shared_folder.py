@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.adapters.shared_folder import FolderStore
+from resourcesync.backends.shared_folder import FolderStore
 from resourcesync.cli.main import run
 from resourcesync.wiring import state_backup
 from tests.support.command_line import FILES, MIRRORED, Said

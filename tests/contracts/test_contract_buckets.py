@@ -10,11 +10,11 @@ import pytest
 
 from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.adapters.mirror.copies import FileTreeCopies
-from resourcesync.adapters.objects.bucket import Bucket
-from resourcesync.adapters.objects.originals import BucketOriginals
-from resourcesync.adapters.objects.store import BucketStore, open_store
 from resourcesync.adapters.stored_copies import StoredCopies
 from resourcesync.adapters.stored_files import StoredDocuments
+from resourcesync.backends.s3.bucket import Bucket
+from resourcesync.backends.s3.originals import BucketOriginals
+from resourcesync.backends.s3.store import BucketStore, open_store
 from resourcesync.ports.originals import OriginalsOptions, PrefetchingOriginals
 from resourcesync.testing import CopiesSuite, DocumentStoreSuite, OriginalsSuite
 from tests.support.interposed import Answer, Interposed, interposed

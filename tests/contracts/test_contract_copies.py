@@ -8,8 +8,8 @@ import pytest
 
 from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.adapters.mirror.copies import FileTreeCopies
-from resourcesync.adapters.shared_folder import FolderStore
 from resourcesync.adapters.stored_copies import StoredCopies
+from resourcesync.backends.shared_folder import FolderStore
 from resourcesync.testing import CopiesSuite
 from tests.support.storing import ShelfStore
 

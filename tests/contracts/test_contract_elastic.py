@@ -8,11 +8,11 @@ from contextlib import AbstractContextManager
 
 import pytest
 
-from resourcesync.adapters.elastic.account import IndexAccount
-from resourcesync.adapters.elastic.client import SearchServer
-from resourcesync.adapters.elastic.documents import CHANGE_FIELDS
-from resourcesync.adapters.elastic.settings import parse_settings
 from resourcesync.adapters.in_memory import ManualClock
+from resourcesync.backends.elasticsearch.account import IndexAccount
+from resourcesync.backends.elasticsearch.client import SearchServer
+from resourcesync.backends.elasticsearch.documents import CHANGE_FIELDS
+from resourcesync.backends.elasticsearch.settings import parse_settings
 from resourcesync.ports import Fetcher
 from resourcesync.ports.accounts import AccountOptions
 from resourcesync.testing import AccountSuite

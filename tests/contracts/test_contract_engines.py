@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.adapters.engines.executors import ExecutorEngine
+from resourcesync.cluster.engines.executors import ExecutorEngine
 from resourcesync.errors import EngineError
 from resourcesync.ports.engines import ExecutionEngine, HostShare
 from resourcesync.wiring.engines import open_engine

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.adapters.oai import OaiAccount
+from resourcesync.backends.oai_pmh import OaiAccount
 from resourcesync.testing import AccountSuite
 from tests.support.oai_provider import Item, Quirks
 from tests.support.oai_world import BASE, OaiWorld

@@ -7,8 +7,8 @@ from io import BytesIO
 
 import pytest
 
-from resourcesync.adapters.objects.bucket import Bucket
-from resourcesync.adapters.objects.store import BucketStore, Lease
+from resourcesync.backends.s3.bucket import Bucket
+from resourcesync.backends.s3.store import BucketStore, Lease
 from resourcesync.errors import LockedError, StorageError
 from resourcesync.ports.stores import ObjectContent, ParallelStore, ReclaimableStore, Store
 from resourcesync.testing import StoreSuite

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.adapters.shared_folder import FolderStore, open_store
-from resourcesync.adapters.shared_folder import store as folder_store
+from resourcesync.backends.shared_folder import FolderStore, open_store
+from resourcesync.backends.shared_folder import store as folder_store
 from resourcesync.errors import (
     ConfigurationError,
     DiskFullError,
@@ -329,7 +329,7 @@ def test_what_killed_writers_left_is_removed_by_who_holds_it_when_it_is_old(
     (way / "half").write_bytes(b"half")
     with store.lock("us"):
         assert [path.name for path in way.iterdir()] == ["half"], "it may still be written"
-    monkeypatch.setattr("resourcesync.adapters.shared_folder.store._OLD", -(10**9))
+    monkeypatch.setattr("resourcesync.backends.shared_folder.store._OLD", -(10**9))
     with store.lock("us"):
         assert list(way.iterdir()) == []
     assert files(store.root) == {"a.txt": b"x"}
@@ -350,7 +350,7 @@ def test_a_full_disk_is_told_as_one(store: FolderStore, monkeypatch: pytest.Monk
     def full(_file: int, _block: object) -> int:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("resourcesync.adapters.shared_folder.store.os.write", full)
+    monkeypatch.setattr("resourcesync.backends.shared_folder.store.os.write", full)
     with pytest.raises(DiskFullError):
         put(store, "a.txt", b"new", version)
     monkeypatch.undo()

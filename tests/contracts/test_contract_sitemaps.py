@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.adapters.sitemap import open_account
-from resourcesync.adapters.sitemap.measurements import MeasurementStore
 from resourcesync.adapters.system import SystemClock
+from resourcesync.backends.sitemap import open_account
+from resourcesync.backends.sitemap.measurements import MeasurementStore
 from resourcesync.errors import (
     ConfigurationError,
     DocumentError,

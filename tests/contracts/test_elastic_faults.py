@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from resourcesync.adapters.elastic import client
-from resourcesync.adapters.elastic.account import IndexAccount
-from resourcesync.adapters.elastic.documents import CHANGE_FIELDS, RESOURCE_FIELDS
+from resourcesync.backends.elasticsearch import client
+from resourcesync.backends.elasticsearch.account import IndexAccount
+from resourcesync.backends.elasticsearch.documents import CHANGE_FIELDS, RESOURCE_FIELDS
 from resourcesync.cli.main import run
 from resourcesync.errors import (
     BadResponseError,

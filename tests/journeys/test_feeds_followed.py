@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from campaigns.wikipedia import Wiki
-from resourcesync.adapters.feeds import change_feed, event_feeds
 from resourcesync.adapters.system import SystemClock
+from resourcesync.backends.feeds import change_feed, event_feeds
 from resourcesync.destination.options import PullOptions
 from resourcesync.ports.accounts import ChangeBatch
 from resourcesync.ports.cancellation import CancelToken

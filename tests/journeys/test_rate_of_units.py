@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from resourcesync.adapters.system import SystemClock
-from resourcesync.distributed.politeness import HostLimits
-from resourcesync.distributed.unit_runner import run_units
+from resourcesync.cluster.politeness import HostLimits
+from resourcesync.cluster.unit_runner import run_units
 from resourcesync.ports.cancellation import CancelToken
 from resourcesync.wiring.engines import open_engine
 from tests.support.nginx import installed, serving

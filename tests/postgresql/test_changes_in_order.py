@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 
-from resourcesync.adapters.postgres import statements
+from resourcesync.backends.postgresql import statements
 from resourcesync.errors import DiscontinuityError
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.accounts import ResourceAccount

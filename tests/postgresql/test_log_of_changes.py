@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from resourcesync.adapters.postgres import change_log
+from resourcesync.backends.postgresql import change_log
 from resourcesync.errors import (
     ConfigurationError,
     DiscontinuityError,

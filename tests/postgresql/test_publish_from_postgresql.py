@@ -11,8 +11,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from resourcesync.adapters.postgres import layout
 from resourcesync.adapters.system import SystemClock
+from resourcesync.backends.postgresql import layout
 from resourcesync.cli.main import run
 from resourcesync.errors import ResourceSyncError, SourceRefusedError, SourceUnavailableError
 from resourcesync.model.digests import Digest

@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resourcesync.adapters.oai.metadata_files import file_name, path_of
+from resourcesync.backends.oai_pmh.metadata_files import file_name, path_of
 
 PREFIXES = ("oai_dc", "mods", "a.b")
 parts = st.text("/:.~%é aAdx_-oi2EmODS", max_size=12) | st.sampled_from(

@@ -8,7 +8,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resourcesync.adapters.tables import ParquetTables, copies_to_parts
+from resourcesync.cluster.tables import ParquetTables, copies_to_parts
 from resourcesync.destination.planner import (
     ALTERED,
     Absence,

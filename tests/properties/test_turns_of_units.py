@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resourcesync.distributed.politeness import LONGEST_WAIT, HostLimits, Turn, TurnQueue
+from resourcesync.cluster.politeness import LONGEST_WAIT, HostLimits, Turn, TurnQueue
 from resourcesync.errors import ConfigurationError
 from resourcesync.ports.engines import UnitOutcome
 

@@ -15,10 +15,10 @@ from typing import Final
 
 import pytest
 
-from resourcesync.adapters.engines.executors import ExecutorEngine
 from resourcesync.adapters.system import SystemClock
-from resourcesync.distributed.politeness import HostLimits
-from resourcesync.distributed.unit_runner import run_units
+from resourcesync.cluster.engines.executors import ExecutorEngine
+from resourcesync.cluster.politeness import HostLimits
+from resourcesync.cluster.unit_runner import run_units
 from resourcesync.ports.cancellation import CancelToken
 from resourcesync.ports.engines import ExecutionEngine, UnitOutcome
 from resourcesync.wiring.engines import open_engine

@@ -5,10 +5,10 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from resourcesync.adapters.elastic.account import IndexAccount
-from resourcesync.adapters.elastic.client import SearchServer
-from resourcesync.adapters.elastic.settings import parse_settings
 from resourcesync.adapters.in_memory import ManualClock
+from resourcesync.backends.elasticsearch.account import IndexAccount
+from resourcesync.backends.elasticsearch.client import SearchServer
+from resourcesync.backends.elasticsearch.settings import parse_settings
 from resourcesync.model.resources import Change
 from resourcesync.ports import Fetcher
 from resourcesync.ports.accounts import AccountOptions

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import parse_qs, urlsplit
 
-from resourcesync.adapters.oai import OaiAccount, open_account
+from resourcesync.backends.oai_pmh import OaiAccount, open_account
 from resourcesync.errors import SourceUnavailableError
 from resourcesync.model.resources import Resource
 from resourcesync.model.vocabulary import ChangeKind

@@ -7,8 +7,8 @@ from typing import Any
 
 import psycopg
 
-from resourcesync.adapters.postgres import open_account
 from resourcesync.adapters.system import SystemClock
+from resourcesync.backends.postgresql import open_account
 from resourcesync.ports.accounts import AccountOptions, ResourceAccount
 from resourcesync.wiring import account_access
 

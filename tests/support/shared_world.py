@@ -11,12 +11,12 @@ from typing import Any, Final
 from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
 from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.adapters.mirror.tabled_state import TabledState
-from resourcesync.adapters.tables import ParquetTables
+from resourcesync.cluster import package_worker, worker
+from resourcesync.cluster.slices import SliceQueue
+from resourcesync.cluster.tables import ParquetTables
+from resourcesync.cluster.worker_context import WorkerContext
 from resourcesync.destination.destination import Destination
 from resourcesync.destination.options import Dependencies
-from resourcesync.distributed import package_worker, worker
-from resourcesync.distributed.slices import SliceQueue
-from resourcesync.distributed.worker_context import WorkerContext
 from resourcesync.ports.cancellation import CancelToken
 from resourcesync.ports.engines import UnitOutcome
 from resourcesync.wiring.table_mirror import TableSyncStrategy

@@ -8,7 +8,7 @@ import time
 from io import BytesIO
 from pathlib import Path
 
-from resourcesync.adapters.shared_folder import FolderStore
+from resourcesync.backends.shared_folder import FolderStore
 from resourcesync.errors import StorageError
 from resourcesync.ports.stores import ObjectContent
 

@@ -1,1 +1,1 @@
-"""Implementations of the ports: one module for each backend; no backend imports another."""
+"""Implementations of the ports on this machine: disk, databases, network. None imports another."""

@@ -154,13 +154,13 @@ def postgres_migration(values: Mapping[str, str]) -> str:
     Raises:
         ConfigurationError: A value is unknown, missing, or cannot work.
     """
-    from resourcesync.adapters.postgres import layout, migration  # noqa: PLC0415 - rarely needed
+    from resourcesync.backends.postgresql import layout, migration  # noqa: PLC0415 - rarely needed
 
     return migration.migration(layout.parse_layout(values, _ANY_BASE))
 
 
 def elasticsearch_indices() -> str:
     """Return the requests that create the two indices of an account, called ``INDEX-…``."""
-    from resourcesync.adapters.elastic import documents  # noqa: PLC0415 - rarely needed
+    from resourcesync.backends.elasticsearch import documents  # noqa: PLC0415 - rarely needed
 
     return documents.mapping_requests("INDEX")

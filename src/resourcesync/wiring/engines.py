@@ -6,7 +6,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
-from resourcesync.distributed.worker_context import SLICE_ROWS
+from resourcesync.cluster.worker_context import SLICE_ROWS
 from resourcesync.errors import ConfigurationError, ResourceSyncError
 from resourcesync.ports.engines import ExecutionEngine
 from resourcesync.wiring import plugins
@@ -53,7 +53,7 @@ def open_engine(address: str | Executor, workers: int | None = None) -> Iterator
     if workers is not None and workers < 1:
         raise ConfigurationError(f"the number of workers must be at least 1, not {workers}")
     if isinstance(address, Executor):
-        from resourcesync.adapters.engines.executors import ExecutorEngine  # noqa: PLC0415 - rarely
+        from resourcesync.cluster.engines.executors import ExecutorEngine  # noqa: PLC0415 - rarely
 
         yield ExecutorEngine(address, workers or _SLOTS)
         return

@@ -176,8 +176,8 @@ def _run_units(units: Sequence[ListUnit], engine: str, clock: Clock) -> None:
         for unit in units:
             write_lists(unit, HostShare())
         return
-    from resourcesync.distributed.politeness import HostLimits  # noqa: PLC0415 - few are so large
-    from resourcesync.distributed.unit_runner import run_units  # noqa: PLC0415 - the same
+    from resourcesync.cluster.politeness import HostLimits  # noqa: PLC0415 - few are so large
+    from resourcesync.cluster.unit_runner import run_units  # noqa: PLC0415 - the same
 
     with engines.open_engine(engine or "processes") as opened:
         outcomes = run_units(

@@ -70,7 +70,7 @@ def tables_of(own: Path) -> "Tables":
     Raises:
         ConfigurationError: The reader of tables is not installed.
     """
-    from resourcesync.adapters.tables import ParquetTables  # noqa: PLC0415 - an extra
+    from resourcesync.cluster.tables import ParquetTables  # noqa: PLC0415 - an extra
 
     return ParquetTables(own / _SCRATCH)
 

@@ -21,7 +21,7 @@ from typing import Any, Final
 import msgspec
 
 from resourcesync import __version__
-from resourcesync.adapters.engines.processes import end_pool, new_pool, processors, run_in_worker
+from resourcesync.cluster.engines.processes import end_pool, new_pool, processors, run_in_worker
 from resourcesync.errors import ConfigurationError, EngineError, LockedError, StorageError
 from resourcesync.simulator import bounds
 from resourcesync.simulator.measures import Measurement

@@ -147,7 +147,7 @@ def _check_apart(home: Home) -> None:
     """Refuse a home among the copies: its state would be one of them."""
     if not home.store.startswith(_FOLDER):
         return
-    from resourcesync.adapters.shared_folder import open_store as open_folder  # noqa: PLC0415
+    from resourcesync.backends.shared_folder import open_store as open_folder  # noqa: PLC0415
 
     shared = open_folder(home.store).root
     if home.folder.resolve().is_relative_to(shared.resolve()):

@@ -11,13 +11,13 @@ from typing import Final
 from resourcesync.adapters.mirror.state import TABLES_NOTE, SqliteMirrorState
 from resourcesync.adapters.mirror.tabled_state import TabledState
 from resourcesync.adapters.stored_files import StoredExchange
+from resourcesync.cluster.baseline import SharedBaseline
+from resourcesync.cluster.incremental import SharedIncremental
+from resourcesync.cluster.politeness import HostLimits
+from resourcesync.cluster.slices import SliceQueue
+from resourcesync.cluster.unit_runner import run_units
+from resourcesync.cluster.worker_context import WorkerContext
 from resourcesync.destination.session import SyncSession
-from resourcesync.distributed.baseline import SharedBaseline
-from resourcesync.distributed.incremental import SharedIncremental
-from resourcesync.distributed.politeness import HostLimits
-from resourcesync.distributed.slices import SliceQueue
-from resourcesync.distributed.unit_runner import run_units
-from resourcesync.distributed.worker_context import WorkerContext
 from resourcesync.errors import ConfigurationError, StateError
 from resourcesync.ports import Reporter
 from resourcesync.ports.cancellation import CancelToken

@@ -13,8 +13,8 @@ from resourcesync.adapters.mirror.staging import open_staging
 from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.adapters.stored_copies import StoredCopies
 from resourcesync.adapters.stored_files import StoredExchange
-from resourcesync.distributed import package_worker, worker
-from resourcesync.distributed.units import ListDocumentUnit, PackageUnit, SliceUnit, UnitOptions
+from resourcesync.cluster import package_worker, worker
+from resourcesync.cluster.units import ListDocumentUnit, PackageUnit, SliceUnit, UnitOptions
 from resourcesync.ports.cancellation import CancelToken
 from resourcesync.ports.engines import HostShare, UnitOutcome
 from resourcesync.wiring import machine, mirror_state, plugins, stores, transports

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resourcesync.adapters.elastic.client import ServerSettings
-from resourcesync.adapters.elastic.documents import (
+from resourcesync.adapters.in_memory import ManualClock
+from resourcesync.backends.elasticsearch.client import ServerSettings
+from resourcesync.backends.elasticsearch.documents import (
     Locations,
     ResourceDecoder,
     change_document,
@@ -16,8 +17,7 @@ from resourcesync.adapters.elastic.documents import (
     parse_date,
     resource_document,
 )
-from resourcesync.adapters.elastic.settings import IndexSettings, parse_settings
-from resourcesync.adapters.in_memory import ManualClock
+from resourcesync.backends.elasticsearch.settings import IndexSettings, parse_settings
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.digests import Digest
 from resourcesync.model.links import Link

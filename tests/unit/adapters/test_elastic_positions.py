@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resourcesync.adapters.elastic import change_log
-from resourcesync.adapters.elastic.change_log import (
+from resourcesync.backends.elasticsearch import change_log
+from resourcesync.backends.elasticsearch.change_log import (
     LogPosition,
     ReportedEntry,
     advance_position,

@@ -3,7 +3,7 @@
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from resourcesync.adapters.feeds.event_stream import MAX_EVENT, EventReader, ServerSentEvent
+from resourcesync.backends.feeds.event_stream import MAX_EVENT, EventReader, ServerSentEvent
 
 
 def read(*chunks: bytes, last_id: str = "") -> list[ServerSentEvent]:

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resourcesync.adapters.feeds import line_feeds
-from resourcesync.adapters.feeds.line_feeds import GrowingFile
 from resourcesync.adapters.system import SystemClock
+from resourcesync.backends.feeds import line_feeds
+from resourcesync.backends.feeds.line_feeds import GrowingFile
 from resourcesync.documents.ndjson import MAX_LINE
 from resourcesync.errors import ConfigurationError, DiscontinuityError, StateError, StorageError
 from resourcesync.ports.accounts import ChangeBatch

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from resourcesync.adapters.feeds import redis_feed
+from resourcesync.backends.feeds import redis_feed
 from resourcesync.errors import (
     BadResponseError,
     ConfigurationError,

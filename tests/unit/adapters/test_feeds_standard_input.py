@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from resourcesync.adapters.feeds import line_feeds
-from resourcesync.adapters.feeds.line_feeds import StandardInput
 from resourcesync.adapters.system import SystemClock
+from resourcesync.backends.feeds import line_feeds
+from resourcesync.backends.feeds.line_feeds import StandardInput
 from resourcesync.documents.ndjson import MAX_LINE
 from resourcesync.errors import ConfigurationError, StorageError
 from tests.support.feeding import line, names, omissions

@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from resourcesync.adapters.feeds import change_feed, event_feeds
 from resourcesync.adapters.http import fetcher
+from resourcesync.backends.feeds import change_feed, event_feeds
 from resourcesync.errors import (
     BadResponseError,
     ConfigurationError,

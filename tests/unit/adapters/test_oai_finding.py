@@ -4,8 +4,8 @@ import hashlib
 
 import pytest
 
-from resourcesync.adapters.oai.metadata_files import file_name, path_of, uri_of
-from resourcesync.adapters.oai.options import OaiOptions, parse_options
+from resourcesync.backends.oai_pmh.metadata_files import file_name, path_of, uri_of
+from resourcesync.backends.oai_pmh.options import OaiOptions, parse_options
 from resourcesync.documents.oai.item_metadata import ItemMetadata, MetadataFile, parse_item_metadata
 from resourcesync.errors import ConfigurationError, DocumentError
 from resourcesync.model.digests import Digest

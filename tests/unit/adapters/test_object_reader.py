@@ -5,7 +5,7 @@ from io import BufferedReader
 
 import pytest
 
-from resourcesync.adapters.objects.bucket import ObjectReader
+from resourcesync.backends.s3.bucket import ObjectReader
 from resourcesync.errors import StorageError
 
 

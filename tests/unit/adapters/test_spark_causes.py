@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
-from resourcesync.adapters.engines import spark
-from resourcesync.adapters.engines.spark import SparkEngine, cause_of
+from resourcesync.cluster.engines import spark
+from resourcesync.cluster.engines.spark import SparkEngine, cause_of
 from resourcesync.errors import EngineError
 
 HEAD = """\

@@ -14,12 +14,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resourcesync.adapters.tables import (
+from resourcesync.cluster.tables import (
     ParquetTables,
     arrow,
     copies_to_parts,
 )
-from resourcesync.adapters.tables.parquet import GROUP
+from resourcesync.cluster.tables.parquet import GROUP
 from resourcesync.errors import (
     ConfigurationError,
     DiskFullError,

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from resourcesync.adapters.hub.database import Database
-from resourcesync.adapters.oai import repository_state as oai
-from resourcesync.adapters.sitemap import measurements as sitemap
+from resourcesync.backends.oai_pmh import repository_state as oai
+from resourcesync.backends.sitemap import measurements as sitemap
 from resourcesync.durable_folders import make_folder, sync_folder
 from resourcesync.wiring import stores
 from resourcesync.wiring.stores import Home

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.adapters.engines import dask as dask_engine
+from resourcesync.cluster.engines import dask as dask_engine
 from resourcesync.errors import ConfigurationError, EngineError
 from resourcesync.wiring import plugins
 from resourcesync.wiring.engines import open_engine

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.adapters.system import SystemClock
-from resourcesync.distributed.politeness import HostLimits
-from resourcesync.distributed.unit_runner import TRIES, run_units
+from resourcesync.cluster.politeness import HostLimits
+from resourcesync.cluster.unit_runner import TRIES, run_units
 from resourcesync.errors import EngineError, StoppedError
 from resourcesync.ports.cancellation import CancelToken
 from resourcesync.ports.engines import HostShare, UnitFunction, UnitFuture, UnitOutcome, WorkUnit

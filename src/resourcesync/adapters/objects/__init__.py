@@ -1,5 +1,0 @@
-"""Objects in a bucket that speaks S3: copies, documents and originals (ADR 0058)."""
-
-from resourcesync.adapters.objects.store import open_store
-
-__all__ = ["open_store"]

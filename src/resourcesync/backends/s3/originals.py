@@ -1,0 +1,205 @@
+"""The ``Originals`` port on the objects of a bucket."""
+
+import hashlib
+import re
+import sqlite3
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from datetime import datetime
+from mimetypes import MimeTypes
+from typing import BinaryIO, Final
+from urllib.parse import quote, unquote
+
+from resourcesync.backends.s3 import store
+from resourcesync.backends.s3.bucket import Bucket, BucketObject
+from resourcesync.errors import ConfigurationError, OriginalChangedError
+from resourcesync.model.digests import Digest
+from resourcesync.model.resources import Resource
+from resourcesync.model.timestamps import floor_to_second, from_microseconds, to_microseconds
+from resourcesync.ports.catalogue import Omission, Original
+from resourcesync.ports.originals import OriginalsOptions
+
+_UNESCAPED: Final = "/():,=@"  # as file names are written as URIs
+_MOST_URI: Final = 2_048
+_MAX_OMISSIONS: Final = 10_000
+_BLOCK: Final = 1 << 20
+_SOME: Final = 1_000
+_AT_ONCE: Final = 16
+_MD5: Final = re.compile(r'"([0-9a-f]{32})"')
+_GENERIC_TYPES: Final = frozenset({"", "application/octet-stream", "binary/octet-stream"})
+_types: Final = MimeTypes(())
+_TABLE: Final = """
+CREATE TABLE listed (uri TEXT PRIMARY KEY, version TEXT, length INTEGER, modified INTEGER)
+WITHOUT ROWID
+"""
+
+
+class BucketOriginals:
+    """The objects below a prefix, each published at the base URI plus its percent-encoded key.
+
+    An object is read if its ``ETag``, its length or its date changed, and only then.
+
+    Args:
+        bucket: The bucket.
+        options: Options of publishing. The value ``etag`` may be ``md5``: the operator states that
+            the ETag of an object put in one part is its MD5, as it is unless a key of KMS or of the
+            customer encrypts it. Then, with that digest alone, nothing is read.
+        pool: Threads that prefetch.
+    """
+
+    def __init__(self, bucket: Bucket, options: OriginalsOptions, pool: ThreadPoolExecutor) -> None:
+        self._bucket = bucket
+        self._pool = pool
+        self._begun: dict[Original, Future[tuple[Resource, str]]] = {}
+        self._base = options.base_uri
+        self._algorithms = options.algorithms
+        self._omissions: list[Omission] = []
+        unknown = sorted(set(options.values) - {"etag"})
+        if unknown or options.values.get("etag", "md5") != "md5":
+            raise ConfigurationError(
+                f"originals in a bucket have no option --with {(unknown or ['etag'])[0]}=…",
+                hint="the only one is etag=md5",
+            )
+        self._trusts_etag = "etag" in options.values and options.algorithms == ("md5",)
+
+    def omissions(self) -> Sequence[Omission]:
+        """Return what the last scan omitted; the first 10,000."""
+        return tuple(self._omissions)
+
+    def scan(self) -> Iterator[Original]:
+        """Yield every object in rising URI order, once all are listed; nothing is read.
+
+        They are sorted on a local disk: keys have another order than URIs.
+
+        Raises:
+            StorageError: They cannot be listed.
+        """
+        self._omissions = []
+        with closing(sqlite3.connect("", isolation_level=None)) as db:  # an unlinked file
+            db.execute(_TABLE)
+            db.execute("BEGIN")
+            some: list[tuple[str, str, int, int]] = []
+            for found in self._bucket.list(""):
+                row = self._row(found)
+                if row is not None:
+                    some.append(row)
+                if len(some) >= _SOME:
+                    db.executemany("INSERT OR REPLACE INTO listed VALUES (?,?,?,?)", some)
+                    some = []
+            db.executemany("INSERT OR REPLACE INTO listed VALUES (?,?,?,?)", some)
+            for uri, version, length, modified in db.execute("SELECT * FROM listed ORDER BY uri"):
+                moment = from_microseconds(modified)
+                yield Original(
+                    uri, _fingerprint(version, length, moment), length, floor_to_second(moment)
+                )
+
+    def _row(self, found: BucketObject) -> tuple[str, str, int, int] | None:
+        uri = self._uri(found.key)
+        if len(uri) > _MOST_URI:
+            self._omit(found.key, f"its URI is longer than {_MOST_URI} characters")
+            return None
+        if not found.length and self._bucket.head(found.key) is None:
+            self._omit(found.key, "the mark of a folder: its key ends with a slash")
+            return None
+        return uri, found.version, found.length, to_microseconds(found.modified)
+
+    def _omit(self, key: str, reason: str) -> None:
+        if len(self._omissions) < _MAX_OMISSIONS:
+            self._omissions.append(Omission(name=key, reason=reason))
+
+    def prefetch(self, originals: Sequence[Original]) -> None:
+        """Prefetch these, several at a time: they are measured next."""
+        self._begun = {
+            original: self._pool.submit(self._measure, original) for original in originals
+        }
+
+    def measure(self, original: Original) -> tuple[Resource, str]:
+        """Read an object once; return the resource with its digests, and its fingerprint.
+
+        Raises:
+            OriginalChangedError: It changed, or is gone.
+            StorageError: It cannot be read.
+        """
+        begun = self._begun.pop(original, None)
+        return self._measure(original) if begun is None else begun.result()
+
+    def _measure(self, original: Original) -> tuple[Resource, str]:
+        version = original.fingerprint.partition(" ")[0]
+        md5 = _MD5.fullmatch(version)
+        key = self._key(original.uri)
+        if self._trusts_etag and md5 is not None:
+            kind = _type_of(key, "")
+            return self._resource(original, (Digest("md5", md5[1]),), kind), original.fingerprint
+        got = None if key is None else self._bucket.get(key, version or None)
+        if got is None:
+            raise OriginalChangedError(f"{original.uri} is no longer what was listed")
+        with got.stream as stream:
+            length, digests = self._digests(stream)
+        if length != original.length:
+            raise OriginalChangedError(f"{original.uri} changed after it was listed")
+        kind = _type_of(key, got.attributes.get("Content-Type", ""))
+        return self._resource(original, digests, kind), original.fingerprint
+
+    def _resource(self, original: Original, digests: tuple[Digest, ...], kind: str) -> Resource:
+        return Resource(
+            uri=original.uri,
+            lastmod=original.lastmod,
+            length=original.length,
+            digests=digests,
+            media_type=kind,
+        )
+
+    def _digests(self, stream: BinaryIO) -> tuple[int, tuple[Digest, ...]]:
+        named = [(name, hashlib.new(name.replace("-", ""))) for name in self._algorithms]
+        length = 0
+        while block := stream.read(_BLOCK):
+            length += len(block)
+            for _, hasher in named:
+                hasher.update(block)
+        return length, tuple(Digest(name, hasher.hexdigest()) for name, hasher in named)
+
+    def open(self, uri: str) -> BinaryIO | None:
+        """Open an object for reading; ``None`` if the URI has none.
+
+        Raises:
+            StorageError: It is there, but cannot be read.
+        """
+        key = self._key(uri)
+        return None if key is None else self._bucket.open(key)
+
+    def _uri(self, key: str) -> str:
+        return self._base + quote(key, safe=_UNESCAPED)
+
+    def _key(self, uri: str) -> str | None:
+        """Return the key of a URI; ``None`` if the URI is not in normal form."""
+        key = unquote(uri.removeprefix(self._base)) if uri.startswith(self._base) else ""
+        return key if key and self._uri(key) == uri else None
+
+
+def _fingerprint(version: str, length: int, modified: datetime) -> str:
+    """Return a text that changes with the bytes; empty if the server gives no version."""
+    return f"{version} {length} {to_microseconds(modified)}" if version else ""
+
+
+def _type_of(key: str | None, told: str) -> str:
+    """Return the media type from the server, or else by the key's extension."""
+    kind = told.partition(";")[0].strip().lower()
+    if kind in _GENERIC_TYPES:
+        kind = _types.guess_type(key or "", strict=True)[0] or ""
+    return kind
+
+
+@contextmanager
+def open_originals(options: OriginalsOptions) -> Iterator[BucketOriginals]:
+    """Open the originals at ``s3://BUCKET/PREFIX``.
+
+    Raises:
+        ConfigurationError: obstore is not installed, or the address is invalid.
+    """
+    bucket = Bucket(options.address, patience=store.PATIENCE)
+    pool = ThreadPoolExecutor(_AT_ONCE, "originals")
+    try:
+        yield BucketOriginals(bucket, options, pool)
+    finally:
+        pool.shutdown(cancel_futures=True)

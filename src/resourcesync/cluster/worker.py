@@ -1,0 +1,306 @@
+"""Worker's part for one unit: the code of every pull, over a shared store."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any, BinaryIO, Final
+
+import msgspec
+
+from resourcesync.cluster.rows import listed_of, row_of
+from resourcesync.cluster.units import (
+    ListDocumentUnit,
+    ListRead,
+    SliceOutcome,
+    SliceUnit,
+    UnitOptions,
+    report_error,
+)
+from resourcesync.destination.external_sort import TupleSorter
+from resourcesync.destination.lists.resource_reader import ResourceListReader
+from resourcesync.destination.lists.selection import Refusals, ResourceSelection
+from resourcesync.destination.mapping.tree import MapperFactory
+from resourcesync.destination.planner import (
+    Absence,
+    DecisionPolicy,
+    Delete,
+    Fetch,
+    ListedEntry,
+    Retain,
+    UpToDate,
+    decide,
+)
+from resourcesync.destination.runs import new_run_id
+from resourcesync.destination.tasks import task_of
+from resourcesync.destination.transfers.commit import TransferPolicy, TransferTally
+from resourcesync.destination.transfers.transfer import ResourceTransfer
+from resourcesync.discovery import DocumentFetcher
+from resourcesync.errors import ResourceSyncError, StorageError, UnexpectedDocumentError
+from resourcesync.model.timestamps import to_microseconds
+from resourcesync.ports import Clock, Copies, CopyInstallation, CopyRemoval, Fetcher
+from resourcesync.ports.cancellation import CancelToken
+from resourcesync.ports.engines import FileExchange, UnitOutcome
+from resourcesync.ports.mirror import MirrorStateStore, Pending, PendingTask, StateTransaction
+from resourcesync.ports.tables import DoneRow, Tables, WorkRow
+
+REPORT_SUFFIX: Final = ".told"
+"""Suffix of the file with a unit's report, beside its rows."""
+BEGUN_SUFFIX: Final = ".begun"
+"""Suffix of the mark that a slice was begun: then some of it may be installed."""
+_GROUP: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerTools:
+    """Dependencies of a worker.
+
+    Attributes:
+        fetcher: The fetcher, limited to the unit's share.
+        copies: The mirror's copies.
+        memory: Opens an empty state, for one slice.
+        clock: The clock.
+        cancel: The request to stop.
+        tables: Reads and writes files of rows.
+        exchange: The store of units and outcomes.
+        scratch: Opens a nameless temporary file.
+        file: Returns the path for a new file of this machine, by its name.
+        mappers: Returns a plug-in that maps URIs to paths, by its name.
+        traffic: Returns requests sent and bytes received so far.
+        wait: Returns the delay that the host requested; ``None`` without one.
+    """
+
+    fetcher: Fetcher
+    copies: Copies
+    memory: Callable[[], MirrorStateStore]
+    clock: Clock
+    cancel: CancelToken
+    tables: Tables
+    exchange: FileExchange
+    scratch: Callable[[], BinaryIO]
+    file: Callable[[str], str]
+    mappers: Callable[[str], MapperFactory]
+    traffic: Callable[[], tuple[int, int]]
+    wait: Callable[[], float | None]
+
+
+def selection_of(
+    options: UnitOptions, mappers: Callable[[str], MapperFactory]
+) -> ResourceSelection:
+    """Return the selection of entries, the same as the pull's own."""
+    identity = options.identity
+    scope, refusals = identity.scope(options.filters), Refusals(lambda _: None)
+    mapping = identity.mapping(mappers, options.yielding)
+    return ResourceSelection(scope, mapping, refusals, homes=identity.moved)
+
+
+def read_list(unit: ListDocumentUnit, tools: WorkerTools) -> UnitOutcome:
+    """Read a list into a file of rows, which has a unique name."""
+    try:
+        return _read_list(unit, tools)
+    except ResourceSyncError as error:
+        return failed_outcome(unit.name, error, tools)
+
+
+def _read_list(unit: ListDocumentUnit, tools: WorkerTools) -> UnitOutcome:
+    selection = selection_of(unit.options, tools.mappers)
+    documents = DocumentFetcher(tools.fetcher, tools.scratch)
+    sorter = TupleSorter(ListedEntry, tools.scratch)
+    with closing(sorter):
+        snapshot = ResourceListReader(documents, selection).read(unit.uri, sorter)
+        assert snapshot is not None, "an unconditional reading always returns a snapshot"
+        if not snapshot.documents:
+            raise UnexpectedDocumentError(
+                "an index lists another index",
+                uri=unit.uri,
+                hint="report it to the Source; check its lists: resourcesync validate URL",
+            )
+        name = f"{unit.name}-{new_run_id()}"
+        file = tools.file(name)
+        rows = tools.tables.write_listed(file, map(row_of, sorter))
+    tools.exchange.send(name, file)
+    requests, received = tools.traffic()
+    result = ListRead(
+        file=name,
+        at=snapshot.at,
+        entries=snapshot.entries,
+        complete=snapshot.proves_absence,
+        dialect=snapshot.dialect,
+        refused=selection.refusals.count,
+        kept=selection.refusals.stored,
+        has_entries=selection.has_entries,
+        head=snapshot.version,
+        dropped=selection.refusals.dropped,
+        example=selection.refusals.example,
+        encoded=selection.refusals.encoded,
+        encoded_example=selection.refusals.encoded_example,
+        requests=requests,
+        received=received,
+    )
+    return UnitOutcome(unit.name, rows, wait=tools.wait(), details=msgspec.json.encode(result))
+
+
+def fetch_slice(unit: SliceUnit, tools: WorkerTools) -> UnitOutcome:
+    """Fetch a slice into the store, and write the outcome of each row to a file.
+
+    Repeated, it does nothing when that file exists; otherwise it reuses installed copies.
+    """
+    try:
+        known = tools.exchange.receive(f"{unit.name}{REPORT_SUFFIX}")
+        if known is not None and tools.exchange.receive(unit.name) is not None:
+            return UnitOutcome(unit.name, unit.rows, details=_read_file(known))
+        work = tools.exchange.receive(unit.work)
+        if work is None:
+            raise run_over_error(unit.work)
+        rows = list(tools.tables.read_work(work))
+        slice_ = _SliceMirror(unit, tools, rows)
+        result = slice_.carry_out()
+        done, words = tools.file(unit.name), tools.file(f"{unit.name}{REPORT_SUFFIX}")
+        count = tools.tables.write_done(done, slice_.done())
+        encoded = msgspec.json.encode(result)
+        write_file(words, encoded)
+        tools.exchange.send(f"{unit.name}{REPORT_SUFFIX}", words)
+        tools.exchange.send(unit.name, done)
+        return UnitOutcome(unit.name, count, wait=tools.wait(), details=encoded)
+    except ResourceSyncError as error:
+        return failed_outcome(unit.name, error, tools)
+
+
+class _SliceMirror:
+    """A slice as a small mirror of its own: its copies, its state, and its listed entries."""
+
+    def __init__(self, unit: SliceUnit, tools: WorkerTools, rows: list[WorkRow]) -> None:
+        self._unit = unit
+        self._tools = tools
+        self._rows = rows
+        self._state = tools.memory()
+        self._tally = TransferTally()
+        copies = [row.copy for row in rows if row.copy is not None]
+        for start in range(0, len(copies), _GROUP):
+            self._state.commit(StateTransaction(suspect=copies[start : start + _GROUP]))
+
+    def carry_out(self) -> SliceOutcome:
+        options, tools, unit = self._unit.options, self._tools, self._unit
+        policy = TransferPolicy(
+            lenient=options.lenient,
+            deletes=options.applies_deletions,
+            accepts_missing=options.accepts_missing,
+            own_algorithm=options.own_algorithm,
+            generation=options.generation,
+            at=options.at,
+            began=to_microseconds(tools.clock.now()),
+        )
+        transfer = ResourceTransfer(
+            fetcher=tools.fetcher,
+            copies=FencedCopies(tools.copies, unit.work, tools.exchange, is_begun=self._is_begun()),
+            state=self._state,
+            clock=tools.clock,
+            policy=policy,
+            report=lambda _event, _fields: None,
+        )
+        tally = transfer.execute(self._fetches(), total=unit.rows, size=unit.size)
+        tally.same += self._tally.same
+        requests, received = tools.traffic()
+        return SliceOutcome(tally=tally, requests=requests, received=received)
+
+    def _is_begun(self) -> bool:
+        """Return whether the slice was begun before, and mark it as begun."""
+        name = f"{self._unit.name}{BEGUN_SUFFIX}"
+        if self._tools.exchange.receive(name) is not None:
+            return True
+        mark = self._tools.file(name)
+        write_file(mark, b"begun")
+        self._tools.exchange.send(name, mark)
+        return False
+
+    def _fetches(self) -> Iterator[Fetch]:
+        options, now = self._unit.options, to_microseconds(self._tools.clock.now())
+        policy = DecisionPolicy(
+            absence=Absence.UNCHANGED if self._unit.is_decided else Absence.UNPROVEN,
+            delete="auto" if options.applies_deletions else "never",
+            now=now,
+        )
+        tasks: list[Pending] = []
+        for row in self._rows:
+            decision = decide(row.copy, listed_of(row.listed), None, policy)
+            match decision:
+                case Fetch():
+                    yield decision
+                case UpToDate():
+                    self._tally.same += 1
+                case Delete() | Retain():
+                    at, generation = options.at, options.generation
+                    tasks.append(task_of(decision, now=now, at=at, generation=generation))
+                case _:
+                    pass
+        self._state.commit(StateTransaction(pending=tasks))
+
+    def done(self) -> Iterator[DoneRow]:
+        copies = {copy.uri: copy for copy in self._state.copies()}
+        tasks = {row.uri: row for task in PendingTask for row in self._state.pending(task)}
+        for row in self._rows:
+            uri = row.listed.uri
+            yield DoneRow(uri, copies.get(uri), tasks.get(uri))
+
+
+class FencedCopies:
+    """The copies, read-only for a unit that is no longer part of a run: its token is gone.
+
+    A coordinator that was killed may leave workers behind. Another run may have installed newer
+    copies meanwhile, which they must not replace.
+    """
+
+    def __init__(
+        self, copies: Copies, token: str, exchange: FileExchange, *, is_begun: bool
+    ) -> None:
+        self._copies = copies
+        self._token = token
+        self._exchange = exchange
+        self._is_begun = is_begun
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._copies, name)
+
+    def paths(self) -> Iterator[str]:
+        """Yield a path whose copy may be reused; a store has too many to list them."""
+        if self._is_begun:
+            yield self._token
+
+    def install(self, batch: Sequence[CopyInstallation]) -> list[str | StorageError]:
+        """Install a batch, while the unit is part of a run."""
+        if batch and next(self._exchange.names(self._token), None) is None:
+            for installation in batch:
+                installation.staged.discard()
+            raise run_over_error(self._token)
+        return self._copies.install(batch)
+
+    def remove(self, batch: Sequence[CopyRemoval], reason: str) -> list[str | StorageError]:
+        """Refuse to remove anything: only the coordinator does."""
+        raise AssertionError(f"a unit of {self._token} removes copies: {reason}, {len(batch)}")
+
+
+def run_over_error(token: str) -> StorageError:
+    """Return the error of a unit whose run is over."""
+    return StorageError(
+        f"the run of {token} has ended",
+        evidence=(("kept", "what was in place before"),),
+        code="run-over",
+    )
+
+
+def failed_outcome(name: str, error: ResourceSyncError, tools: WorkerTools) -> UnitOutcome:
+    """Return the outcome of a unit that had an error."""
+    fault = report_error(error)
+    wait = fault.wait if fault.wait is not None else tools.wait()
+    report = msgspec.json.encode(fault)
+    return UnitOutcome(name, 0, wait=wait, failed=(error.code, error.message), details=report)
+
+
+def write_file(file: str, data: bytes) -> None:
+    """Write a file of this machine."""
+    with open(file, "wb") as stream:  # noqa: PTH123 - paths are plain text here
+        stream.write(data)
+
+
+def _read_file(file: str) -> bytes:
+    with open(file, "rb") as stream:  # noqa: PTH123 - paths are plain text here
+        return stream.read()
