@@ -34,8 +34,8 @@ from resourcesync.destination.reports import MirrorState, RunReport
 from resourcesync.model.digests import Digest
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind
-from resourcesync.ports import Original
 from resourcesync.ports.cancellation import CancelToken
+from resourcesync.ports.catalogue import Original
 from resourcesync.source.contents import PresentContents
 from resourcesync.source.plan import PublicationStep
 from resourcesync.wiring import catalogues, dump_publication, mirrors

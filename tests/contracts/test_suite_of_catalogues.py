@@ -16,7 +16,7 @@ from resourcesync.adapters.in_memory import (
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import ChangeKind
-from resourcesync.ports import CatalogueEntry
+from resourcesync.ports.catalogue import CatalogueEntry
 from resourcesync.testing import CatalogueSuite
 from tests.support.breaking import checks_of, finds
 

@@ -12,7 +12,7 @@ import pytest
 from resourcesync.adapters.in_memory import ManualClock, MemoryOriginals
 from resourcesync.errors import StorageError
 from resourcesync.model.resources import Resource
-from resourcesync.ports import Omission, Original
+from resourcesync.ports.catalogue import Omission, Original
 from resourcesync.testing import OriginalsSuite
 from tests.support.breaking import checks_of, finds
 

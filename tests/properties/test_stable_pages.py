@@ -18,7 +18,7 @@ from resourcesync.errors import StorageError
 from resourcesync.model.capabilities import Entry, Header, Part
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Resource
-from resourcesync.ports import CatalogueSnapshot
+from resourcesync.ports.catalogue import CatalogueSnapshot
 from resourcesync.source import naming
 from resourcesync.source.paging import PageLimits
 from resourcesync.source.publisher import ListPublisher

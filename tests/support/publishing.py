@@ -19,7 +19,7 @@ from resourcesync.model.capabilities import CapabilityEntry, Header, Part
 from resourcesync.model.digests import Digest
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import Capability, ChangeKind, Relation
-from resourcesync.ports import CatalogueStore, DocumentStore, Originals
+from resourcesync.ports.catalogue import CatalogueStore, DocumentStore, Originals
 from resourcesync.source import naming
 from resourcesync.source.naming import DESCRIPTION, FOLDER
 from resourcesync.source.paging import PageLimits

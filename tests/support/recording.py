@@ -3,7 +3,7 @@
 from datetime import datetime, timedelta
 
 from resourcesync.model.resources import Change, Resource
-from resourcesync.ports import CatalogueStore
+from resourcesync.ports.catalogue import CatalogueStore
 from resourcesync.testing.catalogues import FULL_SAMPLE, NOW
 from resourcesync.testing.catalogues import sample_resource as resource
 

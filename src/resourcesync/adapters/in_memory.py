@@ -17,7 +17,8 @@ from resourcesync.model.digests import Digest
 from resourcesync.model.resources import Change, Resource, without_patches
 from resourcesync.model.timestamps import floor_to_second, from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import ChangeKind
-from resourcesync.ports import CatalogueEntry, Clock, Omission, Original
+from resourcesync.ports import Clock
+from resourcesync.ports.catalogue import CatalogueEntry, Omission, Original
 
 
 class ManualClock:

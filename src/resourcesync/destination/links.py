@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from resourcesync.destination.mapping.uris import normalise
 from resourcesync.destination.scope import Scope
@@ -13,7 +13,9 @@ from resourcesync.model.resources import Resource
 from resourcesync.model.timestamps import known_microseconds
 from resourcesync.model.vocabulary import Relation
 from resourcesync.ports.mirror import Copy, Fixity, Pending
-from resourcesync.ports.patches import PatchFormat
+
+if TYPE_CHECKING:
+    from resourcesync.ports.patches import PatchFormat
 
 _MAX_FOLLOWED_LINKS: Final = 256
 """Links of one entry that are followed."""
@@ -114,7 +116,7 @@ class PatchSizeLimits(Mapping[str, int | None]):
         formats: The known formats, by media type.
     """
 
-    def __init__(self, formats: Mapping[str, PatchFormat]) -> None:
+    def __init__(self, formats: "Mapping[str, PatchFormat]") -> None:
         self._formats = formats
 
     def __getitem__(self, name: str) -> int | None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, BinaryIO, Literal, Protocol
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Protocol
 
 from resourcesync.destination.mapping.rules import MapperFactory, load_no_mapper
 from resourcesync.destination.planner import DeletionLimit, ReviewedDecision
@@ -11,7 +11,9 @@ from resourcesync.destination.reports import Mode
 from resourcesync.ports import Clock, Copies, Fetcher, Reporter
 from resourcesync.ports.cancellation import CancelToken
 from resourcesync.ports.mirror import MirrorStateStore
-from resourcesync.ports.patches import PatchFormat
+
+if TYPE_CHECKING:
+    from resourcesync.ports.patches import PatchFormat
 
 Deletion = Literal["auto", "signalled", "absent", "never"]
 PullMode = Literal["auto", "baseline", "incremental"]
@@ -159,7 +161,7 @@ class Dependencies:
     is_case_sensitive: bool = True
     traffic: Callable[[], tuple[int, int]] = lambda: (0, 0)
     room: Callable[[], int | None] = lambda: None
-    patches: Mapping[str, PatchFormat] = field(default_factory=dict)
+    patches: "Mapping[str, PatchFormat]" = field(default_factory=dict)
     mappers: Callable[[str], MapperFactory] = load_no_mapper
     is_expected: bool = False
     strategy: SyncStrategy | None = None

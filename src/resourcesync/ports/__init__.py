@@ -8,16 +8,6 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Protocol
 
-from resourcesync.ports.catalogue import (
-    CatalogueEntry,
-    CatalogueRecording,
-    CatalogueSnapshot,
-    CatalogueStore,
-    DocumentStore,
-    Omission,
-    Original,
-    Originals,
-)
 from resourcesync.ports.copies import (
     Copies,
     CopyInspector,
@@ -41,25 +31,17 @@ from resourcesync.ports.fetcher import (
 )
 
 __all__ = [
-    "CatalogueEntry",
-    "CatalogueRecording",
-    "CatalogueSnapshot",
-    "CatalogueStore",
     "Clock",
     "Copies",
     "CopyInspector",
     "CopyInstallation",
     "CopyMove",
     "CopyRemoval",
-    "DocumentStore",
     "FetchFailure",
     "FetchRequest",
     "FetchResponse",
     "Fetcher",
     "Message",
-    "Omission",
-    "Original",
-    "Originals",
     "PartialBody",
     "Purpose",
     "Reporter",

@@ -11,7 +11,7 @@ from resourcesync.model.links import Link
 from resourcesync.model.resources import Change
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability, Relation
-from resourcesync.ports import CatalogueSnapshot
+from resourcesync.ports.catalogue import CatalogueSnapshot
 from resourcesync.source import archives, description, naming
 from resourcesync.source.document_writer import DocumentWriter
 from resourcesync.source.paging import Block, PageLimits, Paginator

@@ -11,7 +11,7 @@ from typing import Final
 
 from resourcesync.errors import StateError
 from resourcesync.model.timestamps import to_microseconds
-from resourcesync.ports import CatalogueStore
+from resourcesync.ports.catalogue import CatalogueStore
 from resourcesync.source.plan import PublicationStep, forget_plan, read_record, write_offers
 
 AHEAD: Final = timedelta(days=1)

@@ -7,7 +7,7 @@ from resourcesync.errors import OriginalChangedError
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Resource
 from resourcesync.model.timestamps import from_microseconds
-from resourcesync.ports import Original
+from resourcesync.ports.catalogue import Original
 from resourcesync.ports.originals import OriginalReader
 
 OpenOriginal = Callable[[str], BinaryIO | None]

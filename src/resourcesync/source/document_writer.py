@@ -12,8 +12,7 @@ from resourcesync.documents import writer
 from resourcesync.errors import StateError
 from resourcesync.model.capabilities import Entry, Header
 from resourcesync.model.vocabulary import Capability, Dialect
-from resourcesync.ports import DocumentStore
-from resourcesync.ports.catalogue import BAD_ROW
+from resourcesync.ports.catalogue import BAD_ROW, DocumentStore
 from resourcesync.source.naming import SourceNaming
 from resourcesync.source.paging import Block, blocks
 from resourcesync.source.plan import DocumentRecord

@@ -13,7 +13,7 @@ from resourcesync.model.digests import Digest
 from resourcesync.model.links import Link
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.model.vocabulary import Capability, Relation
-from resourcesync.ports import CatalogueStore
+from resourcesync.ports.catalogue import CatalogueStore
 from resourcesync.source.naming import SourceNaming
 from resourcesync.source.plan import DocumentRecord, encode, read_note
 

@@ -9,7 +9,8 @@ from resourcesync.documents.packages.planning import PackageSize
 from resourcesync.model.capabilities import Header, Part
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability
-from resourcesync.ports import CatalogueSnapshot, CatalogueStore, Clock, DocumentStore
+from resourcesync.ports import Clock
+from resourcesync.ports.catalogue import CatalogueSnapshot, CatalogueStore, DocumentStore
 from resourcesync.ports.originals import ResourceContents
 from resourcesync.source import archives, description, naming
 from resourcesync.source.document_writer import DocumentWriter, WrittenDocument

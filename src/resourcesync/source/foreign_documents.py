@@ -6,7 +6,7 @@ from resourcesync.documents import reader
 from resourcesync.errors import ConfigurationError, DocumentError
 from resourcesync.model.capabilities import CapabilityEntry
 from resourcesync.model.vocabulary import Capability, Relation
-from resourcesync.ports import CatalogueStore, DocumentStore
+from resourcesync.ports.catalogue import CatalogueStore, DocumentStore
 from resourcesync.source import description, naming
 from resourcesync.source.dump_record import read_dumps
 from resourcesync.source.plan import PublicationRecord

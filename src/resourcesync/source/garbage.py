@@ -8,7 +8,7 @@ from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from resourcesync.ports import DocumentStore
+from resourcesync.ports.catalogue import DocumentStore
 from resourcesync.ports.versions import VersionIndex, VersionStore
 from resourcesync.source import naming
 from resourcesync.source.plan import GRACE

@@ -39,7 +39,7 @@ from resourcesync.model.links import LAST_PRIORITY, Link
 from resourcesync.model.resources import Resource
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.model.vocabulary import Relation
-from resourcesync.ports import Original, Originals
+from resourcesync.ports.catalogue import Original, Originals
 from resourcesync.ports.mirror import EntryLink
 from resourcesync.ports.originals import OriginalReader, PrefetchingOriginals
 

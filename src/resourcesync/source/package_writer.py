@@ -24,7 +24,7 @@ from resourcesync.model.capabilities import Header
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Change, Resource, without_patches
 from resourcesync.model.vocabulary import ChangeKind
-from resourcesync.ports import DocumentStore
+from resourcesync.ports.catalogue import DocumentStore
 from resourcesync.ports.originals import ResourceContents
 from resourcesync.source.dump_record import PublishedPackage
 from resourcesync.source.read_back import read_back_error

@@ -15,7 +15,7 @@ import msgspec
 
 from resourcesync.errors import ConfigurationError, StateError
 from resourcesync.model.vocabulary import Capability, Dialect
-from resourcesync.ports import CatalogueStore
+from resourcesync.ports.catalogue import CatalogueStore
 from resourcesync.source import naming
 
 T = TypeVar("T")

@@ -9,7 +9,8 @@ from typing import Final
 from resourcesync.model.resources import Change
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability, ChangeKind
-from resourcesync.ports import CatalogueSnapshot, CatalogueStore, Clock, DocumentStore
+from resourcesync.ports import Clock
+from resourcesync.ports.catalogue import CatalogueSnapshot, CatalogueStore, DocumentStore
 from resourcesync.source import archives, change_list, description, garbage, naming, resource_list
 from resourcesync.source.document_writer import DocumentWriter, WrittenDocument
 from resourcesync.source.naming import SourceNaming

@@ -20,7 +20,7 @@ from resourcesync.model.links import Link
 from resourcesync.model.resources import Resource, ResourceRun
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.model.vocabulary import Capability, Dialect
-from resourcesync.ports import CatalogueSnapshot
+from resourcesync.ports.catalogue import CatalogueSnapshot
 from resourcesync.source import archives, description, naming
 from resourcesync.source.document_writer import DocumentWriter, render_checked
 from resourcesync.source.paging import Block, PageLimits, Paginator

@@ -12,7 +12,7 @@ from resourcesync.compare import Created, Deleted, Difference, Same, Updated, co
 from resourcesync.errors import ConfigurationError, OriginalChangedError, StorageError
 from resourcesync.model.digests import agree, disagree
 from resourcesync.model.resources import Resource
-from resourcesync.ports import (
+from resourcesync.ports.catalogue import (
     CatalogueEntry,
     CatalogueRecording,
     CatalogueStore,

@@ -21,7 +21,8 @@ from resourcesync.model.links import Link
 from resourcesync.model.resources import Resource
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Relation
-from resourcesync.ports import Clock, Original
+from resourcesync.ports import Clock
+from resourcesync.ports.catalogue import Original
 from resourcesync.ports.originals import OriginalReader
 from resourcesync.ports.patches import PatchComputer, Patcher, PatchFormat, PatchMaker
 from resourcesync.ports.versions import ResourceVersion, VersionIndex, VersionPatch, VersionStore

@@ -10,7 +10,7 @@ from resourcesync.model.digests import Digest
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind, Relation
-from resourcesync.ports import CatalogueStore
+from resourcesync.ports.catalogue import CatalogueStore
 from resourcesync.testing.assertions import expect, expect_equal, expect_error
 
 NOW: Final = datetime(2026, 3, 1, 12, 0, 0, 250_000, tzinfo=UTC)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final
 
 from resourcesync.errors import OriginalChangedError, ResourceSyncError, StorageError
 from resourcesync.model.resources import Resource
-from resourcesync.ports import Originals
+from resourcesync.ports.catalogue import Originals
 from resourcesync.ports.originals import OriginalReader, PrefetchingOriginals
 from resourcesync.testing.assertions import (
     expect,

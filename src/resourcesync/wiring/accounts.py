@@ -24,7 +24,7 @@ from resourcesync.errors import ConfigurationError, DiscontinuityError
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.model.vocabulary import ChangeKind
-from resourcesync.ports import Clock, Omission
+from resourcesync.ports import Clock
 from resourcesync.ports.accounts import (
     AccountOptions,
     ChangeBatch,
@@ -33,7 +33,7 @@ from resourcesync.ports.accounts import (
     WritableAccount,
 )
 from resourcesync.ports.cancellation import CancelToken
-from resourcesync.ports.catalogue import Posted
+from resourcesync.ports.catalogue import Omission, Posted
 from resourcesync.source.round_trip import find_fault
 from resourcesync.source.scan import LeftFile
 from resourcesync.wiring import catalogues, plugins, publishing

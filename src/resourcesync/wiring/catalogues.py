@@ -15,8 +15,8 @@ from resourcesync.destination.mapping.uris import normalise
 from resourcesync.documents import ndjson
 from resourcesync.errors import ConfigurationError, OutOfScopeError, StorageError
 from resourcesync.model.resources import Change, Resource
-from resourcesync.ports import Clock, DocumentStore
-from resourcesync.ports.catalogue import Posted
+from resourcesync.ports import Clock
+from resourcesync.ports.catalogue import DocumentStore, Posted
 from resourcesync.source.clock_guard import check_clock
 from resourcesync.source.publisher import Publication
 from resourcesync.source.scan import ScanReport

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from resourcesync.adapters.document_files import FolderDocuments
 from resourcesync.adapters.stored_files import StoredDocuments
 from resourcesync.errors import ConfigurationError
-from resourcesync.ports import DocumentStore
+from resourcesync.ports.catalogue import DocumentStore
 from resourcesync.wiring import plugins, stores
 
 _NAME: Final = "publisher"

@@ -7,7 +7,8 @@ from resourcesync.documents.packages.planning import PackageSize
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.model.vocabulary import Dialect
-from resourcesync.ports import CatalogueStore, Clock, DocumentStore
+from resourcesync.ports import Clock
+from resourcesync.ports.catalogue import CatalogueStore, DocumentStore
 from resourcesync.ports.originals import ResourceContents
 from resourcesync.source.dumps import DumpOutcome, DumpPublisher
 from resourcesync.source.foreign_documents import refuse_foreign_dumps

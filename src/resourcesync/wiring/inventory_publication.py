@@ -24,8 +24,9 @@ from resourcesync.adapters.inventory import (
 from resourcesync.errors import EngineError, StateError, StorageError
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability
-from resourcesync.ports import Clock, DocumentStore, Omission
+from resourcesync.ports import Clock
 from resourcesync.ports.cancellation import CancelToken
+from resourcesync.ports.catalogue import DocumentStore, Omission
 from resourcesync.ports.engines import HostShare, UnitOutcome
 from resourcesync.source import garbage
 from resourcesync.source.clock_guard import check_silence, is_behind

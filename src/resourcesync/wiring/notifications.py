@@ -20,7 +20,8 @@ from resourcesync.model.capabilities import DocumentChange
 from resourcesync.model.resources import Change
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability, ChangeKind, Dialect
-from resourcesync.ports import CatalogueStore, Clock, DocumentStore
+from resourcesync.ports import Clock
+from resourcesync.ports.catalogue import CatalogueStore, DocumentStore
 from resourcesync.source import naming
 from resourcesync.source.naming import SourceNaming
 from resourcesync.source.plan import PublicationRecord, read_record

@@ -11,7 +11,8 @@ from resourcesync.adapters.files import FileSelection, FileTreeOriginals, PathFi
 from resourcesync.errors import ConfigurationError, ResourceSyncError
 from resourcesync.model.resources import Resource
 from resourcesync.model.timestamps import to_microseconds
-from resourcesync.ports import Clock, Omission, Original
+from resourcesync.ports import Clock
+from resourcesync.ports.catalogue import Omission, Original
 from resourcesync.ports.originals import OpenOriginals, OriginalsOptions, PrefetchingOriginals
 from resourcesync.source import naming
 from resourcesync.source.links import LinkedOriginals, ScannableOriginals, parse_rule

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, Final
 from resourcesync import __version__
 from resourcesync.destination.mapping.rules import MapperFactory
 from resourcesync.errors import ConfigurationError
-from resourcesync.ports.patches import PatchFormat, PatchMaker
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
+
+    from resourcesync.ports.patches import PatchFormat, PatchMaker
 
 MAPPERS: Final = "resourcesync.mappers"
 PATCHES: Final = "resourcesync.patches"
@@ -159,13 +160,13 @@ def find(group: str, name: str) -> Plugin:
     return found[0]
 
 
-class _PatchFormats(Mapping[str, PatchFormat]):
+class _PatchFormats(Mapping[str, "PatchFormat"]):
     """The formats by media type; plug-ins are searched at the first patch."""
 
     def __init__(self) -> None:
         self._known: dict[str, PatchFormat] | None = None
 
-    def __getitem__(self, name: str) -> PatchFormat:
+    def __getitem__(self, name: str) -> "PatchFormat":
         return self._found()[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -174,9 +175,10 @@ class _PatchFormats(Mapping[str, PatchFormat]):
     def __len__(self) -> int:
         return len(self._found())
 
-    def _found(self) -> dict[str, PatchFormat]:
+    def _found(self) -> "dict[str, PatchFormat]":
         if self._known is None:
             from resourcesync.documents.patches.limits import MAX_BYTES  # noqa: PLC0415 - rarely
+            from resourcesync.ports.patches import PatchFormat  # noqa: PLC0415 - rarely
 
             ours = _BUILT_IN[PATCHES]
             self._known = {
@@ -188,17 +190,18 @@ class _PatchFormats(Mapping[str, PatchFormat]):
         return self._known
 
 
-def patch_formats() -> Mapping[str, PatchFormat]:
+def patch_formats() -> "Mapping[str, PatchFormat]":
     """Return the patch formats that can be applied, by media type; none is imported yet."""
     return _PatchFormats()
 
 
-def patch_makers() -> tuple[PatchMaker, ...]:
+def patch_makers() -> "tuple[PatchMaker, ...]":
     """Return the makers of patches, ours first; none is imported yet.
 
     Those of others are used for resources of all types that ours do not handle.
     """
     from resourcesync.documents.patches.limits import MAX_BYTES  # noqa: PLC0415 - rarely
+    from resourcesync.ports.patches import PatchMaker  # noqa: PLC0415 - rarely
 
     ours = _BUILT_IN[PATCH_MAKERS]
     return tuple(

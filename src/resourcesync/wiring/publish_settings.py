@@ -7,7 +7,7 @@ import msgspec
 
 from resourcesync.errors import StateError
 from resourcesync.model.vocabulary import Dialect
-from resourcesync.ports import CatalogueStore
+from resourcesync.ports.catalogue import CatalogueStore
 from resourcesync.source.paging import PageLimits
 from resourcesync.source.plan import ChangeLists, Policy
 from resourcesync.wiring.version_retention import VersionOptions

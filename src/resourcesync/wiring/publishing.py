@@ -15,16 +15,16 @@ from resourcesync.adapters.catalogue.bad_rows import BadRow
 from resourcesync.errors import ConfigurationError, OutOfScopeError, StateError
 from resourcesync.model.digests import ALGORITHMS
 from resourcesync.model.resources import Change, Resource
-from resourcesync.ports import (
+from resourcesync.ports import Clock
+from resourcesync.ports.catalogue import (
+    BAD_ROW,
     CatalogueEntry,
     CatalogueRecording,
     CatalogueSnapshot,
     CatalogueStore,
-    Clock,
     DocumentStore,
     Omission,
 )
-from resourcesync.ports.catalogue import BAD_ROW
 from resourcesync.source.clock_guard import check_clock
 from resourcesync.source.naming import CHANNELS, SourceNaming
 from resourcesync.source.plan import PublicationStep, read_plan, read_record

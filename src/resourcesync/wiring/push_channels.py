@@ -10,7 +10,8 @@ from typing import Final
 from resourcesync.adapters.catalogue import FileCatalogue, read_note
 from resourcesync.adapters.document_files import FolderDocuments
 from resourcesync.errors import ConfigurationError
-from resourcesync.ports import CatalogueStore, Clock, DocumentStore
+from resourcesync.ports import Clock
+from resourcesync.ports.catalogue import CatalogueStore, DocumentStore
 from resourcesync.source import naming
 from resourcesync.source.naming import SourceNaming
 from resourcesync.websub.hub import HubRules

@@ -20,11 +20,11 @@ from resourcesync.adapters.mirror.open_folders import FolderCopyInspector
 from resourcesync.durable_folders import make_folder, sync_name
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
 from resourcesync.ports import Clock
-from resourcesync.ports.stores import Store, StoreFactory
 from resourcesync.wiring import plugins
 
 if TYPE_CHECKING:
     from resourcesync.adapters.stored_copies import StoreCopyInspector, StoredCopies
+    from resourcesync.ports.stores import Store, StoreFactory
     from resourcesync.wiring.engines import Workers
 
 _FILE: Final = "store"
@@ -186,7 +186,7 @@ def copies_of(mirror: MirrorFolder, clock: Clock) -> Iterator["FileTreeCopies | 
 
 
 @contextmanager
-def lock_store(store: Store, name: Path) -> Iterator[None]:
+def lock_store(store: "Store", name: Path) -> Iterator[None]:
     """Lock a store for a folder of this machine, which is locked.
 
     Args:
@@ -253,7 +253,7 @@ def open_copy_reader(folder: Path) -> Iterator["FolderCopyInspector | StoreCopyI
         os.close(root)
 
 
-def open_store(address: str) -> Store:
+def open_store(address: str) -> "Store":
     """Open a store; nothing is written there.
 
     Raises:

@@ -9,7 +9,8 @@ from resourcesync.adapters.catalogue import FileCatalogue
 from resourcesync.adapters.version_files import FolderVersions
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.timestamps import to_microseconds
-from resourcesync.ports import CatalogueStore, Clock
+from resourcesync.ports import Clock
+from resourcesync.ports.catalogue import CatalogueStore
 from resourcesync.ports.originals import OriginalReader, ResourceContents
 from resourcesync.source import naming
 from resourcesync.source.contents import OpenOriginal, PresentContents

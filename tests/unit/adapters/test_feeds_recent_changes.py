@@ -12,7 +12,7 @@ from resourcesync.adapters.feeds.event_stream import ServerSentEvent
 from resourcesync.adapters.feeds.recent_changes import RecentChangeFilter, decode_recent_change
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.resources import Change
-from resourcesync.ports import Omission
+from resourcesync.ports.catalogue import Omission
 
 PAGE = "https://en.wikipedia.org/wiki/"
 MOMENT = datetime(2026, 3, 3, 11, 15, 25, 48_000, tzinfo=UTC)

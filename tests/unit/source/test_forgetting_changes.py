@@ -15,7 +15,7 @@ from resourcesync.adapters.catalogue import sqlite_catalogue as catalogue_file
 from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.documents import reader
 from resourcesync.errors import DiscontinuityError
-from resourcesync.ports import CatalogueStore
+from resourcesync.ports.catalogue import CatalogueStore
 from resourcesync.source import naming, plan
 from resourcesync.source.contents import PresentContents
 from resourcesync.source.dump_record import read_dumps

@@ -17,7 +17,7 @@ from resourcesync.adapters.document_files import FolderDocuments
 from resourcesync.adapters.in_memory import ManualClock, MemoryDocuments
 from resourcesync.model.digests import Digest
 from resourcesync.model.resources import Resource
-from resourcesync.ports import Omission, Original
+from resourcesync.ports.catalogue import Omission, Original
 from resourcesync.source.naming import is_sitemap
 from resourcesync.source.publisher import ListPublisher
 from resourcesync.source.scan import scan

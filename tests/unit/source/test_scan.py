@@ -9,7 +9,7 @@ from resourcesync.adapters.in_memory import ManualClock, MemoryCatalogue, Memory
 from resourcesync.errors import OriginalChangedError, StorageError
 from resourcesync.model.resources import Resource
 from resourcesync.model.vocabulary import ChangeKind
-from resourcesync.ports import Omission, Original
+from resourcesync.ports.catalogue import Omission, Original
 from resourcesync.source.scan import LeftFile, ScanReport, scan
 from tests.support.publishing import BASE, Source
 

@@ -13,7 +13,7 @@ from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.adapters.system import SystemClock
 from resourcesync.errors import ConfigurationError, OriginalChangedError, StorageError
 from resourcesync.model.digests import Digest
-from resourcesync.ports import Original
+from resourcesync.ports.catalogue import Original
 from tests.support.trees import BASE, LATER, originals, put
 
 # --- reading -----------------------------------------------------------------------------------

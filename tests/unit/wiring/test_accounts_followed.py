@@ -15,8 +15,8 @@ from resourcesync.errors import (
 )
 from resourcesync.model.resources import Resource
 from resourcesync.model.vocabulary import ChangeKind
-from resourcesync.ports import Omission
 from resourcesync.ports.accounts import ChangeBatch
+from resourcesync.ports.catalogue import Omission
 from tests.support.account_follower import Follower, counts
 from tests.support.scripted_account import scripted
 

@@ -35,8 +35,8 @@ from resourcesync.errors import StateError
 from resourcesync.model.resources import Change, Resource, without_patches
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import ChangeKind
-from resourcesync.ports import CatalogueEntry, Clock
-from resourcesync.ports.catalogue import BAD_ROW
+from resourcesync.ports import Clock
+from resourcesync.ports.catalogue import BAD_ROW, CatalogueEntry
 
 LOCK_NAME: Final = "publish.lock"
 _USUAL_NAME: Final = "catalogue.db"

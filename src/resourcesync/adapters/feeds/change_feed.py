@@ -7,8 +7,9 @@ from typing import Final, NamedTuple
 from resourcesync.documents import ndjson
 from resourcesync.errors import ConfigurationError, DiscontinuityError, DocumentError
 from resourcesync.model.resources import Change, Resource
-from resourcesync.ports import Clock, Omission
+from resourcesync.ports import Clock
 from resourcesync.ports.accounts import ChangeBatch
+from resourcesync.ports.catalogue import Omission
 
 GAPS: Final = "gaps"
 """The key by which an operator accepts lost changes."""

@@ -37,8 +37,9 @@ from resourcesync.errors import (
 )
 from resourcesync.model.resources import Change
 from resourcesync.model.timestamps import format_w3c
-from resourcesync.ports import Clock, FetchResponse, Omission, Streamer
+from resourcesync.ports import Clock, FetchResponse, Streamer
 from resourcesync.ports.accounts import AccountOptions, ChangeBatch, ResourceAccount
+from resourcesync.ports.catalogue import Omission
 
 _KINDS: Final = frozenset({"created", "updated", "deleted"})
 _STREAM_NAME: Final = "the stream"

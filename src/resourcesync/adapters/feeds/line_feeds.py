@@ -35,8 +35,9 @@ from resourcesync.documents.ndjson import MAX_LINE
 from resourcesync.errors import StateError, StorageError
 from resourcesync.model.resources import Change
 from resourcesync.model.timestamps import to_microseconds
-from resourcesync.ports import Clock, Omission
+from resourcesync.ports import Clock
 from resourcesync.ports.accounts import AccountOptions, ChangeBatch, ResourceAccount
+from resourcesync.ports.catalogue import Omission
 
 HEAD: Final = 1024
 """Bytes at the beginning of a file that identify it."""

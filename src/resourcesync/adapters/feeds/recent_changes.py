@@ -18,7 +18,7 @@ from resourcesync.errors import ConfigurationError
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.timestamps import floor_to_second, format_w3c, from_microseconds, parse_w3c
 from resourcesync.model.vocabulary import ChangeKind
-from resourcesync.ports import Omission
+from resourcesync.ports.catalogue import Omission
 
 KEYS: Final = frozenset({"wiki", "namespace", "uri", "since"})
 _CANARY: Final = "canary"

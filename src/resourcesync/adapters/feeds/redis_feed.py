@@ -36,8 +36,9 @@ from resourcesync.errors import (
 )
 from resourcesync.model.resources import Change
 from resourcesync.model.timestamps import from_microseconds
-from resourcesync.ports import Clock, Omission
+from resourcesync.ports import Clock
 from resourcesync.ports.accounts import AccountOptions, ChangeBatch, ResourceAccount
+from resourcesync.ports.catalogue import Omission
 
 if TYPE_CHECKING:
     from redis import Redis

@@ -43,7 +43,8 @@ from resourcesync.errors import ConfigurationError, OriginalChangedError, Storag
 from resourcesync.model.digests import ALGORITHMS, Digest
 from resourcesync.model.resources import Resource, plain_resource
 from resourcesync.model.timestamps import EPOCH, to_microseconds
-from resourcesync.ports import Clock, Omission, Original
+from resourcesync.ports import Clock
+from resourcesync.ports.catalogue import Omission, Original
 
 _CHUNK: Final = 262_144
 _digest: Final[Callable[[tuple[str, str]], Digest]] = partial(tuple.__new__, Digest)

@@ -17,7 +17,7 @@ from resourcesync.errors import ConfigurationError, OriginalChangedError
 from resourcesync.model.digests import Digest
 from resourcesync.model.resources import Resource
 from resourcesync.model.timestamps import floor_to_second, from_microseconds, to_microseconds
-from resourcesync.ports import Omission, Original
+from resourcesync.ports.catalogue import Omission, Original
 from resourcesync.ports.originals import OriginalsOptions
 
 _UNESCAPED: Final = "/():,=@"  # as file names are written as URIs

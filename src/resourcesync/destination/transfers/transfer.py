@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
-from typing import BinaryIO, Final, cast
+from typing import TYPE_CHECKING, BinaryIO, Final, cast
 
 from resourcesync.destination.links import PatchLink
 from resourcesync.destination.lists.fetch_locations import (
@@ -62,7 +62,9 @@ from resourcesync.ports import (
     StagedCopy,
 )
 from resourcesync.ports.mirror import LARGE, Copy, Fixity, MirrorStateStore
-from resourcesync.ports.patches import PatchFormat
+
+if TYPE_CHECKING:
+    from resourcesync.ports.patches import PatchFormat
 
 _MAX_REASON: Final = 300
 
@@ -77,7 +79,7 @@ class PatchApplication:
     """
 
     def __init__(
-        self, copies: Copies, formats: Mapping[str, PatchFormat], own_algorithm: str
+        self, copies: Copies, formats: "Mapping[str, PatchFormat]", own_algorithm: str
     ) -> None:
         self._copies = copies
         self._formats = formats
@@ -209,7 +211,7 @@ class ResourceTransfer:
         clock: Clock,
         policy: TransferPolicy,
         report: Reporter,
-        patches: Mapping[str, PatchFormat] | None = None,
+        patches: "Mapping[str, PatchFormat] | None" = None,
     ) -> None:
         self._fetcher = fetcher
         self._copies = copies
