@@ -10,7 +10,7 @@ import pytest
 
 from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.adapters.system import SystemClock
-from resourcesync.destination.lists.entry_links import ENTRY_LINKS_COMPLETE
+from resourcesync.destination.listed_rows import ENTRY_LINKS_COMPLETE
 from resourcesync.destination.planner import CONTRADICTING, as_suspect, as_unknown
 from resourcesync.errors import ConfigurationError, DiscontinuityError
 from resourcesync.model.resources import Resource

@@ -15,7 +15,7 @@ from resourcesync.adapters.in_memory import (
 from resourcesync.adapters.mirror.copies import OWN_FOLDER
 from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
 from resourcesync.destination.destination import Destination
-from resourcesync.destination.mapping.rules import MapperFactory
+from resourcesync.destination.mapping.tree import MapperFactory
 from resourcesync.destination.options import Dependencies, PullOptions
 from resourcesync.destination.reports import AuditReport, RunReport
 from resourcesync.destination.sync_state import SyncState

@@ -11,15 +11,16 @@ from resourcesync.destination.changes.history import ChangeHistory
 from resourcesync.destination.cursor import Cursor, Phase, after_list, check_no_older
 from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.listed_rows import (
+    ENTRY_LINKS_COMPLETE,
     ListedRows,
     collect_linked,
     deduplicated_rows,
     ignore_conflict,
     link_rows,
     merge_linked,
+    store_entry_links,
     store_links,
 )
-from resourcesync.destination.lists.entry_links import ENTRY_LINKS_COMPLETE, store_entry_links
 from resourcesync.destination.lists.resource_reader import ListSnapshot, ListVersion
 from resourcesync.destination.planner import (
     ABSENT,

@@ -11,7 +11,7 @@ from resourcesync.destination.cursor import Phase
 from resourcesync.destination.links import LinkFilter, PatchSizeLimits, check_relation
 from resourcesync.destination.lists.selection import Refusals, ResourceSelection
 from resourcesync.destination.locate import CapabilityListProbe, ListLocator, report_source
-from resourcesync.destination.mapping.rules import check_mapper, is_rule, mapper_of, normalise_rule
+from resourcesync.destination.mapping.names import check_mapper, is_rule, mapper_of, normalise_rule
 from resourcesync.destination.mapping.tree import FileSystemProfile, origin
 from resourcesync.destination.options import Dependencies, Filters, PullOptions, SyncStrategy
 from resourcesync.destination.path_assignment import PathAssignment

@@ -34,10 +34,10 @@ from resourcesync.destination.listed_rows import (
     merge_linked,
     orphans_after,
     remove_links,
+    store_entry_links,
     store_links,
     unlisted_changes,
 )
-from resourcesync.destination.lists.entry_links import store_entry_links
 from resourcesync.destination.lists.resource_reader import ListVersion
 from resourcesync.destination.planner import (
     MISMATCH_CODES,

@@ -1,24 +1,36 @@
-"""Links of an entry that are followed, and patches that lead to a listed version (§14.4). Pure."""
+"""Links of an entry: followed, stored, and those to patches of a listed version (§14.4). Pure."""
 
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from resourcesync.destination.mapping.uris import normalise
+import msgspec
+
+from resourcesync.destination.mapping.uris import normalise, normalise_if_possible
 from resourcesync.destination.scope import Scope
 from resourcesync.errors import ConfigurationError, OutOfScopeError
 from resourcesync.model.digests import STRONG, format_digests, usable
 from resourcesync.model.resources import Resource
 from resourcesync.model.timestamps import known_microseconds
 from resourcesync.model.vocabulary import Relation
-from resourcesync.ports.mirror import Copy, Fixity, Pending
+from resourcesync.ports.mirror import Copy, EntryLink, Fixity, Pending
 
 if TYPE_CHECKING:
     from resourcesync.ports.patches import PatchFormat
 
 _MAX_FOLLOWED_LINKS: Final = 256
 """Links of one entry that are followed."""
+STORED_RELATIONS: Final = frozenset(
+    {
+        Relation.VIA, Relation.DESCRIBED_BY, Relation.DESCRIBES, Relation.PROFILE,
+        Relation.COLLECTION, Relation.ALTERNATE, "license",
+    }
+)  # fmt: skip
+"""Relations that are stored."""
+_MAX_ENTRY_LINKS: Final = 64
+_MAX_ENTRY_SIZE: Final = 16_384
+_encode: Final = msgspec.json.Encoder().encode
 _RESERVED_RELATIONS: Final = frozenset({Relation.DUPLICATE, Relation.PATCH})
 
 LinkFields = tuple[str, str, int | None, int | None]
@@ -85,6 +97,24 @@ def check_relation(name: str) -> str:
 
 
 _LINE = "patch "
+
+
+def encode_entry_links(resource: Resource) -> str:
+    """Return the links of an entry as stored; empty if there are none."""
+    found = [
+        EntryLink(
+            rel=rel,
+            href=normalise_if_possible(link.href),
+            media_type=link.media_type,
+            hash=format_digests(link.digests),
+            length=link.length,
+            modified=known_microseconds(link.modified),
+        )
+        for link in resource.links
+        for rel in sorted(STORED_RELATIONS.intersection(link.rel.lower().split()))
+    ]
+    text = _encode(found[:_MAX_ENTRY_LINKS]).decode() if found else ""
+    return text if len(text) <= _MAX_ENTRY_SIZE else ""
 
 
 class PatchLink(NamedTuple):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from heapq import merge
-from itertools import groupby
+from itertools import groupby, islice
 from operator import attrgetter, itemgetter
 from typing import Final
 
@@ -19,8 +19,16 @@ from resourcesync.destination.external_sort import ExternalSorter, merge_sorted
 from resourcesync.destination.planner import FILTERED, ListedEntry, deduplicate
 from resourcesync.destination.session import SyncSession
 from resourcesync.model.vocabulary import ChangeKind
-from resourcesync.ports.mirror import LinkRow, MirrorStateStore, PendingTask, StateTransaction
+from resourcesync.ports.mirror import (
+    EntryRow,
+    LinkRow,
+    MirrorStateStore,
+    PendingTask,
+    StateTransaction,
+)
 
+ENTRY_LINKS_COMPLETE: Final = "entries-known"
+"""Name of the note that a whole list was read since links of entries are stored."""
 UNLINKED_REASON: Final = "no listed entry links to it any more"
 _CHUNK: Final = 1_000
 _NOT_WANTED: Final = frozenset({FILTERED, ChangeKind.DELETED})
@@ -268,3 +276,32 @@ def deduplicated_rows(
 def ignore_conflict(first: ListedEntry, other: ListedEntry) -> None:
     """Ignore a conflict that was reported already."""
     del first, other
+
+
+def store_entry_links(
+    state: MirrorStateStore, rows: Iterable[ListedEntry], *, generation: int, now: int, anew: bool
+) -> None:
+    """Store the links of entries with the mirror, for a later publication of it.
+
+    Most lists have no such links; then nothing is read or written.
+
+    Args:
+        state: The mirror's state.
+        rows: The last row of each URI.
+        generation: Reading that the rows are of.
+        now: The present moment, microseconds.
+        anew: The rows are complete: then entries without links need no row.
+    """
+    found = _entry_rows(state, rows, generation, anew=anew)
+    while chunk := list(islice(found, _CHUNK)):
+        state.commit(StateTransaction(entries=chunk, now=now))
+
+
+def _entry_rows(
+    state: MirrorStateStore, rows: Iterable[ListedEntry], generation: int, *, anew: bool
+) -> Iterator[EntryRow]:
+    for row in rows:
+        if row.change in _NOT_WANTED:
+            continue
+        if row.entry or (not anew and state.entry_links(row.uri)):
+            yield EntryRow(row.uri, row.entry, generation)

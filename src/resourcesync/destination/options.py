@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Protocol
 
-from resourcesync.destination.mapping.rules import MapperFactory, load_no_mapper
+from resourcesync.destination.mapping.tree import MapperFactory, load_no_mapper
 from resourcesync.destination.planner import DeletionLimit, ReviewedDecision
 from resourcesync.destination.reports import Mode
 from resourcesync.ports import Clock, Copies, Fetcher, Reporter

@@ -9,20 +9,13 @@ import msgspec
 
 from resourcesync.destination.cursor import Cursor, Phase
 from resourcesync.destination.lists.resource_reader import ListVersion
-from resourcesync.destination.mapping.names import NameMapping
-from resourcesync.destination.mapping.rules import (
-    NAMES,
-    TREE,
-    MapperFactory,
-    PluggedMapping,
-    TemplateMapping,
-    is_rule,
-    load_no_mapper,
-)
+from resourcesync.destination.mapping.names import NAMES, TREE, NameMapping, is_rule
 from resourcesync.destination.mapping.tree import (
     FileSystemProfile,
+    MapperFactory,
     PathMapping,
     TreeMapping,
+    load_no_mapper,
     origin,
 )
 from resourcesync.destination.options import Filters
@@ -127,9 +120,11 @@ class MirrorIdentity:
             return NameMapping(base=self.base, profile=self.profile, relocated=yields)
         if self.mapper == TREE:
             return TreeMapping(base=self.base, profile=self.profile)
+        from resourcesync.destination.mapping import rules  # noqa: PLC0415 - rarely
+
         if is_rule(self.mapper):
-            return TemplateMapping(self.mapper, self.base, self.profile)
-        return PluggedMapping(self.mapper, load(self.mapper), self.base, self.profile)
+            return rules.TemplateMapping(self.mapper, self.base, self.profile)
+        return rules.PluggedMapping(self.mapper, load(self.mapper), self.base, self.profile)
 
 
 class SyncState:

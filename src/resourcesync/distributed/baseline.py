@@ -17,8 +17,7 @@ import msgspec
 from resourcesync.destination.baseline import Baseline
 from resourcesync.destination.changes.history import ChangeHistory
 from resourcesync.destination.dumps.dump_policy import ResourceCount, is_dump_worth_checking
-from resourcesync.destination.listed_rows import ignore_conflict
-from resourcesync.destination.lists.entry_links import store_entry_links
+from resourcesync.destination.listed_rows import ignore_conflict, store_entry_links
 from resourcesync.destination.lists.packages import DumpPackage
 from resourcesync.destination.lists.resource_reader import ListSnapshot
 from resourcesync.destination.planner import (

@@ -10,7 +10,7 @@ import msgspec
 from resourcesync.destination.external_sort import TupleSorter
 from resourcesync.destination.lists.resource_reader import ResourceListReader
 from resourcesync.destination.lists.selection import Refusals, ResourceSelection
-from resourcesync.destination.mapping.rules import MapperFactory
+from resourcesync.destination.mapping.tree import MapperFactory
 from resourcesync.destination.planner import (
     Absence,
     DecisionPolicy,

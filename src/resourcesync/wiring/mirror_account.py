@@ -18,8 +18,8 @@ from resourcesync.adapters.files.names import media_type, to_segment
 from resourcesync.adapters.mirror.copies import OWN_FOLDER
 from resourcesync.adapters.mirror.mirror_folder import STATE_FILE, is_mirror
 from resourcesync.destination.changelog import ChangeLogReader
-from resourcesync.destination.lists.entry_links import ENTRY_LINKS_COMPLETE
-from resourcesync.destination.mapping.rules import NAMES
+from resourcesync.destination.listed_rows import ENTRY_LINKS_COMPLETE
+from resourcesync.destination.mapping.names import NAMES
 from resourcesync.destination.mapping.tree import published_tail
 from resourcesync.destination.planner import CONTRADICTING, is_unknown
 from resourcesync.errors import ConfigurationError, DiscontinuityError

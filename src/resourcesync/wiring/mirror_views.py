@@ -18,7 +18,7 @@ from resourcesync.adapters.mirror.copies import OWN_FOLDER
 from resourcesync.adapters.mirror.open_folders import FolderCopyInspector
 from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.destination.audits.explain import Explanation, load_recorded
-from resourcesync.destination.mapping.rules import owner_of, uris_at
+from resourcesync.destination.mapping.names import owner_of, uris_at
 from resourcesync.destination.mapping.tree import normalise
 from resourcesync.destination.mapping.uris import percent_encode
 from resourcesync.destination.reports import RunReport

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from resourcesync import __version__
-from resourcesync.destination.mapping.rules import MapperFactory
+from resourcesync.destination.mapping.tree import MapperFactory
 from resourcesync.errors import ConfigurationError
 
 if TYPE_CHECKING:

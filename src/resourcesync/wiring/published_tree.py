@@ -8,7 +8,7 @@ from resourcesync.adapters.catalogue import read_note
 from resourcesync.adapters.files import FileSelection, PathFilter
 from resourcesync.adapters.mirror.copies import OWN_FOLDER
 from resourcesync.adapters.mirror.mirror_folder import STATE_FILE, is_mirror
-from resourcesync.destination.mapping.rules import NAMES, owner_of
+from resourcesync.destination.mapping.names import NAMES, owner_of
 from resourcesync.destination.mapping.tree import uri_of_published
 from resourcesync.destination.mapping.uris import normalise
 from resourcesync.destination.sync_state import SyncState

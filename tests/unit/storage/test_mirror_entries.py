@@ -6,7 +6,8 @@ import pytest
 
 from resourcesync.adapters.mirror import schema
 from resourcesync.adapters.mirror.state import SqliteMirrorState
-from resourcesync.destination.lists.entry_links import encode_entry_links, store_entry_links
+from resourcesync.destination.links import encode_entry_links
+from resourcesync.destination.listed_rows import store_entry_links
 from resourcesync.destination.planner import FILTERED, ListedEntry, as_unknown
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Resource

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from resourcesync.destination.audits.fixity import SuspectMarker, listed_from_copy
 from resourcesync.destination.baseline import Baseline
-from resourcesync.destination.mapping.rules import owner_of, uris_at
+from resourcesync.destination.mapping.names import owner_of, uris_at
 from resourcesync.destination.mapping.tree import normalise
 from resourcesync.destination.mapping.uris import percent_encode
 from resourcesync.destination.planner import (

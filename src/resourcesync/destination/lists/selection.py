@@ -7,11 +7,15 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from resourcesync.destination.links import LinkFields, LinkFilter, LinkTarget, usable_patch_of
-from resourcesync.destination.lists.entry_links import encode_entry_links
+from resourcesync.destination.links import (
+    LinkFields,
+    LinkFilter,
+    LinkTarget,
+    encode_entry_links,
+    usable_patch_of,
+)
 from resourcesync.destination.lists.fetch_locations import memento_of, mirrors_of
-from resourcesync.destination.mapping.names import NameMapping
-from resourcesync.destination.mapping.rules import uris_at
+from resourcesync.destination.mapping.names import NameMapping, uris_at
 from resourcesync.destination.mapping.tree import PathMapping, TreeMapping, normalise, origin
 from resourcesync.destination.mapping.uris import percent_encode, tls_counterpart
 from resourcesync.destination.planner import FILTERED, ListedEntry

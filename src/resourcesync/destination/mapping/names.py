@@ -1,4 +1,4 @@
-"""Mapping ``tree/2``: from a URI to its path in a mirror. Pure.
+"""Mapping ``tree/2``: from a URI to its path in a mirror; and the names of mappers. Pure.
 
 Files have the names in their URIs: below the base a URI loses scheme and host, ``%XX`` is decoded,
 and a URI that ends in ``/`` becomes ``index.html`` in its folder. So a mirror can be served,
@@ -29,6 +29,7 @@ from resourcesync.destination.mapping.tree import (
     MAX_URI,
     QUERY,
     FileSystemProfile,
+    PathMapping,
     check_base,
     decode_name,
     encode_name,
@@ -39,7 +40,17 @@ from resourcesync.destination.mapping.tree import (
     split_name,
 )
 from resourcesync.destination.mapping.uris import normalise
-from resourcesync.errors import OutOfScopeError
+from resourcesync.errors import ConfigurationError, OutOfScopeError
+from resourcesync.ports.mirror import MirrorStateStore
+
+NAMES: Final = "tree/2"
+"""The built-in mapper of every new mirror unless another is chosen."""
+TREE: Final = "tree"
+"""The first built-in mapper, ``tree/1``, as recorded: mirrors that have it keep it until asked."""
+_OWN_PREFIX: Final = "tree"
+_VERSIONS: Final = {"tree/1": TREE, "tree/2": NAMES}
+ARROW: Final = "=>"
+"""Mark of a rule, between its pattern and its template."""
 
 INDEX: Final = "index.html"
 """File of a URI that ends in a slash."""
@@ -328,3 +339,79 @@ def _encode_match(match: re.Match[str]) -> str:
     if triplet:
         return str(triplet)
     return chr(int(code, 16)) if code else quote(other, safe="")
+
+
+def uris_at(mapping: PathMapping, path: str) -> list[str]:
+    """Return the candidates for the URI of a path, most likely first."""
+    if isinstance(mapping, NameMapping):
+        return mapping.uris(path)
+    uri = mapping.uri(path)
+    return [] if uri is None else [uri]
+
+
+def owner_of(state: MirrorStateStore, mapping: PathMapping, path: str) -> str | None:
+    """Return the URI whose copy has this path; ``None`` if no copy has it.
+
+    Args:
+        state: The mirror's state.
+        mapping: The mirror's mapping.
+        path: Path in the mirror.
+    """
+    for uri in uris_at(mapping, path):
+        copy = state.copy(uri)
+        if copy is not None and copy.path == path:
+            return uri
+    if not isinstance(mapping, NameMapping):
+        return None
+    # The URI may have another spelling, the path may be relocated, or be a digest.
+    for uri, there in state.path_conflicts(mapping.base, [path], None):
+        if there == path and state.copy(uri) is not None:
+            return uri
+    return None
+
+
+def mapper_of(asked: str, known: str = "") -> str:
+    """Return the recorded form of a mapper's name.
+
+    Args:
+        asked: The name; ``tree`` is the built-in mapper in the mirror's version. Empty: the
+            mirror's mapper.
+        known: The mirror's mapper; empty for a new mirror.
+    """
+    if asked in ("", _OWN_PREFIX):
+        return known if known in _VERSIONS.values() or (known and not asked) else NAMES
+    return _VERSIONS.get(asked, asked)
+
+
+def check_mapper(asked: str, known: str) -> None:
+    """Refuse a mapper other than the mirror's: its copies would lose their paths.
+
+    Only the change from ``tree/1`` to ``tree/2`` is supported.
+
+    Args:
+        asked: The mapper that the operator names; empty for none.
+        known: The mirror's mapper.
+
+    Raises:
+        ConfigurationError: It is another one.
+    """
+    if asked not in ("", known) and (known, asked) != (TREE, NAMES):
+        names = {recorded: name for name, recorded in _VERSIONS.items()}
+        here, there = names.get(known, known), names.get(asked, asked)
+        raise ConfigurationError(
+            f"the mirror's paths come from the mapper {here!r}, not from {there!r}",
+            evidence=(("kept", "nothing was changed"),),
+            hint=f"pull into another folder, or with --map {quote(here)}",
+            code="other-mapper",
+        )
+
+
+def is_rule(mapper: str) -> bool:
+    """True if a mapper is a rule, not a name."""
+    return ARROW in mapper
+
+
+def normalise_rule(text: str) -> str:
+    """Return a rule as stored, independent of its blanks."""
+    pattern, _, template = text.partition(ARROW)
+    return f"{pattern.strip().removeprefix('/')} {ARROW} {template.strip().removeprefix('/')}"

@@ -13,56 +13,24 @@ leads to one only; the other is refused before anything is fetched.
 
 import re
 import unicodedata
-from collections.abc import Callable, Mapping
-from shlex import quote
-from typing import Any, Final, Protocol
+from collections.abc import Mapping
+from typing import Any, Final
 
-from resourcesync.destination.mapping.names import NameMapping
+from resourcesync.destination.mapping.names import ARROW, normalise_rule
 from resourcesync.destination.mapping.tree import (
     MAX_PATH,
     FileSystemProfile,
-    PathMapping,
+    Mapper,
+    MapperFactory,
     TreeMapping,
 )
 from resourcesync.destination.mapping.uris import MAX_URI, normalise
 from resourcesync.errors import ConfigurationError, OutOfScopeError
-from resourcesync.ports.mirror import MirrorStateStore
-
-NAMES: Final = "tree/2"
-"""The built-in mapper of every new mirror unless another is chosen."""
-TREE: Final = "tree"
-"""The first built-in mapper, ``tree/1``, as recorded: mirrors that have it keep it until asked."""
-_OWN_PREFIX: Final = "tree"
-_VERSIONS: Final = {"tree/1": TREE, "tree/2": NAMES}
 
 _MAX_SEGMENT: Final = 255
 _UNSAFE: Final = re.compile(r"[\x00-\x1f\x7f\\:*?\"<>|]")
 _DEVICE: Final = re.compile(r"(?i:con|prn|aux|nul|com[0-9]|lpt[0-9]|conin\$|conout\$)(?:\.|\Z)")
 _MAX_SHOWN: Final = 100
-
-
-class Mapper(Protocol):
-    """Mapper made by a plug-in's factory."""
-
-    def to_path(self, uri: str) -> str:
-        """Return the path of a normalised URI: relative, with ``/``."""
-
-    def to_uri(self, path: str) -> str | None:
-        """Return the URI of a path; ``None`` if there is none."""
-
-
-MapperFactory = Callable[[str, bool], Mapper]
-"""Factory, called with the mirror's base, a URI that ends in ``/``, and whether its file system is
-case-sensitive.
-"""
-
-
-def uris_at(mapping: PathMapping, path: str) -> list[str]:
-    """Return the candidates for the URI of a path, most likely first."""
-    if isinstance(mapping, NameMapping):
-        return mapping.uris(path)
-    uri = mapping.uri(path)
-    return [] if uri is None else [uri]
 
 
 class _TreePlugin:
@@ -168,67 +136,10 @@ def _is_same_uri(uri: str | None, normal: str) -> bool:
     return uri is not None and normalise(uri) == normal
 
 
-def load_no_mapper(name: str) -> MapperFactory:
-    """Raise an error: there is no such mapper.
-
-    Raises:
-        ConfigurationError: Always.
-    """
-    raise ConfigurationError(f"there is no mapper {name!r}", code="no-plugin")
-
-
-def mapper_of(asked: str, known: str = "") -> str:
-    """Return the recorded form of a mapper's name.
-
-    Args:
-        asked: The name; ``tree`` is the built-in mapper in the mirror's version. Empty: the
-            mirror's mapper.
-        known: The mirror's mapper; empty for a new mirror.
-    """
-    if asked in ("", _OWN_PREFIX):
-        return known if known in _VERSIONS.values() or (known and not asked) else NAMES
-    return _VERSIONS.get(asked, asked)
-
-
-def check_mapper(asked: str, known: str) -> None:
-    """Refuse a mapper other than the mirror's: its copies would lose their paths.
-
-    Only the change from ``tree/1`` to ``tree/2`` is supported.
-
-    Args:
-        asked: The mapper that the operator names; empty for none.
-        known: The mirror's mapper.
-
-    Raises:
-        ConfigurationError: It is another one.
-    """
-    if asked not in ("", known) and (known, asked) != (TREE, NAMES):
-        names = {recorded: name for name, recorded in _VERSIONS.items()}
-        here, there = names.get(known, known), names.get(asked, asked)
-        raise ConfigurationError(
-            f"the mirror's paths come from the mapper {here!r}, not from {there!r}",
-            evidence=(("kept", "nothing was changed"),),
-            hint=f"pull into another folder, or with --map {quote(here)}",
-            code="other-mapper",
-        )
-
-
-ARROW: Final = "=>"
 _FIELD: Final = re.compile(r"\{([a-z][a-z0-9_]*)(\*?)\}")
 _LITERAL: Final = re.compile(r"[^{}\s?#]*")
 _SEPARATOR: Final = re.compile(r"[/?]")
 _MAX_FIELDS: Final = 20
-
-
-def is_rule(mapper: str) -> bool:
-    """True if a mapper is a rule, not a name."""
-    return ARROW in mapper
-
-
-def normalise_rule(text: str) -> str:
-    """Return a rule as stored, independent of its blanks."""
-    pattern, _, template = text.partition(ARROW)
-    return f"{pattern.strip().removeprefix('/')} {ARROW} {template.strip().removeprefix('/')}"
 
 
 def _fields(part: str, text: str) -> list[str]:
@@ -366,24 +277,3 @@ class _RuleSide:
         """Return this side with values for the names."""
         pairs = zip(self._names, self._after, strict=True)
         return self._begin + "".join(found[name] + after for name, after in pairs)
-
-
-def owner_of(state: MirrorStateStore, mapping: PathMapping, path: str) -> str | None:
-    """Return the URI whose copy has this path; ``None`` if no copy has it.
-
-    Args:
-        state: The mirror's state.
-        mapping: The mirror's mapping.
-        path: Path in the mirror.
-    """
-    for uri in uris_at(mapping, path):
-        copy = state.copy(uri)
-        if copy is not None and copy.path == path:
-            return uri
-    if not isinstance(mapping, NameMapping):
-        return None
-    # The URI may have another spelling, the path may be relocated, or be a digest.
-    for uri, there in state.path_conflicts(mapping.base, [path], None):
-        if there == path and state.copy(uri) is not None:
-            return uri
-    return None

@@ -22,7 +22,7 @@ and a digit has ``!21`` for the ``!``.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from hashlib import sha256
@@ -404,3 +404,28 @@ class PathMapping(Protocol):
     def uri(self, path: str) -> str | None:
         """Return the URI of a path; ``None`` if there is none."""
         ...
+
+
+class Mapper(Protocol):
+    """Mapper made by a plug-in's factory."""
+
+    def to_path(self, uri: str) -> str:
+        """Return the path of a normalised URI: relative, with ``/``."""
+
+    def to_uri(self, path: str) -> str | None:
+        """Return the URI of a path; ``None`` if there is none."""
+
+
+MapperFactory = Callable[[str, bool], Mapper]
+"""Factory, called with the mirror's base, a URI that ends in ``/``, and whether its file system is
+case-sensitive.
+"""
+
+
+def load_no_mapper(name: str) -> MapperFactory:
+    """Raise an error: there is no such mapper.
+
+    Raises:
+        ConfigurationError: Always.
+    """
+    raise ConfigurationError(f"there is no mapper {name!r}", code="no-plugin")
