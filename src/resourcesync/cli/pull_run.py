@@ -1,10 +1,10 @@
 """The pull of one mirror, of several mirrors, or of the sets of a Source, and their outcome."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypedDict, cast
 
 from resourcesync import config
 from resourcesync.cli import configured_mirrors, formatting, options
@@ -39,9 +39,8 @@ _FILTERS: Final = {
 """The filter options, and their names in ``Filters``."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PullArguments:
-    """The parsed command line of ``pull``."""
+class PullArguments(TypedDict):
+    """The values of the options of ``pull``, merged with the configuration file."""
 
     dry_run: bool
     itemize: bool
@@ -71,19 +70,19 @@ class PullArguments:
     lists_only: bool
     prune: bool
     dumps: Literal["auto", "never", "always"]
-    set: tuple[str, ...] = ()
-    all_sets: bool = False
-    auth: str | None = None
-    contact: str | None = None
-    proxy: str | None = None
-    proxy_auth: str | None = None
-    ca_file: str | None = None
-    link: tuple[str, ...] = ()
-    map: str | None = None
-    moved: str | None = None
-    state: str | None = None
-    engine: str | None = None
-    forgotten: frozenset[str] = frozenset()
+    set: tuple[str, ...]
+    all_sets: bool
+    auth: str | None
+    contact: str | None
+    proxy: str | None
+    proxy_auth: str | None
+    ca_file: str | None
+    link: tuple[str, ...]
+    map: str | None
+    moved: str | None
+    state: str | None
+    engine: str | None
+    forgotten: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,12 +131,11 @@ class TargetResolver:
         if place not in self.configuration.names:
             return self.target_at(None, place)
         mirror = self.configuration.mirror(place)
-        values = options.merge_settings(self._values, mirror.settings, self._given)
         return PullTarget(
             name=place,
             address=mirror.source,
             folder=mirror.dest,
-            arguments=PullArguments(**values),
+            arguments=self._arguments(mirror.settings),
             is_configured=True,
             store=mirror.store,
         )
@@ -148,13 +146,16 @@ class TargetResolver:
         Raises:
             ConfigurationError: No plug-in knows the store address.
         """
-        values = options.merge_settings(self._values, self.configuration.defaults, self._given)
-        arguments = PullArguments(**values)
-        folder, store = configured_mirrors.locate_mirror(place, arguments.state)
+        arguments = self._arguments(self.configuration.defaults)
+        folder, store = configured_mirrors.locate_mirror(place, arguments["state"])
         name = place if store else str(folder)
         return PullTarget(
             name=name, address=address, folder=folder, arguments=arguments, store=store
         )
+
+    def _arguments(self, settings: Mapping[str, options.Setting]) -> PullArguments:
+        merged = options.merge_settings(self._values, settings, self._given)
+        return cast("PullArguments", merged)
 
 
 class PullContext(NamedTuple):
@@ -189,9 +190,9 @@ def pull(
 
     arguments, folder = target.arguments, target.folder
     network = _network(target, context.configuration)
-    is_several = arguments.all_sets or len(arguments.set) > 1
+    is_several = arguments["all_sets"] or len(arguments["set"]) > 1
     is_folder_of_sets = mirrors.is_folder_of_sets(folder)
-    if arguments.moved and (is_several or is_folder_of_sets):
+    if arguments["moved"] and (is_several or is_folder_of_sets):
         raise ConfigurationError(
             "--moved needs exactly one mirror",
             hint=f"run it for each set: name the folder of the set below {folder}",
@@ -202,12 +203,14 @@ def pull(
             hint="name one set, and give each set its own store",
         )
     if not is_several and not is_folder_of_sets:
-        name = "".join(arguments.set)
+        name = "".join(arguments["set"])
         return _pull_one(_MirrorPull(target, folder, name), network, context, on_event)
 
     from resourcesync.wiring import sets  # noqa: PLC0415 - rarely
 
-    request = sets.SetRequest(source=target.address, names=arguments.set, every=arguments.all_sets)
+    request = sets.SetRequest(
+        source=target.address, names=arguments["set"], every=arguments["all_sets"]
+    )
     plan = sets.plan_sets(folder, request, network=network, cancel=context.cancel)
 
     def pull_one(set_target: SetTarget, report: "Reporter") -> CommandOutcome:
@@ -216,7 +219,7 @@ def pull(
             _MirrorPull(of_set, set_target.folder, set_target.uri), network, context, report
         )
 
-    return pull_all_sets(plan, pull_one, screen, dry_run=arguments.dry_run)
+    return pull_all_sets(plan, pull_one, screen, dry_run=arguments["dry_run"])
 
 
 class _MirrorPull(NamedTuple):
@@ -245,23 +248,23 @@ def _pull_one(
 
     with mirrors.open_destination(
         _home(pull),
-        source=pull.target.arguments.moved or address,
+        source=pull.target.arguments["moved"] or address,
         network=network,
         report=report,
         cancel=cancel,
         is_expected=pull.target.is_configured,
     ) as destination:
         words.first = destination.is_new
-        review = item_review(on_event) if pull.target.arguments.dry_run else None
+        review = item_review(on_event) if pull.target.arguments["dry_run"] else None
         chosen = replace(_options(pull, cancel.clock.now()), review=review)
         found = destination.pull(chosen)
-    place, pruning = pull.target.store or str(folder), pull.target.arguments.prune
+    place, pruning = pull.target.store or str(folder), pull.target.arguments["prune"]
     return conclude(found, str(folder), first=words.first, plan=plan, pruning=pruning, place=place)
 
 
 def _home(pull: _MirrorPull) -> "Path | Home":
     """Return the place of the mirror, and its workers."""
-    store, engine = pull.target.store, pull.target.arguments.engine
+    store, engine = pull.target.store, pull.target.arguments["engine"]
     if not store and engine is None:
         return pull.folder
     from resourcesync.wiring.engines import Workers  # noqa: PLC0415 - rarely needed
@@ -274,11 +277,11 @@ def _network(target: PullTarget, configuration: MirrorConfiguration) -> "Network
     """Return the network settings for the Source, with its secret."""
     from resourcesync.wiring import mirrors  # noqa: PLC0415 - help stays quick
 
-    auth = target.arguments.auth or ""
-    source = target.arguments.moved or target.address or ""
+    auth = target.arguments["auth"] or ""
+    source = target.arguments["moved"] or target.address or ""
     if auth and not source and mirrors.is_mirror(target.folder):
         source = mirrors.read_status(target.folder).source
-    return configuration.network_from(asdict(target.arguments), source)
+    return configuration.network_from(target.arguments, source)
 
 
 def _options(pull: _MirrorPull, now: datetime) -> Any:
@@ -286,26 +289,26 @@ def _options(pull: _MirrorPull, now: datetime) -> Any:
     from resourcesync.destination.planner import DeletionLimit  # noqa: PLC0415 - help stays quick
 
     arguments = pull.target.arguments
-    limit = arguments.max_delete
+    limit = arguments["max_delete"]
     return PullOptions(
-        mode=arguments.mode,
-        dry_run=arguments.dry_run,
+        mode=arguments["mode"],
+        dry_run=arguments["dry_run"],
         filters=Filters() if pull.target.is_configured else None,
         changes=_filters(arguments, now),
-        prune=arguments.prune,
+        prune=arguments["prune"],
         set_name=pull.set_name,
-        delete=arguments.delete,
+        delete=arguments["delete"],
         max_delete=DeletionLimit(count=limit.count, percent=limit.percent or 0.0),
-        trash_days=arguments.trash / _DAY,
-        verify=arguments.verify,
-        accept_missing=arguments.accept_missing,
-        fail_fast=arguments.fail_fast,
-        max_duration=arguments.max_duration,
-        max_bytes=arguments.max_bytes,
-        lists_only=arguments.lists_only,
-        dumps=arguments.dumps,
-        mapper=arguments.map or "",
-        moved=arguments.moved or "",
+        trash_days=arguments["trash"] / _DAY,
+        verify=arguments["verify"],
+        accept_missing=arguments["accept_missing"],
+        fail_fast=arguments["fail_fast"],
+        max_duration=arguments["max_duration"],
+        max_bytes=arguments["max_bytes"],
+        lists_only=arguments["lists_only"],
+        dumps=arguments["dumps"],
+        mapper=arguments["map"] or "",
+        moved=arguments["moved"] or "",
     )
 
 
@@ -317,12 +320,13 @@ def _filters(arguments: PullArguments, now: datetime) -> dict[str, object]:
         now: The present moment, for a relative ``since``.
     """
     given: dict[str, object] = {}
+    values: Mapping[str, object] = arguments
     for name, known_as in _FILTERS.items():
-        value = getattr(arguments, name)
-        if name in arguments.forgotten or value not in (None, ()):
+        value = values[name]
+        if name in arguments["forgotten"] or value not in (None, ()):
             given[known_as] = value
-    if arguments.since is not None:
-        given["since"] = config.resolve_moment(arguments.since, now)
+    if arguments["since"] is not None:
+        given["since"] = config.resolve_moment(arguments["since"], now)
     return given
 
 

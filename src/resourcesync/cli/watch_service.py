@@ -3,7 +3,7 @@
 import signal
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from math import isfinite
 from pathlib import Path
 from random import Random
@@ -18,7 +18,7 @@ from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.log_file import check_log
 from resourcesync.cli.options import Setting
 from resourcesync.cli.output import CommandOutcome, Screen, problem_of
-from resourcesync.cli.pull_run import PullArguments, PullTarget, TargetResolver
+from resourcesync.cli.pull_run import PullTarget, TargetResolver
 from resourcesync.cli.render_watch import WatchFigures, job_fields
 from resourcesync.cli.signals import Interrupted
 from resourcesync.cli.status_formats import Labels
@@ -166,9 +166,9 @@ class WatchSettings:
     def _with_job_share(self, target: PullTarget) -> PullTarget:
         """Return the target with its share of all requests, or less if it has a lower limit."""
         share = max(self.jobs // self.parallel, 1)
-        own = target.arguments.jobs
+        own = target.arguments["jobs"]
         jobs = share if own is None else min(own, share)
-        return replace(target, arguments=replace(target.arguments, jobs=jobs))
+        return replace(target, arguments={**target.arguments, "jobs": jobs})
 
 
 def watch_problems(configuration: MirrorConfiguration) -> Iterator[ResourceSyncError]:
@@ -189,8 +189,7 @@ def watch_problems(configuration: MirrorConfiguration) -> Iterator[ResourceSyncE
 def _pull_defaults() -> dict[str, Any]:
     """Return the values of the options of ``pull`` with an empty command line."""
     context = pull_command.command.make_context("pull", [], resilient_parsing=True)
-    names = (field.name for field in fields(PullArguments))
-    return {name: context.params[name] for name in names if name in context.params}
+    return context.params
 
 
 class _SignalFlags:
