@@ -4,9 +4,10 @@ import random
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec import structs
 
 from resourcesync.adapters.in_memory import MemoryCatalogue
 from resourcesync.destination.destination import Destination
@@ -261,7 +262,7 @@ class Campaign(Rotting):
                 return
             equipment = destination._dependencies
             copies, state = Dying(equipment.copies, self.fuse), Dying(equipment.state, self.fuse)
-            yield Destination(replace(equipment, copies=copies, state=state))
+            yield Destination(structs.replace(equipment, copies=copies, state=state))
 
     def address(self) -> str:
         return BASE if self.loose is None else f"{BASE}resourcesync/capabilitylist.xml"

@@ -5,10 +5,12 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Executor
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Self, Unpack
+
+from msgspec import structs
 
 from resourcesync.api.plans import Plan
 from resourcesync.api.settings import MirrorOptions, mirror_settings
@@ -272,7 +274,7 @@ class Mirror:
             SyncError: Going on would risk the copies; nothing was changed.
             StorageError: The mirror cannot be written, or another run has locked it.
         """
-        return self._pull(replace(self._options, mode=mode), on_event, stop)
+        return self._pull(structs.replace(self._options, mode=mode), on_event, stop)
 
     def plan(
         self, *, mode: PullMode = "auto", on_event: OnEvent | None = None, stop: Stop | None = None
@@ -289,7 +291,7 @@ class Mirror:
         """
         plan = Plan(self.folder, mode)
         try:
-            options = replace(self._options, mode=mode, dry_run=True, review=plan.record)
+            options = structs.replace(self._options, mode=mode, dry_run=True, review=plan.record)
             self._pull(options, on_event, stop)
         except BaseException:
             plan.close()
@@ -320,7 +322,7 @@ class Mirror:
                 "the plan is for another mirror",
                 evidence=(("plan", str(plan.folder)), ("here", str(self.folder))),
             )
-        options = replace(self._options, mode=plan.asked, review=plan.check)
+        options = structs.replace(self._options, mode=plan.asked, review=plan.check)
         return self._pull(options, on_event, stop)
 
     def _pull(self, options: PullOptions, on_event: OnEvent | None, stop: Stop | None) -> RunReport:

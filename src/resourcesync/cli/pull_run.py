@@ -16,7 +16,7 @@ from resourcesync.errors import ConfigurationError, ResourceSyncError
 
 if TYPE_CHECKING:
     from resourcesync.cli.render_pull import PullRenderer
-    from resourcesync.destination.options import Review
+    from resourcesync.destination.options import PullOptions, Review
     from resourcesync.destination.planner import ReviewedDecision
     from resourcesync.destination.reports import Mode
     from resourcesync.ports import Reporter
@@ -256,8 +256,7 @@ def _pull_one(
     ) as destination:
         words.first = destination.is_new
         review = item_review(on_event) if pull.target.arguments["dry_run"] else None
-        chosen = replace(_options(pull, cancel.clock.now()), review=review)
-        found = destination.pull(chosen)
+        found = destination.pull(_options(pull, cancel.clock.now(), review))
     place, pruning = pull.target.store or str(folder), pull.target.arguments["prune"]
     return conclude(found, str(folder), first=words.first, plan=plan, pruning=pruning, place=place)
 
@@ -284,7 +283,7 @@ def _network(target: PullTarget, configuration: MirrorConfiguration) -> "Network
     return configuration.network_from(target.arguments, source)
 
 
-def _options(pull: _MirrorPull, now: datetime) -> Any:
+def _options(pull: _MirrorPull, now: datetime, review: "Review | None") -> "PullOptions":
     from resourcesync.destination.options import Filters, PullOptions  # noqa: PLC0415 - help stays quick
     from resourcesync.destination.planner import DeletionLimit  # noqa: PLC0415 - help stays quick
 
@@ -309,6 +308,7 @@ def _options(pull: _MirrorPull, now: datetime) -> Any:
         dumps=arguments["dumps"],
         mapper=arguments["map"] or "",
         moved=arguments["moved"] or "",
+        review=review,
     )
 
 

@@ -7,6 +7,8 @@ from functools import partial
 from itertools import islice
 from typing import Final
 
+from msgspec import structs
+
 from resourcesync.destination.changes.history import ChangeHistory
 from resourcesync.destination.cursor import Cursor, Phase, after_list, check_no_older
 from resourcesync.destination.external_sort import ExternalSorter
@@ -318,7 +320,7 @@ class Baseline:
             if self._policy.absence is Absence.DELETED:
                 self._check_understood()
                 self._swept_at = None
-                self._policy = replace(self._policy, absence=Absence.UNPROVEN)
+                self._policy = structs.replace(self._policy, absence=Absence.UNPROVEN)
         raise AssertionError("conflicts that are ignored refuse nothing")
 
     def _keep_few(self, decisions: Iterable[Decision]) -> Iterator[Decision]:

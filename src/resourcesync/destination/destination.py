@@ -2,10 +2,12 @@
 
 import logging
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import structs
 
 from resourcesync.destination.cursor import Phase
 from resourcesync.destination.links import LinkFilter, PatchSizeLimits, check_relation
@@ -79,7 +81,7 @@ class Destination:
 
     def __init__(self, equipment: Dependencies) -> None:
         self._measuring_fetcher = SkewMeasuringFetcher(equipment.fetcher, equipment.clock)
-        equipment = replace(
+        equipment = structs.replace(
             equipment, fetcher=self._measuring_fetcher, resource_fetcher=equipment.fetcher
         )
         self._dependencies = equipment
@@ -178,7 +180,7 @@ class Destination:
             return self._follow_move(options)
         address = self._locator.address(self._dependencies.source)
         filters, is_due = self._filters(options)
-        options = replace(options, filters=filters, changes={})
+        options = structs.replace(options, filters=filters, changes={})
         stored = None if options.mode == "baseline" else self._sync_state.discovered
         rediscover = partial(self._locator.rediscover, address, filters, dry_run=options.dry_run)
         self._locator.check_set(address, filters, options.set_name)
@@ -204,7 +206,7 @@ class Destination:
         The mirror knows its resources by their first URIs, so all files stay in place.
         """
         filters, _ = self._filters(options)
-        options = replace(options, filters=filters, changes={})
+        options = structs.replace(options, filters=filters, changes={})
         found, self._moved_identity = self._locator.locate_moved(
             options.moved, filters, options.set_name
         )
@@ -222,7 +224,7 @@ class Destination:
     def _filters(self, options: PullOptions) -> tuple[Filters, bool]:
         known = self._sync_state.filters
         chosen: Any = options.changes
-        filters = replace(options.filters or known or Filters(), **chosen)
+        filters = structs.replace(options.filters or known or Filters(), **chosen)
         return filters, options.prune or known not in (None, filters)
 
     def _pull_from(
@@ -238,7 +240,9 @@ class Destination:
         known = self._sync_state.filters
         has_new_filters = known not in (None, filters)  # not in sync by these yet
         if known is not None and has_new_filters:
-            self._dependencies.report("scope", {"before": asdict(known), "after": asdict(filters)})
+            self._dependencies.report(
+                "scope", {"before": structs.asdict(known), "after": structs.asdict(filters)}
+            )
         pull.cursor = pull.cursor.with_baseline_due() if is_due else pull.cursor
         if not options.dry_run:
             # One transaction: new filters without a baseline would seem to be in sync after a kill.
@@ -328,7 +332,7 @@ class Destination:
         check_mapper(requested, identity.mapper)
         is_renamed = requested != identity.mapper
         if is_renamed:
-            identity = replace(identity, mapper=requested)
+            identity = structs.replace(identity, mapper=requested)
         selection = self._new_selection(identity, filters)
         if not options.dry_run and self._sync_state.identity is None:
             now = to_microseconds(equipment.clock.now())
@@ -423,7 +427,7 @@ class Destination:
         self._measuring_fetcher.reset()
         self._dependencies.check_folder()
         if deleting:  # then a list without its own time may prove absence, too
-            options = replace(options, delete="absent")
+            options = structs.replace(options, delete="absent")
         was_in_sync: bool | None = None
         if findings is None:
             session = self.read_only_session(asking=True)

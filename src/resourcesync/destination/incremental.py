@@ -10,6 +10,8 @@ from itertools import groupby, islice
 from operator import attrgetter
 from typing import Final, TypeVar
 
+from msgspec import structs
+
 from resourcesync.destination.changes.history import ChangeHistory
 from resourcesync.destination.changes.times import is_plausible
 from resourcesync.destination.cursor import (
@@ -243,7 +245,7 @@ class Incremental:
             counts = planned.count(decisions, Mode.INCREMENTAL)
             plan = counts.plan
             if not (has_news or plan.create + plan.update + plan.delete):
-                plan = replace(plan, mode=Mode.UNCHANGED)
+                plan = structs.replace(plan, mode=Mode.UNCHANGED)
             foreseen = planned.report(counts._replace(plan=plan))
         has_news = has_news or plan.create + plan.update > 0
         return SyncOutcome(

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
@@ -53,8 +52,7 @@ class LinkTarget(NamedTuple):
     modified: int | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LinkFilter:
+class LinkFilter(msgspec.Struct, frozen=True, kw_only=True):
     """Filter of the links to follow.
 
     Attributes:

@@ -11,6 +11,8 @@ from contextlib import closing
 from dataclasses import replace
 from typing import Final
 
+from msgspec import structs
+
 from resourcesync.destination.changes.spans import ListPrefix
 from resourcesync.destination.changes.times import DAY, is_later
 from resourcesync.destination.lists.resource_reader import ListVersion, list_version
@@ -129,7 +131,7 @@ class NewerListCheck:
         if head.parts is None and not is_known:  # an index with unknown parts
             return head.at is None or at is None or head.at >= at
         parts = known.parts if head.parts is None else ()
-        self.known = replace(head, at=at, parts=parts)  # need not be sent again
+        self.known = structs.replace(head, at=at, parts=parts)  # need not be sent again
         return False
 
     def _check_parts(self) -> bool:
@@ -158,7 +160,7 @@ class NewerListCheck:
                     continue
                 at = self._known_moment(known)
                 if part.digest == known.digest or not self._is_later(part, at):
-                    parts[part.uri] = replace(part, at=known.at, over=known.over)
+                    parts[part.uri] = structs.replace(part, at=known.at, over=known.over)
                 elif part.at is None or self._is_plausible(part.at):
                     return True
                 else:
@@ -168,7 +170,7 @@ class NewerListCheck:
             for part in parts.values()
             if part.uri in unknown or not self._depends_on_index(part)
         )
-        self.known = replace(self.known, parts=tuple(left))
+        self.known = structs.replace(self.known, parts=tuple(left))
         return False
 
     def _depends_on_index(self, part: ListVersion) -> bool:

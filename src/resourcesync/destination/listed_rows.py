@@ -8,11 +8,12 @@ import marshal
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
 from heapq import merge
 from itertools import groupby, islice
 from operator import attrgetter, itemgetter
 from typing import Final
+
+import msgspec
 
 from resourcesync.destination.changes.history import ChangeHistory
 from resourcesync.destination.external_sort import ExternalSorter, merge_sorted
@@ -234,8 +235,7 @@ def _content_of(row: ListedEntry) -> tuple[str, int | None, int | None]:
 OnConflict = Callable[[ListedEntry, ListedEntry], None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListedRows:
+class ListedRows(msgspec.Struct, frozen=True, kw_only=True):
     """Rows of what a Source lists now: its Resource List and the changes since.
 
     Attributes:

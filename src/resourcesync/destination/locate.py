@@ -5,7 +5,6 @@ is requested too, one small request, to see whether the lists moved.
 """
 
 import logging
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -179,8 +178,7 @@ _HOUR: Final = 3_600_000_000
 _NOTE: Final = "capability-list"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _ProbeRecord:
+class _ProbeRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Time and validators of the last request for a Capability List."""
 
     uri: str

@@ -1,9 +1,10 @@
 """Options of a pull, and the dependencies of a Destination."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Protocol
+
+import msgspec
 
 from resourcesync.destination.mapping.tree import MapperFactory, load_no_mapper
 from resourcesync.destination.planner import DeletionLimit, ReviewedDecision
@@ -28,8 +29,7 @@ the decisions leave them out.
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Filters:
+class Filters(msgspec.Struct, frozen=True, kw_only=True):
     """Filters of the listed resources. They are stored with the mirror.
 
     Attributes:
@@ -50,8 +50,7 @@ class Filters:
     links: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PullOptions:
+class PullOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Options of one pull.
 
     Attributes:
@@ -88,11 +87,11 @@ class PullOptions:
     mode: PullMode = "auto"
     dry_run: bool = False
     filters: Filters | None = None
-    changes: Mapping[str, object] = field(default_factory=dict)
+    changes: Mapping[str, object] = msgspec.field(default_factory=dict)
     prune: bool = False
     set_name: str = ""
     delete: Deletion = "auto"
-    max_delete: DeletionLimit = field(default_factory=DeletionLimit)
+    max_delete: DeletionLimit = msgspec.field(default_factory=DeletionLimit)
     trash_days: float = 30.0
     verify: Literal["strict", "lenient"] = "strict"
     own_algorithm: str = "sha-256"
@@ -117,8 +116,7 @@ class SyncStrategy(Protocol):
         """Return the incremental synchronization of a session, such as ``Incremental``."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dependencies:
+class Dependencies(msgspec.Struct, frozen=True, kw_only=True):
     """Dependencies of a Destination.
 
     Attributes:
@@ -161,7 +159,7 @@ class Dependencies:
     is_case_sensitive: bool = True
     traffic: Callable[[], tuple[int, int]] = lambda: (0, 0)
     room: Callable[[], int | None] = lambda: None
-    patches: "Mapping[str, PatchFormat]" = field(default_factory=dict)
+    patches: "Mapping[str, PatchFormat]" = msgspec.field(default_factory=dict)
     mappers: Callable[[str], MapperFactory] = load_no_mapper
     is_expected: bool = False
     strategy: SyncStrategy | None = None

@@ -6,10 +6,11 @@ decision. Baseline, incremental synchronization, repair, dry run, review and wor
 
 import json
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from enum import Enum
 from functools import partial
 from typing import Final, NamedTuple
+
+import msgspec
 
 from resourcesync.compare import Created, Deleted, Same, Updated, compare
 from resourcesync.destination.links import PatchFields, decode_patch
@@ -256,8 +257,7 @@ class Absence(Enum):
     """The rows are all that is listed, and what is not listed is gone."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DecisionPolicy:
+class DecisionPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """Policy of the decisions of one run.
 
     Attributes:
@@ -649,8 +649,7 @@ def algorithms_for(listed: ListedEntry, own: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((own, *(claim.algorithm for claim in claims))))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeletionLimit:
+class DeletionLimit(msgspec.Struct, frozen=True, kw_only=True):
     """Limit of deletions in one run.
 
     Attributes:

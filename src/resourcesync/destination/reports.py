@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+import msgspec
+
 
 class MirrorState(StrEnum):
     """State of a mirror, the same six values everywhere."""
@@ -24,8 +26,7 @@ class Mode(StrEnum):
     UNCHANGED = "unchanged"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanSummary:
+class PlanSummary(msgspec.Struct, frozen=True, kw_only=True):
     """Plan of a pull, in numbers.
 
     Attributes:
@@ -46,8 +47,7 @@ class PlanSummary:
     unsized: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Failing:
+class Failing(msgspec.Struct, frozen=True, kw_only=True):
     """Listed resource that is not in the mirror as listed, and the reason.
 
     Attributes:
@@ -271,8 +271,7 @@ class AuditReport:
         return self.accurate / self.present if self.present else 1.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FailedRun:
+class FailedRun(msgspec.Struct, frozen=True, kw_only=True):
     """Error that ended a run.
 
     Attributes:

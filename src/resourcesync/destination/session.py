@@ -1,9 +1,12 @@
 """Session of one pull: the state that baseline and incremental synchronization share."""
 
 import logging
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from typing import Final
+
+import msgspec
+from msgspec import structs
 
 from resourcesync.destination.changes.history import ChangeHistory
 from resourcesync.destination.changes.reader import ChangeListReader, ReaderDependencies
@@ -49,8 +52,7 @@ NO_CHANGES: Final = (
 )
 
 
-@dataclass(slots=True, kw_only=True)
-class SyncOutcome:
+class SyncOutcome(msgspec.Struct, kw_only=True):
     """Outcome of a pull, before it is reported.
 
     Attributes:
@@ -71,8 +73,8 @@ class SyncOutcome:
 
     mode: Mode
     plan: PlanSummary
-    tally: TransferTally = field(default_factory=TransferTally)
-    deletions: DeletionResult = field(default_factory=DeletionResult)
+    tally: TransferTally = msgspec.field(default_factory=TransferTally)
+    deletions: DeletionResult = msgspec.field(default_factory=DeletionResult)
     retained_count: int = 0
     is_complete: bool = True
     selected_count: int | None = None
@@ -205,7 +207,7 @@ class SyncSession:
             f"the time of the Resource List, {format_w3c(from_microseconds(at))}, is more than a"
             " day in the future: it is ignored",
         )
-        return replace(snapshot, at=None)
+        return structs.replace(snapshot, at=None)
 
     def move(self, cursor: Cursor) -> None:
         """Set the cursor, and store it, except in a dry run."""

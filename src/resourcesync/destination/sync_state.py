@@ -1,11 +1,11 @@
 """Synchronization state of a mirror: the notes in its database, by name and type."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final, TypeVar
 
 import msgspec
+from msgspec import structs
 
 from resourcesync.destination.cursor import Cursor, Phase
 from resourcesync.destination.lists.resource_reader import ListVersion
@@ -38,8 +38,7 @@ MOVING: Final = "moving"
 """Name of the note that copies are being moved to the paths of the mapping."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuditRecord:
+class AuditRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Record of an audit.
 
     Attributes:
@@ -53,8 +52,7 @@ class AuditRecord:
     report: AuditReport
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MirrorIdentity:
+class MirrorIdentity(msgspec.Struct, frozen=True, kw_only=True):
     """Identity of a mirror, fixed by its first pull.
 
     Attributes:
@@ -90,7 +88,7 @@ class MirrorIdentity:
         if homes.pop(self.base, None):  # moved back
             homes = {}
         chosen = set_uri if self.set_uri else ""
-        return replace(self, source=address, set_uri=chosen, moved=tuple(homes.items()))
+        return structs.replace(self, source=address, set_uri=chosen, moved=tuple(homes.items()))
 
     def scope(self, filters: Filters) -> Scope:
         """Return the scope: the origins of the Source, and the operator's filters."""

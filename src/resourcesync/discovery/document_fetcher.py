@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass
 from typing import BinaryIO, Final, Protocol, Self
+
+import msgspec
 
 from resourcesync.documents.reader import Document, read_stream
 from resourcesync.errors import ResourceSyncError
@@ -52,8 +53,7 @@ class _FileSink:
             self._stream.close()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FetchedDocument:
+class FetchedDocument(msgspec.Struct, frozen=True, kw_only=True):
     """A fetched document: all its bytes, not parsed yet. Close it after use.
 
     Attributes:

@@ -7,9 +7,10 @@ chosen by guessing.
 import re
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 from urllib.parse import unquote, urlsplit
+
+import msgspec
 
 from resourcesync.errors import ConfigurationError, Evidence
 
@@ -20,8 +21,7 @@ _MAX_NAME: Final = 60
 _SHOWN: Final = 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OfferedSet:
+class OfferedSet(msgspec.Struct, frozen=True, kw_only=True):
     """A set of resources that a Source offers.
 
     Attributes:
@@ -35,8 +35,7 @@ class OfferedSet:
     is_sitemap: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetChoice:
+class SetChoice(msgspec.Struct, frozen=True, kw_only=True):
     """The choice of a set where a Source offers several.
 
     Attributes:

@@ -5,7 +5,6 @@ Before the slices, the packages of a Resource Dump are units, where many resourc
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import replace
 from functools import partial
 from heapq import merge
 from itertools import chain
@@ -13,6 +12,7 @@ from operator import attrgetter
 from typing import Final
 
 import msgspec
+from msgspec import structs
 
 from resourcesync.destination.baseline import Baseline
 from resourcesync.destination.changes.history import ChangeHistory
@@ -344,7 +344,7 @@ class SharedBaseline(Baseline):
         has_deleted = rows > joined.create + joined.update
         deleted = self._in_slices(joined, {ChangeKind.DELETED}) if has_deleted else ()
         counts = count_decisions(chain(deleted, self._unlisted(joined)), Mode.BASELINE)
-        plan = replace(
+        plan = structs.replace(
             counts.plan,
             same=joined.same,
             create=joined.create,

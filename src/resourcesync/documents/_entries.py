@@ -5,10 +5,12 @@ The header of a document decides which kind of entry it has.
 
 from base64 import b64decode
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Any, Final, TypedDict
+
+import msgspec
 
 from resourcesync.documents._assembler import UNKNOWN_ENTRY
 from resourcesync.documents._context import ReadingContext, RefusalError
@@ -433,8 +435,7 @@ _OF_CHANGES: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EntryFamily:
+class EntryFamily(msgspec.Struct, frozen=True, kw_only=True):
     """A family of entries: those of one kind of document, and how they are read.
 
     Attributes:

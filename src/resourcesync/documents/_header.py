@@ -1,8 +1,10 @@
 """The header of a document: the root's own ``rs:md`` and ``rs:ln`` (§7), in the terms of 1.1."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
+
+import msgspec
 
 from resourcesync.documents._context import BEFORE_0_9_1, MODIFIED, P1, P2, ReadingContext
 from resourcesync.documents._values import (
@@ -23,8 +25,7 @@ _KNOWN: Final = ROOT_KNOWN | {"modified"}
 _OLD_DESCRIPTION: Final = "resourcesync"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RawRoot:
+class RawRoot(msgspec.Struct, frozen=True, kw_only=True):
     """The root of a document before its entries, as written.
 
     Attributes:

@@ -1,11 +1,11 @@
 """The table of decisions: a copy, its entry, its task and the policy of the run."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from resourcesync.destination.planner import (
     ABSENT,
@@ -45,8 +45,8 @@ EXCLUDED = ENTRY._replace(change=FILTERED)
 GONE = ENTRY._replace(change="deleted", hash="")
 
 CHANGES = DecisionPolicy(absence=Absence.UNCHANGED, now=NOW, counts_until=READ)
-LISTS = replace(CHANGES, absence=Absence.UNPROVEN)
-WHOLE = replace(CHANGES, absence=Absence.DELETED)
+LISTS = structs.replace(CHANGES, absence=Absence.UNPROVEN)
+WHOLE = structs.replace(CHANGES, absence=Absence.DELETED)
 
 
 def failed(listed: ListedEntry = NEWER, due: int = LATER) -> Pending:
@@ -140,15 +140,15 @@ ROWS: dict[str, tuple[Any, Any, Any, DecisionPolicy, Any]] = {
         Retain(COPY, listed=True),
     ),
     "a copy that the filters exclude is deleted by a run that prunes": (
-        *(COPY, EXCLUDED, None, replace(LISTS, prunes=True)),
+        *(COPY, EXCLUDED, None, structs.replace(LISTS, prunes=True)),
         Delete(COPY, OUT_OF_SCOPE),
     ),
     "a copy whose entry cannot be used is kept also by a run that prunes": (
-        *(COPY, as_retained(ENTRY), None, replace(LISTS, prunes=True)),
+        *(COPY, as_retained(ENTRY), None, structs.replace(LISTS, prunes=True)),
         Retain(COPY, listed=True),
     ),
     "the policy of deletions is none of pruning": (
-        *(COPY, EXCLUDED, None, replace(LISTS, prunes=True, delete="never")),
+        *(COPY, EXCLUDED, None, structs.replace(LISTS, prunes=True, delete="never")),
         Delete(COPY, OUT_OF_SCOPE),
     ),
     "without a copy nothing is done for what the filters exclude": (
@@ -160,7 +160,7 @@ ROWS: dict[str, tuple[Any, Any, Any, DecisionPolicy, Any]] = {
         Delete(COPY, DELETED_BY_SOURCE),
     ),
     "a copy that a change calls deleted is retained if nothing is to be deleted": (
-        *(COPY, GONE, None, replace(CHANGES, delete="never")),
+        *(COPY, GONE, None, structs.replace(CHANGES, delete="never")),
         Retain(COPY, reason=DELETED_BY_SOURCE),
     ),
     "a restored copy stays though a change calls it deleted": (
@@ -173,7 +173,7 @@ ROWS: dict[str, tuple[Any, Any, Any, DecisionPolicy, Any]] = {
     ),
     "a copy that a whole list lacks is deleted": (COPY, None, None, WHOLE, Delete(COPY, ABSENT)),
     "a copy that a whole list lacks is retained where only signalled deletions count": (
-        *(COPY, None, None, replace(WHOLE, delete="signalled")),
+        *(COPY, None, None, structs.replace(WHOLE, delete="signalled")),
         Retain(COPY, reason=ABSENT),
     ),
     "a copy that lists lack is kept if they do not prove that it is gone": (
@@ -185,7 +185,7 @@ ROWS: dict[str, tuple[Any, Any, Any, DecisionPolicy, Any]] = {
         Retain(RESTORED),
     ),
     "a restored copy is deleted if the operator deletes what is not listed": (
-        *(RESTORED, None, None, replace(WHOLE, deletes_restored=True)),
+        *(RESTORED, None, None, structs.replace(WHOLE, deletes_restored=True)),
         Delete(RESTORED, ABSENT),
     ),
     "an earlier deletion by the Source counts while lists do not prove anything": (
@@ -193,7 +193,7 @@ ROWS: dict[str, tuple[Any, Any, Any, DecisionPolicy, Any]] = {
         Delete(COPY, DELETED_BY_SOURCE),
     ),
     "an earlier deletion by the Source stays signalled in a whole list": (
-        *(COPY, None, gone(), replace(WHOLE, delete="signalled")),
+        *(COPY, None, gone(), structs.replace(WHOLE, delete="signalled")),
         Delete(COPY, DELETED_BY_SOURCE),
     ),
     "a deletion that an earlier policy did not allow is done when it is allowed": (
@@ -201,7 +201,7 @@ ROWS: dict[str, tuple[Any, Any, Any, DecisionPolicy, Any]] = {
         Delete(COPY, DELETED_BY_SOURCE),
     ),
     "an earlier deletion is not done when the policy forbids it now": (
-        *(COPY, None, gone(), replace(LISTS, delete="never")),
+        *(COPY, None, gone(), structs.replace(LISTS, delete="never")),
         Retain(COPY, reason=DELETED_BY_SOURCE),
     ),
     "an earlier deletion does not count if its reading was not completed": (
@@ -209,7 +209,7 @@ ROWS: dict[str, tuple[Any, Any, Any, DecisionPolicy, Any]] = {
         Retain(COPY),
     ),
     "an earlier deletion does not count if changes were withdrawn since": (
-        *(COPY, None, gone(), replace(LISTS, counts_until=-1)),
+        *(COPY, None, gone(), structs.replace(LISTS, counts_until=-1)),
         Retain(COPY),
     ),
     "absence from an earlier list does not count": (COPY, None, gone(ABSENT), LISTS, Retain(COPY)),
@@ -230,7 +230,7 @@ ROWS: dict[str, tuple[Any, Any, Any, DecisionPolicy, Any]] = {
         Delete(COPY, ABSENT),
     ),
     "of changes, a pending deletion is held back by another policy": (
-        *(COPY, None, gone(ABSENT), replace(CHANGES, delete="signalled")),
+        *(COPY, None, gone(ABSENT), structs.replace(CHANGES, delete="signalled")),
         Retain(COPY, reason=ABSENT),
     ),
     "of changes, a deletion by filters is withdrawn by a run that does not prune": (
@@ -238,7 +238,7 @@ ROWS: dict[str, tuple[Any, Any, Any, DecisionPolicy, Any]] = {
         Retain(COPY, listed=True),
     ),
     "of changes, a deletion by filters stands in a run that prunes": (
-        *(COPY, None, gone(OUT_OF_SCOPE), replace(CHANGES, prunes=True)),
+        *(COPY, None, gone(OUT_OF_SCOPE), structs.replace(CHANGES, prunes=True)),
         Delete(COPY, OUT_OF_SCOPE),
     ),
     "of changes, nothing is done for a pending deletion without a copy": (
@@ -311,7 +311,7 @@ def test_a_task_that_a_decision_leaves_leads_to_the_same_decision(
     left = task_of(decision, now=NOW, at=0, generation=READ + 1)
 
     row = listed_from_task(left) if left.task == PendingTask.FETCH else None
-    again = decide(copy, row, left, replace(policy, absence=Absence.UNCHANGED))
+    again = decide(copy, row, left, structs.replace(policy, absence=Absence.UNCHANGED))
     assert isinstance(decision, Postponed) == isinstance(again, Postponed)
     assert isinstance(decision, Delete) == isinstance(again, Delete)
 
@@ -321,7 +321,7 @@ def test_a_whole_comparison_makes_the_decision_of_the_table_for_each_uri(
     cases: list[tuple[Copy | None, ListedEntry | None, Pending | None]], policy: DecisionPolicy
 ) -> None:
     if policy.absence is Absence.UNCHANGED:
-        policy = replace(policy, absence=Absence.UNPROVEN)
+        policy = structs.replace(policy, absence=Absence.UNPROVEN)
     here: list[Copy] = []
     listed: list[ListedEntry] = []
     waiting: list[Pending] = []

@@ -6,8 +6,10 @@ nothing. The entries wait on disk: memory does not grow with the size of the Sou
 
 import hashlib
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
 from typing import Final
+
+import msgspec
+from msgspec import structs
 
 from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.lists.packages import DumpPackages
@@ -34,8 +36,7 @@ PART_UNREAD: Final = "part-unread"
 """Code of a refused part of a list that cannot be read."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListSnapshot:
+class ListSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """Resource List as read.
 
     Attributes:
@@ -62,8 +63,7 @@ class ListSnapshot:
     version: "ListVersion | None" = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListVersion:
+class ListVersion(msgspec.Struct, frozen=True, kw_only=True):
     """Version of a Resource List, of its index, or of a part of it.
 
     Attributes:
@@ -127,8 +127,8 @@ def with_parts(head: ListVersion, parts: Iterable[SentPart]) -> ListVersion:
     for part, announced, served in parts:
         over = _interval_end(announced) if _is_announced(part, announced) else None
         if over is None or served is None or served < over:
-            kept.append(replace(part, over=over))
-    return replace(head, parts=tuple(kept))
+            kept.append(structs.replace(part, over=over))
+    return structs.replace(head, parts=tuple(kept))
 
 
 def count_outdated(parts: Iterable[SentPart]) -> int:
@@ -228,7 +228,8 @@ class ResourceListReader:
         read = self._read_parts(document, parts, spool, documents, forgiving=forgiving)
         snapshot, versions = read
         complete = snapshot.proves_absence and at_home
-        return replace(snapshot, proves_absence=complete, version=with_parts(head, versions))
+        version = with_parts(head, versions)
+        return structs.replace(snapshot, proves_absence=complete, version=version)
 
     def _read_parts(
         self,

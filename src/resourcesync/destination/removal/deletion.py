@@ -8,9 +8,11 @@ proves nothing: first, a listed resource must be found there.
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import chain, islice, takewhile
 from typing import Final
+
+import msgspec
 
 from resourcesync.destination.mapping.tree import origin
 from resourcesync.destination.mapping.uris import normalise
@@ -49,8 +51,7 @@ _HELD_GONE: Final = "held-gone"
 """Name of the note of the number of held deletions done since, proven by the Source."""
 
 
-@dataclass(slots=True, kw_only=True)
-class DeletionResult:
+class DeletionResult(msgspec.Struct, kw_only=True):
     """Result of the deletions of a run.
 
     Attributes:
@@ -63,7 +64,7 @@ class DeletionResult:
     deleted: int = 0
     held: int = 0
     held_of: int = 0
-    failures: list[Failing] = field(default_factory=list)
+    failures: list[Failing] = msgspec.field(default_factory=list)
 
 
 def plan_deletions(
