@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from resourcesync.destination.reports import MirrorState
 from resourcesync.errors import ResourceMissingError, SourceUnavailableError
@@ -118,7 +119,7 @@ def test_workers_choose_by_the_filters_of_now_where_a_source_moved(source: Share
     honest = source.fetcher.serve
 
     def moved(request: FetchRequest) -> Answer | Exception:
-        answer = honest(replace(request, uri=request.uri.replace(home, BASE)))
+        answer = honest(structs.replace(request, uri=request.uri.replace(home, BASE)))
         assert isinstance(answer, Answer)
         return replace(answer, body=answer.body.replace(BASE.encode(), home.encode()))
 

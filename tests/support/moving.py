@@ -6,6 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from msgspec import structs
+
 from resourcesync.destination.planner import DeletionLimit
 from resourcesync.destination.reports import MirrorState, RunReport
 from resourcesync.errors import SourceError, SyncError
@@ -44,7 +46,7 @@ class MovingWorld(World):
         if not request.uri.startswith(came_to):
             return Answer(status=404)
         path = request.uri.removeprefix(came_to)
-        answer = super().serve(replace(request, uri=BASE + path))
+        answer = super().serve(structs.replace(request, uri=BASE + path))
         if not isinstance(answer, Answer) or self.home == BASE:
             return answer
         body = answer.body

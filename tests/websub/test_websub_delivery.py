@@ -1,12 +1,12 @@
 """What a hub does when time passes: nothing is real here but what it remembers."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from itertools import count, pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from resourcesync.adapters.hub import FileHub
 from resourcesync.errors import BadResponseError, SourceUnavailableError, StoppedError
@@ -147,7 +147,7 @@ def test_an_answer_that_cannot_be_used_is_no_confirmation(loop: Loop) -> None:
 
 
 def test_a_challenge_that_is_repeated_with_a_refusal_is_one(loop: Loop) -> None:
-    loop.answer = lambda request: replace(agreed(request), status=404)
+    loop.answer = lambda request: structs.replace(agreed(request), status=404)
     loop.wish(ONE)
     assert loop.turn() == [ONE]
     assert (loop.store.count_intents(), loop.store.count_subscriptions()) == (0, 0)

@@ -5,8 +5,9 @@ the bytes that it delivered count only as far as the lists' digests prove them.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import Final
+
+from msgspec import structs
 
 from resourcesync.errors import (
     BadResponseError,
@@ -162,7 +163,7 @@ class _CheckedTransport:
                 if request.part is not None:
                     request.sink.restart()
                 sink = _LimitedSink(request.sink, limit, request.uri)
-                asked = replace(request, sink=sink, limit=limit, part=None, on_start=None)
+                asked = structs.replace(request, sink=sink, limit=limit, part=None, on_start=None)
                 waiting[id(asked)] = _PluginRequest(request, asked, sink)
                 self.requests += 1
                 yield asked

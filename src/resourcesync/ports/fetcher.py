@@ -1,11 +1,12 @@
 """The network as a Destination needs it: requests, and how each ends."""
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from functools import lru_cache, partial
 from typing import Final, NamedTuple, Protocol, runtime_checkable
+
+import msgspec
 
 from resourcesync.errors import SourceError, StorageError
 
@@ -39,8 +40,7 @@ class Sink(Protocol):
         """Forget all bytes so far: the transfer starts again from the first byte."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartialBody:
+class PartialBody(msgspec.Struct, frozen=True, kw_only=True):
     """The beginning of a body in a sink, which a later request may continue.
 
     Attributes:
@@ -53,8 +53,7 @@ class PartialBody:
     validator: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
+class Message(msgspec.Struct, frozen=True, kw_only=True):
     """The message of a POST.
 
     Attributes:
@@ -66,9 +65,8 @@ class Message:
     fields: tuple[tuple[str, str], ...]
 
 
-@dataclass(slots=True, kw_only=True, eq=False)  # frozen, each would take six times as long to make
-class FetchRequest:
-    """One thing to fetch with GET, or a message to send with POST; it is never changed.
+class FetchRequest(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """One thing to fetch with GET, or a message to send with POST.
 
     Attributes:
         uri: Absolute http or https URI, sent as written.
@@ -105,11 +103,8 @@ class FetchRequest:
     is_head: bool = False
 
 
-@dataclass(slots=True, eq=False)
-class FetchResponse:
+class FetchResponse(msgspec.Struct, frozen=True, eq=False):
     """The end of a fetch: 200 with the whole body in the sink (in one or more parts), or 304.
-
-    It is never changed.
 
     Attributes:
         request: The request.
@@ -124,7 +119,7 @@ class FetchResponse:
     request: FetchRequest
     status: int
     uri: str
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = msgspec.field(default_factory=dict)
     received: int = 0
     tries: int = 1
 
@@ -194,8 +189,7 @@ def _parse_http_date(text: str) -> datetime | None:
     return moment if moment.tzinfo is not None else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class FetchFailure:
+class FetchFailure(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """The end of a fetch that failed, after all retries."""
 
     request: FetchRequest

@@ -6,10 +6,11 @@ and what they did to the mirror (``LinkLog``). Times are whole microseconds sinc
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from typing import Any, Final, NamedTuple, Protocol
+
+import msgspec
 
 from resourcesync.ports.changes import MirrorChangeLog, ProofLog
 
@@ -297,8 +298,7 @@ class TrashRow(NamedTuple):
     digests: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StateTransaction:
+class StateTransaction(msgspec.Struct, frozen=True, kw_only=True):
     """One transaction of the mirror's state: all of it is stored, or none.
 
     Attributes:
@@ -341,8 +341,7 @@ class StateTransaction:
     now: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunRow:
+class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     """One run, for ``status``."""
 
     run: str

@@ -8,11 +8,12 @@ for backups.
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import replace
 from itertools import chain, starmap
 from operator import itemgetter, lt
 from pathlib import Path
 from typing import Final, Self
+
+from msgspec.structs import replace
 
 from resourcesync.adapters.mirror import change_log, state_logs
 from resourcesync.adapters.mirror.schema import (

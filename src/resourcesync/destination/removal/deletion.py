@@ -8,11 +8,11 @@ proves nothing: first, a listed resource must be found there.
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from itertools import chain, islice, takewhile
 from typing import Final
 
 import msgspec
+from msgspec import structs
 
 from resourcesync.destination.mapping.tree import origin
 from resourcesync.destination.mapping.uris import normalise
@@ -187,7 +187,7 @@ def _delete_group(
     transaction = StateTransaction(
         removed=removed, completed=gone, trashed=trashed, notes={_TRASHING: "0"}, now=now
     )
-    state.commit(replace(transaction, suspect=kept, pending=failed))
+    state.commit(structs.replace(transaction, suspect=kept, pending=failed))
     tally.deleted += len(removed)
     left = {row.uri for row in failed}
     for row, copy in present:
