@@ -1,6 +1,5 @@
 """The system clock, and systemd's ``sd_notify`` protocol."""
 
-import socket
 import time
 from datetime import UTC, datetime
 from typing import Final
@@ -42,6 +41,8 @@ class Supervisor:
         """
         if not self._address:
             return
+        import socket  # noqa: PLC0415 - for a service only
+
         text = "\n".join(f"{name}={value}" for name, value in facts.items())
         try:
             with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sender:

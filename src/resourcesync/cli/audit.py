@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TextIO
@@ -306,7 +306,7 @@ def _with_evidence(
     if lines:
         at = -1 if lines[-1].text.startswith("  next") else len(lines)
         lines = (*lines[:at], line, *lines[at:])
-    return replace(ended, closing=lines, fields={**ended.fields, "evidence": str(folder)})
+    return ended._replace(closing=lines, fields={**ended.fields, "evidence": str(folder)})
 
 
 @contextmanager

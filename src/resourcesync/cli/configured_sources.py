@@ -1,7 +1,7 @@
 """The Sources of the configuration file: their settings, in the options of ``publish``."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -65,7 +65,7 @@ class ConfiguredSources:
             setting = settings[key]
             if key == "out" and "://" in str(setting.value):
                 continue
-            settings[key] = replace(setting, value=_folder_of(file, table, key, setting))
+            settings[key] = setting._replace(value=_folder_of(file, table, key, setting))
         return ConfiguredSource(name=name, path=path, settings=settings)
 
     def problems(self) -> Iterator[ConfigurationError]:

@@ -6,9 +6,8 @@ A value of the command line or the environment overrides the mirror's table, whi
 
 import functools
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 import click
 from click.core import ParameterSource
@@ -208,12 +207,11 @@ _LOG_FORMAT: Final = option(
 def _with_log_options(job: Job, *, log_file: Path | None, log_format: Any, **_: Any) -> Job:
     """Return a job with the log of its options, or of the configuration file."""
     known: Mapping[str, Any] = click.get_current_context().meta.get(LOG, {})
-    output = replace(
-        job.output,
+    output = job.output._replace(
         log_file=log_file or known.get("file"),
         log_format=log_format or known.get("format"),
     )
-    return replace(job, output=output)
+    return job._replace(output=output)
 
 
 def output_options(function: Callable[..., Job]) -> Callable[..., Job]:
@@ -246,7 +244,7 @@ def output_options(function: Callable[..., Job]) -> Callable[..., Job]:
     @_LOG_FORMAT
     @functools.wraps(function)
     def with_output(**values: Any) -> Job:
-        chosen = {name: values.pop(name) for name in OutputOptions.__dataclass_fields__}
+        chosen = {name: values.pop(name) for name in OutputOptions._fields}
         return _with_log_options(function(output=OutputOptions(**chosen), **values), **chosen)
 
     return with_output
@@ -295,8 +293,7 @@ def _check_no_secret_header(headers: tuple[tuple[str, str], ...]) -> None:
             )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
+class Setting(NamedTuple):
     """One value and its origin.
 
     Attributes:

@@ -6,9 +6,9 @@ and crashes become text and an exit code in one place. All screens show the same
 
 import errno
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Literal, Protocol, TextIO
+from types import MappingProxyType
+from typing import Final, Literal, NamedTuple, Protocol, TextIO
 
 from resourcesync.cli.exit_codes import ExitCode, exit_code_for, is_local_file_truncated
 from resourcesync.cli.formatting import TextLine
@@ -26,12 +26,12 @@ ColorStyle = Literal["auto", "always", "never"]
 Renderer = Callable[[str, Mapping[str, object]], Iterable[TextLine]]
 """A function that turns one event of a run into lines of text."""
 
+_NO_FIELDS: Final[Mapping[str, object]] = MappingProxyType({})
 SILENT: Final = 2
 """Level of ``-qq``: no output, only the exit code."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OutputOptions:
+class OutputOptions(NamedTuple):
     """The output options of a command.
 
     Attributes:
@@ -53,8 +53,7 @@ class OutputOptions:
     log_format: Literal["text", "json"] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
+class Problem(NamedTuple):
     """An error as it is shown.
 
     Attributes:
@@ -68,10 +67,10 @@ class Problem:
 
     code: str
     message: str
+    exit: ExitCode
     place: str = ""
     evidence: Evidence = ()
     hint: str = ""
-    exit: ExitCode
 
 
 _LOCAL_HINT: Final = "the file on this machine is truncated: get a complete copy"
@@ -104,8 +103,7 @@ def problem_of(error: ResourceSyncError) -> Problem:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommandOutcome:
+class CommandOutcome(NamedTuple):
     """The outcome of a command.
 
     Attributes:
@@ -117,7 +115,7 @@ class CommandOutcome:
 
     exit: ExitCode = ExitCode.OK
     closing: tuple[TextLine, ...] = ()
-    fields: Mapping[str, object] = field(default_factory=dict)
+    fields: Mapping[str, object] = _NO_FIELDS
     shows_exit: bool = False
 
 
@@ -180,8 +178,7 @@ def render_nothing(event: str, fields: Mapping[str, object]) -> Iterable[TextLin
     return ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
+class Job(NamedTuple):
     """One command, ready to run.
 
     Attributes:
@@ -201,7 +198,7 @@ class Job:
     work: Callable[[Screen], CommandOutcome]
     render: Callable[[str, Mapping[str, object]], Iterable[TextLine]] = render_nothing
     subject: str = ""
-    fields: Mapping[str, object] = field(default_factory=dict)
+    fields: Mapping[str, object] = _NO_FIELDS
     acts: bool = False
     resume_command: str = ""
 

@@ -1,7 +1,6 @@
 """``resourcesync plugins``: list the installed plug-ins."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
 
 import click
 
@@ -27,7 +26,7 @@ def _list(screen: Screen) -> CommandOutcome:
 
     found = plugins.installed()
     for plugin in found:
-        screen.report("plugin", {**asdict(plugin), "ours": plugin.distribution == "resourcesync"})
+        screen.report("plugin", {**plugin._asdict(), "ours": plugin.distribution == "resourcesync"})
     others = sum(plugin.distribution != "resourcesync" for plugin in found)
     ours = formatting.count(len(found) - others)
     text = f"{ours} of resourcesync, {formatting.count(others)} of other packages"

@@ -7,7 +7,6 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -188,7 +187,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
     )
     if every or (len(places) > 1 and not _is_source(places)):
         job = _job_of_many(configuration.names if every else places, chosen, words, output)
-        return replace(job, work=with_metrics(job.work, metrics, ""))
+        return job._replace(work=with_metrics(job.work, metrics, ""))
     if _is_source(places):
         folder = places[1] if places[1:] else _folder_name(places[0])
         target = chosen.target_at(places[0], folder)

@@ -1,7 +1,6 @@
 """The pull of one mirror, of several mirrors, or of the sets of a Source, and their outcome."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypedDict, cast
@@ -85,8 +84,7 @@ class PullArguments(TypedDict):
     forgotten: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PullTarget:
+class PullTarget(NamedTuple):
     """One mirror to pull, and its options.
 
     Attributes:
@@ -214,7 +212,7 @@ def pull(
     plan = sets.plan_sets(folder, request, network=network, cancel=context.cancel)
 
     def pull_one(set_target: SetTarget, report: "Reporter") -> CommandOutcome:
-        of_set = replace(target, address=set_target.address)
+        of_set = target._replace(address=set_target.address)
         return _pull_one(
             _MirrorPull(of_set, set_target.folder, set_target.uri), network, context, report
         )
@@ -390,7 +388,7 @@ def report_failure(
     problem: Problem, name: str, screen: Screen, noun: str = "mirror"
 ) -> CommandOutcome:
     """Show the error that ended one of several; return its outcome."""
-    screen.problem(replace(problem, evidence=((noun, name), *problem.evidence)))
+    screen.problem(problem._replace(evidence=((noun, name), *problem.evidence)))
     line = TextLine(f"{problem.code}: {problem.message}  exit {int(problem.exit)}", "Failed", QUIET)
     return CommandOutcome(exit=problem.exit, closing=(line,))
 

@@ -8,9 +8,8 @@ import logging
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from datetime import UTC
-from typing import TYPE_CHECKING, Final, Protocol, TextIO
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TextIO
 
 import click
 
@@ -209,8 +208,7 @@ _EVIDENCE_WIDTH: Final = 7
 _MAX_FAILURES: Final = 10
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Streams:
+class Streams(NamedTuple):
     """The output streams, and the use of colours on each."""
 
     out: TextIO

@@ -1,6 +1,6 @@
 """``resourcesync validate``: check documents, packages and Sources against the specification."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -107,11 +107,11 @@ def command(output: OutputOptions, asking: SourceAccess, **values: Any) -> Job:
     """  # noqa: D301 - click's mark for lines that are not to be filled
     arguments = ValidateArguments(**values)
     if arguments.format == "json":
-        output = replace(output, json=True)
+        output = output._replace(json=True)
     elif output.json and arguments.format != "text":
         raise click.UsageError("--json is a format of its own: leave --format out")
     elif arguments.format != "text":
-        output = replace(output, quiet=max(output.quiet, 1), progress="off")
+        output = output._replace(quiet=max(output.quiet, 1), progress="off")
 
     asking.check_one_source(arguments.targets)
 

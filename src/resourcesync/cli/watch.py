@@ -1,7 +1,6 @@
 """``resourcesync watch``: keep mirrors in sync, as a service."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -66,7 +65,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
     return Job(
         command="watch",
         acts=True,
-        output=replace(output, progress="off"),
+        output=output._replace(progress="off"),
         work=work,
         render=render_event,
         subject="watch",

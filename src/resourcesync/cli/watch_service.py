@@ -3,7 +3,7 @@
 import signal
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
 from random import Random
@@ -168,7 +168,7 @@ class WatchSettings:
         share = max(self.jobs // self.parallel, 1)
         own = target.arguments["jobs"]
         jobs = share if own is None else min(own, share)
-        return replace(target, arguments={**target.arguments, "jobs": jobs})
+        return target._replace(arguments={**target.arguments, "jobs": jobs})
 
 
 def watch_problems(configuration: MirrorConfiguration) -> Iterator[ResourceSyncError]:
@@ -378,7 +378,7 @@ class _WatchService:
         except ResourceSyncError as error:  # the former settings stay
             problem = problem_of(error)
             evidence = (*problem.evidence, ("kept", "the previous configuration"))
-            self._screen.problem(replace(problem, evidence=evidence))
+            self._screen.problem(problem._replace(evidence=evidence))
         self.watch.retry()
         self._supervisor.notify(READY=1, STATUS=self._status())
 
@@ -396,7 +396,7 @@ class _WatchService:
         mirror = done.job.mirror
         for problem in report.problems:
             evidence = (("mirror", mirror), *problem.evidence)
-            self._screen.problem(replace(problem, evidence=evidence))
+            self._screen.problem(problem._replace(evidence=evidence))
         if done.job.kind is JobKind.PULL:
             warnings = report.warnings
             before = self._warned.get(mirror, frozenset())

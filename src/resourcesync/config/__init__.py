@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.timestamps import parse_w3c
@@ -53,8 +53,7 @@ _PORTS: Final = 65_536
 _FALSE: Final = frozenset({"", "0", "false", "f", "no", "n", "off"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Environment:
+class Environment(NamedTuple):
     """The settings of the command line in the environment.
 
     Attributes:
@@ -88,8 +87,7 @@ def read_environment(environ: Mapping[str, str] | None = None) -> Environment:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServiceEnvironment:
+class ServiceEnvironment(NamedTuple):
     """The settings of a service manager for a service that it began (``sd_notify``).
 
     Attributes:

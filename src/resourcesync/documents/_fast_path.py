@@ -18,10 +18,11 @@ entries that expat reads. They decide only how many entries are extracted, never
 import codecs
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import accumulate, islice, repeat
 from operator import sub
 from typing import Any, Final
+
+import msgspec
 
 from resourcesync.documents._assembler import MAX_LINKS, EntryAssembler
 from resourcesync.documents._context import Limits
@@ -70,8 +71,7 @@ _MAX_LESSONS: Final = 64
 _FILLING: Final = 65_536
 
 
-@dataclass(frozen=True, slots=True)
-class PlainForm:
+class PlainForm(msgspec.Struct, frozen=True):
     """What plain entries of a document may have; only names that expat has met.
 
     Attributes:

@@ -5,18 +5,18 @@ can always become raw entries, so every rule for entries exists once, for raw en
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from itertools import repeat
 from typing import Any, Final, NamedTuple, TypeVar
+
+import msgspec
 
 from resourcesync.documents._expat import CHANGEFREQ, LASTMOD, LOC, PRIORITY
 
 K = TypeVar("K")
 
 
-@dataclass(slots=True, eq=False)
-class RawEntry:
+class RawEntry(msgspec.Struct, eq=False):
     """One entry with all its parts, as written.
 
     Attributes:
@@ -31,11 +31,11 @@ class RawEntry:
 
     line: int
     column: int
-    texts: dict[int, str] = field(default_factory=dict)
+    texts: dict[int, str] = msgspec.field(default_factory=dict)
     metadata: list[str] | None = None
-    links: list[list[str]] = field(default_factory=list)
-    given: dict[int, list[str]] = field(default_factory=dict)
-    foreign: list[str] = field(default_factory=list)
+    links: list[list[str]] = msgspec.field(default_factory=list)
+    given: dict[int, list[str]] = msgspec.field(default_factory=dict)
+    foreign: list[str] = msgspec.field(default_factory=list)
     fault: tuple[str, str, str] | None = None
 
     def mark_faulty(self, code: str, reason: str, rule: str = "G12") -> None:

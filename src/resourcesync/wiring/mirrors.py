@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from resourcesync import config
 from resourcesync.adapters.http import FetchSettings
@@ -479,8 +479,7 @@ def read_status(folder: Path) -> MirrorStatus:
         return status_of(str(folder), state, running=_is_locked(folder))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpenChanges:
+class OpenChanges(NamedTuple):
     """A mirror's change log, open for reading, and the positions of its readers."""
 
     state: MirrorStateStore

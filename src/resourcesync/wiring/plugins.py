@@ -5,9 +5,8 @@ package really uses are listed here.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from resourcesync import __version__
 from resourcesync.destination.mapping.tree import MapperFactory
@@ -82,8 +81,7 @@ The specification's media types of patches (§14.4) are not registered; they mea
 GROUPS: Final = tuple(_BUILT_IN)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plugin:
+class Plugin(NamedTuple):
     """One plug-in that is installed.
 
     Attributes:

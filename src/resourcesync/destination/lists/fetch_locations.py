@@ -1,9 +1,11 @@
 """Fetch locations of one resource, in order of preference; pure (§14.2, §14.6)."""
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, NamedTuple
+
+import msgspec
+from msgspec import structs
 
 from resourcesync.destination.links import PatchLink
 from resourcesync.destination.mapping.uris import origin
@@ -40,8 +42,7 @@ _new_location: Final[Callable[[tuple[Any, ...]], FetchLocation]] = partial(
 )
 
 
-@dataclass(slots=True)
-class FetchAttempt:
+class FetchAttempt(msgspec.Struct):
     """Fetch with its locations and the present one; it is never changed.
 
     Attributes:
@@ -69,7 +70,7 @@ class FetchAttempt:
     ) -> "FetchAttempt":
         """Return the attempt after a failure at its location."""
         own = self.location.is_own
-        return replace(
+        return structs.replace(
             self,
             has_mismatch=self.has_mismatch or (own and mismatch),
             tries=self.tries + tries,
@@ -80,7 +81,7 @@ class FetchAttempt:
         """Return the attempt at the next location that may help, or ``None``."""
         for at in range(self.position + 1, len(self.locations)):
             if self.has_mismatch or not self.locations[at].after_mismatch:
-                return replace(self, position=at, location=self.locations[at])
+                return structs.replace(self, position=at, location=self.locations[at])
         return None
 
 

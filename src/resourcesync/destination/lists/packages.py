@@ -9,8 +9,9 @@ import logging
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from copy import copy
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO, Final
+
+import msgspec
 
 from resourcesync.destination.external_sort import translate_disk_errors
 from resourcesync.destination.mapping.uris import origin
@@ -52,8 +53,7 @@ _MAX_RETAINED: Final = 32
 """Packages that stay on the disk between the reading of their manifests and of their contents."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DumpPackage:
+class DumpPackage(msgspec.Struct, frozen=True, kw_only=True):
     """Package of a dump.
 
     Attributes:

@@ -15,6 +15,7 @@ No name has ``!`` before a digit except in these escapes.
 """
 
 import re
+import shlex
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -401,7 +402,7 @@ def check_mapper(asked: str, known: str) -> None:
         raise ConfigurationError(
             f"the mirror's paths come from the mapper {here!r}, not from {there!r}",
             evidence=(("kept", "nothing was changed"),),
-            hint=f"pull into another folder, or with --map {quote(here)}",
+            hint=f"pull into another folder, or with --map {shlex.quote(here)}",
             code="other-mapper",
         )
 

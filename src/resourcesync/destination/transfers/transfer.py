@@ -8,8 +8,9 @@ to the version before; on any fault the whole resource is fetched.
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import replace
 from typing import TYPE_CHECKING, BinaryIO, Final, cast
+
+from msgspec.structs import replace
 
 from resourcesync.destination.links import PatchLink
 from resourcesync.destination.lists.fetch_locations import (
