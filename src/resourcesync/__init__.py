@@ -9,8 +9,8 @@ from resourcesync.lazy_exports import export_lazily as _lazily
 __version__ = "0.1.0"
 
 _HOMES = {
-    "AuditFinding": "destination.reports",
-    "AuditReport": "destination.reports",
+    "AuditFinding": "destination.audits.reports",
+    "AuditReport": "destination.audits.reports",
     "AuditRolling": "destination.audits.fixity",
     "Capability": "model.vocabulary",
     "Catalogue": "api.publisher",
@@ -22,7 +22,7 @@ _HOMES = {
     "Event": "api.mirror",
     "FailedRun": "destination.reports",
     "Failing": "destination.reports",
-    "FindingKind": "destination.reports",
+    "FindingKind": "destination.audits.reports",
     "Header": "model.capabilities",
     "LeftFile": "source.scan",
     "Level": "validator.rule",

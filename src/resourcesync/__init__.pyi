@@ -13,11 +13,11 @@ from resourcesync.api.source import discover as discover
 from resourcesync.api.source import offered_sets as offered_sets
 from resourcesync.api.validation import validate as validate
 from resourcesync.destination.audits.fixity import AuditRolling as AuditRolling
-from resourcesync.destination.reports import AuditFinding as AuditFinding
-from resourcesync.destination.reports import AuditReport as AuditReport
+from resourcesync.destination.audits.reports import AuditFinding as AuditFinding
+from resourcesync.destination.audits.reports import AuditReport as AuditReport
+from resourcesync.destination.audits.reports import FindingKind as FindingKind
 from resourcesync.destination.reports import FailedRun as FailedRun
 from resourcesync.destination.reports import Failing as Failing
-from resourcesync.destination.reports import FindingKind as FindingKind
 from resourcesync.destination.reports import MirrorState as MirrorState
 from resourcesync.destination.reports import MirrorStatus as MirrorStatus
 from resourcesync.destination.reports import Mode as Mode

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from resourcesync.destination.audits.reports import FindingKind
 from resourcesync.destination.options import Filters
-from resourcesync.destination.reports import FindingKind, MirrorState, Mode
+from resourcesync.destination.reports import MirrorState, Mode
 from resourcesync.errors import ResourceSyncError, SourceUnavailableError
 from resourcesync.ports import FetchRequest
 from resourcesync.wiring.mirrors import read_status

@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
+from resourcesync.destination.audits.reports import FindingKind
 from resourcesync.destination.cursor import Phase
 from resourcesync.destination.options import PullOptions
-from resourcesync.destination.reports import FindingKind, MirrorState, RunReport
+from resourcesync.destination.reports import MirrorState, RunReport
 from resourcesync.destination.sync_state import SyncState
 from tests.support.contradicting import LISTED_AT, ONE, OTHERS, ContradictingWorld, change
 from tests.support.cursors import set_cursor

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from resourcesync.destination.reports import FindingKind, MirrorState
+from resourcesync.destination.audits.reports import FindingKind
+from resourcesync.destination.reports import MirrorState
 from resourcesync.errors import StorageError
 from tests.support.linked_things import (
     ABOUT,

@@ -5,15 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from resourcesync.destination.audits.reports import AuditFinding, AuditReport, FindingKind
 from resourcesync.destination.options import PullOptions
 from resourcesync.destination.planner import DeletionLimit
-from resourcesync.destination.reports import (
-    AuditFinding,
-    AuditReport,
-    FindingKind,
-    MirrorState,
-    RunReport,
-)
+from resourcesync.destination.reports import MirrorState, RunReport
 from resourcesync.errors import RollbackError
 from tests.support.cursors import set_cursor
 from tests.support.dump_world import DumpWorld, Packed, many, zipped

@@ -10,11 +10,8 @@ from xml.etree import ElementTree as ET
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resourcesync.destination.reports import (
-    AuditReport,
-    MirrorState,
-    MirrorStatus,
-)
+from resourcesync.destination.audits.reports import AuditReport
+from resourcesync.destination.reports import MirrorState, MirrorStatus
 from resourcesync.model import formatting
 from resourcesync.server.dashboard.charts import days_between, integer_marks, rounded_marks, spark
 from resourcesync.server.dashboard.detail_pages import (

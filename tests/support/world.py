@@ -14,10 +14,11 @@ from resourcesync.adapters.in_memory import (
 )
 from resourcesync.adapters.mirror.copies import OWN_FOLDER
 from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
+from resourcesync.destination.audits.reports import AuditReport
 from resourcesync.destination.destination import Destination
 from resourcesync.destination.mapping.tree import MapperFactory
 from resourcesync.destination.options import Dependencies, PullOptions
-from resourcesync.destination.reports import AuditReport, RunReport
+from resourcesync.destination.reports import RunReport
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.ports import FetchRequest
 from resourcesync.ports.cancellation import CancelToken

@@ -17,10 +17,11 @@ from resourcesync.api.settings import MirrorOptions, mirror_settings
 from resourcesync.destination import changelog
 from resourcesync.destination.audits.audit import AuditMethod
 from resourcesync.destination.audits.fixity import AuditRolling
+from resourcesync.destination.audits.reports import AuditFinding, AuditReport
 from resourcesync.destination.changelog import ChangeLogReader
 from resourcesync.destination.destination import Destination
 from resourcesync.destination.options import PullMode, PullOptions
-from resourcesync.destination.reports import AuditFinding, AuditReport, MirrorStatus, RunReport
+from resourcesync.destination.reports import MirrorStatus, RunReport
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.digests import Digest, parse_digests
 from resourcesync.model.timestamps import from_microseconds, to_microseconds

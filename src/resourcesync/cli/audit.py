@@ -32,7 +32,7 @@ from resourcesync.cli.render_audit import (
     conclude,
     fields_of,
 )
-from resourcesync.destination.reports import AuditReport, FindingKind
+from resourcesync.destination.audits.reports import AuditReport, FindingKind
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
 
 if TYPE_CHECKING:

@@ -20,7 +20,8 @@ from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
 from resourcesync.errors import ConfigurationError, StorageError
 
 if TYPE_CHECKING:
-    from resourcesync.destination.reports import AuditReport, RunReport
+    from resourcesync.destination.audits.reports import AuditReport
+    from resourcesync.destination.reports import RunReport
     from resourcesync.ports import Clock
     from resourcesync.wiring.serving import LateApplication
 

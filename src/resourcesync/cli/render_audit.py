@@ -9,7 +9,7 @@ from resourcesync.cli import formatting
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.output import CommandOutcome
-from resourcesync.destination.reports import AuditReport
+from resourcesync.destination.audits.reports import AuditReport
 
 EVIDENCE_FILES: Final = {
     "html": "report.html",

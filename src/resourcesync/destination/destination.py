@@ -19,8 +19,8 @@ from resourcesync.destination.options import Dependencies, Filters, PullOptions,
 from resourcesync.destination.path_assignment import PathAssignment
 from resourcesync.destination.planner import ABSENT, Absence
 from resourcesync.destination.removal.deletion import purge_old_trash, register_lost_trash
-from resourcesync.destination.reports import AuditFinding, AuditReport, Mode, PlanSummary, RunReport
 from resourcesync.destination.reports import MirrorState as Word
+from resourcesync.destination.reports import Mode, PlanSummary, RunReport
 from resourcesync.destination.runs import (
     MAX_SKEW,
     REPORTED_SKEW,
@@ -32,7 +32,7 @@ from resourcesync.destination.runs import (
 from resourcesync.destination.scope import Scope
 from resourcesync.destination.session import CUT_LIST, SyncOutcome, SyncSession
 from resourcesync.destination.status import build_report
-from resourcesync.destination.sync_state import AuditRecord, MirrorIdentity, SyncState
+from resourcesync.destination.sync_state import MirrorIdentity, SyncState
 from resourcesync.destination.tasks import gone_rows
 from resourcesync.discovery import SourceLists
 from resourcesync.errors import (
@@ -48,6 +48,7 @@ from resourcesync.ports.mirror import ProcessedDocument, RefusedRow, StateTransa
 if TYPE_CHECKING:
     from resourcesync.destination.audits.audit import AuditMethod
     from resourcesync.destination.audits.fixity import AuditRolling
+    from resourcesync.destination.audits.reports import AuditFinding, AuditReport
     from resourcesync.destination.baseline import Baseline
     from resourcesync.destination.incremental import Incremental
 
@@ -401,7 +402,7 @@ class Destination:
 
     def repair(
         self,
-        findings: Iterable[AuditFinding] | None,
+        findings: "Iterable[AuditFinding] | None",
         options: PullOptions,
         *,
         deleting: bool = False,
@@ -480,7 +481,7 @@ class Destination:
         offline: bool = False,
         rolling: "AuditRolling | None" = None,
         kept: int = 10_000,
-    ) -> AuditReport:
+    ) -> "AuditReport":
         """Compare the mirror's copies with what the Source lists; no copy is changed (§5.2).
 
         Args:
@@ -497,6 +498,7 @@ class Destination:
             StorageError: The mirror cannot be read.
         """
         from resourcesync.destination.audits.audit import Audit  # noqa: PLC0415 - lazy
+        from resourcesync.destination.audits.reports import AuditRecord, notes_with_audit  # noqa: PLC0415 - lazy
 
         clock = self._dependencies.clock
         started = clock.monotonic()
@@ -513,9 +515,8 @@ class Destination:
         moment = to_microseconds(clock.now())
         report = replace(report, seconds=clock.monotonic() - started)
         audit_record = AuditRecord(ended=moment, method=method, report=replace(report, findings=()))
-        self._dependencies.state.commit(
-            StateTransaction(notes=self._sync_state.with_audit(audit_record))
-        )
+        state = self._dependencies.state
+        state.commit(StateTransaction(notes=notes_with_audit(state, audit_record)))
         return report
 
 

@@ -6,6 +6,7 @@ from itertools import chain, islice
 from typing import Final
 
 from resourcesync.compare import Created, Deleted, Updated, compare
+from resourcesync.destination.audits.reports import AuditFinding, FindingKind
 from resourcesync.destination.baseline import Baseline
 from resourcesync.destination.dumps.dump_transfer import DumpTransfer
 from resourcesync.destination.listed_rows import ListedRows
@@ -26,7 +27,7 @@ from resourcesync.destination.planner import (
     match_copy,
 )
 from resourcesync.destination.recorded_plan import RecordedPlan
-from resourcesync.destination.reports import AuditFinding, FindingKind, Mode, PlanSummary
+from resourcesync.destination.reports import Mode, PlanSummary
 from resourcesync.destination.session import SyncOutcome, SyncSession
 from resourcesync.destination.tasks import task_of
 from resourcesync.destination.transfers.commit import combine_tallies

@@ -19,7 +19,6 @@ from resourcesync.destination.mapping.tree import (
     origin,
 )
 from resourcesync.destination.options import Filters
-from resourcesync.destination.reports import AuditReport
 from resourcesync.destination.reports import MirrorState as MirrorWord
 from resourcesync.destination.scope import Scope
 from resourcesync.discovery import SourceLists
@@ -29,27 +28,12 @@ from resourcesync.ports.mirror import MirrorStateStore, ProcessedDocument, State
 
 T = TypeVar("T")
 
-_MAX_AUDITS: Final = 20
 CURSOR_NOTE: Final = "cursor"
 """Name of the note of the cursor."""
 _LAST_CHANGES: Final = msgspec.json.Decoder(tuple[int | None, tuple[tuple[str, int | None], ...]])
 _POSITIONS: Final = msgspec.json.Decoder(tuple[int | None, dict[str, int]])
 MOVING: Final = "moving"
 """Name of the note that copies are being moved to the paths of the mapping."""
-
-
-class AuditRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """Record of an audit.
-
-    Attributes:
-        ended: End of the audit, microseconds.
-        method: Method of the audit.
-        report: Its counts, without findings.
-    """
-
-    ended: int
-    method: str
-    report: AuditReport
 
 
 class MirrorIdentity(msgspec.Struct, frozen=True, kw_only=True):
@@ -155,12 +139,12 @@ class SyncState:
     @property
     def identity(self) -> MirrorIdentity | None:
         """Identity of the mirror; ``None`` before its first pull."""
-        return self._decode("identity", MirrorIdentity)
+        return self.decode("identity", MirrorIdentity)
 
     @property
     def relocated_uris(self) -> tuple[str, ...]:
         """URIs that cannot have their names."""
-        return self._decode("yielding", tuple[str, ...]) or ()
+        return self.decode("yielding", tuple[str, ...]) or ()
 
     def mapping(self, load: Callable[[str], MapperFactory] = load_no_mapper) -> PathMapping | None:
         """Return the mirror's mapping from URI to path; ``None`` before its first pull.
@@ -177,7 +161,7 @@ class SyncState:
     @property
     def discovered(self) -> SourceLists | None:
         """Result of the last discovery."""
-        return self._decode("found", SourceLists)
+        return self.decode("found", SourceLists)
 
     @property
     def moved_from(self) -> str:
@@ -187,9 +171,14 @@ class SyncState:
     @property
     def filters(self) -> Filters | None:
         """The filters of the last pull."""
-        return self._decode("filters", Filters)
+        return self.decode("filters", Filters)
 
-    def _decode(self, key: str, kind: type[T]) -> T | None:
+    def decode(self, key: str, kind: type[T]) -> T | None:
+        """Return the value of a note; ``None`` if there is none.
+
+        Raises:
+            StateError: It is not such a value.
+        """
         text = self._state.note(key)
         if text is None:
             return None
@@ -205,7 +194,7 @@ class SyncState:
         if not text:
             return self._earlier_cursor()
         if text != self._cursor_text:
-            self._cursor, self._cursor_text = self._decode(CURSOR_NOTE, Cursor), text
+            self._cursor, self._cursor_text = self.decode(CURSOR_NOTE, Cursor), text
         assert self._cursor is not None, "the note is there"
         return self._cursor
 
@@ -213,16 +202,6 @@ class SyncState:
     def audited_at(self) -> int | None:
         """End of the last audit, microseconds."""
         return self._number("audited")
-
-    @property
-    def audits(self) -> tuple[AuditRecord, ...]:
-        """Records of the last audits, oldest first."""
-        return self._decode("audits", tuple[AuditRecord, ...]) or ()
-
-    def with_audit(self, audit: AuditRecord) -> dict[str, str]:
-        """Return the notes with one more audit."""
-        kept = (*self.audits, audit)[-_MAX_AUDITS:]
-        return encode_notes(audited=audit.ended, audits=kept)
 
     @property
     def discovered_at(self) -> int | None:
@@ -258,7 +237,7 @@ class SyncState:
     @property
     def list_head(self) -> ListVersion | None:
         """Version of the Resource List that need not be read again."""
-        return self._decode("list-head", ListVersion)
+        return self.decode("list-head", ListVersion)
 
     @property
     def in_sync_at(self) -> datetime | None:

@@ -15,7 +15,7 @@ from resourcesync.adapters.mirror.mirror_folder import STATE_FILE
 from resourcesync.adapters.mirror.open_folders import FolderCopyInspector
 from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.adapters.stored_copies import StoreCopyInspector
-from resourcesync.destination.reports import AuditFinding, FindingKind
+from resourcesync.destination.audits.reports import AuditFinding, FindingKind
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.documents.packages.manifest_agreement import running_digest
 from resourcesync.errors import ConfigurationError, StorageError

@@ -18,12 +18,13 @@ from resourcesync.adapters.mirror.copies import OWN_FOLDER
 from resourcesync.adapters.mirror.open_folders import FolderCopyInspector
 from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.destination.audits.explain import Explanation, load_recorded
+from resourcesync.destination.audits.reports import AuditRecord, recorded_audits
 from resourcesync.destination.mapping.names import owner_of, uris_at
 from resourcesync.destination.mapping.tree import normalise
 from resourcesync.destination.mapping.uris import percent_encode
 from resourcesync.destination.reports import RunReport
 from resourcesync.destination.runs import read_failed
-from resourcesync.destination.sync_state import AuditRecord, SyncState
+from resourcesync.destination.sync_state import SyncState
 from resourcesync.errors import OutOfScopeError
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.ports.changes import MirrorChangeKind
@@ -176,7 +177,7 @@ def read_audits(folder: Path) -> tuple[str, tuple[AuditRecord, ...]]:
     with _open_state(folder) as state:
         memory = SyncState(state)
         identity = memory.identity
-        return "" if identity is None else identity.source, memory.audits
+        return "" if identity is None else identity.source, recorded_audits(state)
 
 
 def read_resource(

@@ -30,7 +30,7 @@ from resourcesync.adapters.mirror.state import TABLES_NOTE, SqliteMirrorState
 from resourcesync.destination.destination import Destination
 from resourcesync.destination.mapping.tree import origin
 from resourcesync.destination.options import Dependencies
-from resourcesync.destination.reports import AuditFinding, FindingKind, MirrorStatus
+from resourcesync.destination.reports import MirrorStatus
 from resourcesync.destination.status import status_of
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.errors import (
@@ -49,6 +49,7 @@ from resourcesync.wiring.transports import StoredRobotsRules
 
 if TYPE_CHECKING:
     from resourcesync.adapters.mirror.audit_files import AuditFiles
+    from resourcesync.destination.audits.reports import AuditFinding
     from resourcesync.destination.changelog import Consumers
     from resourcesync.wiring.credentials import Credentials
     from resourcesync.wiring.table_mirror import TableSyncStrategy
@@ -508,7 +509,7 @@ def audit_files(folder: Path) -> "AuditFiles":
     return AuditFiles(folder / OWN_FOLDER)
 
 
-def findings_of(folder: Path, audit: str) -> list[AuditFinding]:
+def findings_of(folder: Path, audit: str) -> "list[AuditFinding]":
     """Return the findings of an audit of a mirror; ``last`` is the newest one.
 
     Raises:
@@ -516,6 +517,8 @@ def findings_of(folder: Path, audit: str) -> list[AuditFinding]:
         StateError: The file of its findings was damaged.
         StorageError: It cannot be read.
     """
+    from resourcesync.destination.audits.reports import AuditFinding, FindingKind  # noqa: PLC0415 - no pull has
+
     return [
         AuditFinding(
             kind=FindingKind(row["kind"]), uri=row["uri"], path=row["path"], reason=row["reason"]
@@ -524,7 +527,7 @@ def findings_of(folder: Path, audit: str) -> list[AuditFinding]:
     ]
 
 
-def last_findings(folder: Path) -> list[AuditFinding]:
+def last_findings(folder: Path) -> "list[AuditFinding]":
     """Return the findings of the last audit with any; nothing when there was none.
 
     Raises:

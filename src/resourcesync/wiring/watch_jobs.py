@@ -11,8 +11,9 @@ from resourcesync.adapters.consumer_programs import run_program
 from resourcesync.adapters.mirror import mirror_folder
 from resourcesync.adapters.mirror.copies import OWN_FOLDER
 from resourcesync.destination.audits.fixity import AuditRolling
+from resourcesync.destination.audits.reports import AuditReport
 from resourcesync.destination.changelog import ChangeLogReader
-from resourcesync.destination.reports import AuditReport, MirrorState
+from resourcesync.destination.reports import MirrorState
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.ports.cancellation import CancelToken
 from resourcesync.ports.changes import LoggedChange

@@ -19,6 +19,7 @@ from resourcesync.destination.audits.fixity import (
     SuspectMarker,
     listed_from_copy,
 )
+from resourcesync.destination.audits.reports import AuditFinding, AuditReport, FindingKind
 from resourcesync.destination.cursor import Phase, after_list, check_no_older
 from resourcesync.destination.listed_rows import (
     collect_linked,
@@ -43,7 +44,6 @@ from resourcesync.destination.planner import (
     listing_status,
     match_copy,
 )
-from resourcesync.destination.reports import AuditFinding, AuditReport, FindingKind
 from resourcesync.destination.session import SyncSession
 from resourcesync.destination.status import count_unavailable
 from resourcesync.destination.transfers.budget import check_cancelled

@@ -8,6 +8,7 @@ from typing import Final
 from urllib.parse import quote
 
 from resourcesync.destination.audits.fixity import SuspectMarker, listed_from_copy
+from resourcesync.destination.audits.reports import AuditFinding
 from resourcesync.destination.baseline import Baseline
 from resourcesync.destination.mapping.names import owner_of, uris_at
 from resourcesync.destination.mapping.tree import normalise
@@ -22,7 +23,6 @@ from resourcesync.destination.planner import (
     is_unknown,
     match_copy,
 )
-from resourcesync.destination.reports import AuditFinding
 from resourcesync.destination.session import SyncSession
 from resourcesync.errors import OutOfScopeError, ResourceSyncError
 from resourcesync.model.digests import Digest, disagree, parse_digests

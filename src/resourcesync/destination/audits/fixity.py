@@ -12,6 +12,7 @@ from itertools import islice
 from math import ceil
 from typing import Final, NamedTuple
 
+from resourcesync.destination.audits.reports import FindingKind
 from resourcesync.destination.planner import (
     DAMAGED,
     UNKNOWN_CONTENT,
@@ -20,7 +21,6 @@ from resourcesync.destination.planner import (
     is_suspect,
     is_unknown,
 )
-from resourcesync.destination.reports import FindingKind
 from resourcesync.destination.session import SyncSession
 from resourcesync.destination.tasks import pending_fetch
 from resourcesync.destination.transfers.budget import check_cancelled

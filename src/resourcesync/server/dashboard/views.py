@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from resourcesync.destination.reports import AuditReport, FailedRun, MirrorStatus, RunReport
+from resourcesync.destination.audits.reports import AuditReport
+from resourcesync.destination.reports import FailedRun, MirrorStatus, RunReport
 from resourcesync.ports.subscriptions import TopicSubscriber
 from resourcesync.server.metrics import Metric
 from resourcesync.server.pages import Overview

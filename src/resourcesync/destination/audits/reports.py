@@ -1,0 +1,150 @@
+"""Results of audits: findings, their counts, and the records of the last audits of a mirror."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Final
+
+import msgspec
+
+from resourcesync.destination.sync_state import SyncState, encode_notes
+from resourcesync.ports.mirror import MirrorStateStore
+
+_AUDITS_NOTE: Final = "audits"
+_MAX_AUDITS: Final = 20
+
+
+class FindingKind(StrEnum):
+    """Kind of an audit finding; the value is the symbol that is printed."""
+
+    MISSING = "+"
+    DIFFERENT = "*"
+    EXTRA = "-"
+    FAILED = "!"
+    UNPROVEN = "?"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditFinding:
+    """Finding of an audit about one resource."""
+
+    kind: FindingKind
+    uri: str
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditReport:
+    """Outcome of one audit (§5.2). No copy was changed.
+
+    Attributes:
+        run: The run's id.
+        at: Moment of the Source's state that was compared with, UTC.
+        listed: Selected resources that the Source lists, without the absent and the skipped.
+        absent, skipped: Listed resources that the Source does not serve, where that is accepted:
+            see `RunReport`. Whether a copy of one is right is unknown, so it counts nowhere else.
+        present: Of the listed, those that are in the mirror.
+        accurate: Of the present, those that are equal, as far as the lists show.
+        unproven: Of the accurate, those that nothing proves: the Source lists no hash, and was not
+            requested to serve them (method ``remote``).
+        extra: Copies that the Source does not list.
+        unlisted: Copies that the Source no longer lists and that a pull retained by policy: no
+            fault.
+        foreign: Files that no pull fetched.
+        read: Bytes of copies that were read.
+        doubted: Number of copies that are not as installed; the next pull fetches them again.
+        seconds: Duration.
+        findings: The first findings, at most 10,000; the counts are complete.
+        proven: Number of copies that a rolling audit checked; ``None`` if all were.
+        proven_since: Time since when every copy was verified at least once, UTC; of a rolling
+            audit.
+        stopped: The audit ended before all chosen copies were verified.
+        is_begun: The mirror's first pull never completed and the audit was offline: how much is
+            missing is unknown, so the mirror is not in sync.
+        is_looking: Files were checked, not the mirror's state only.
+        has_gap: There may be changes that no list read reports: the Change Lists do not reach back,
+            no run has completed since the filters changed, or this machine's clock is a day or more
+            off. Then the mirror is not in sync, though all that is known agrees.
+    """
+
+    run: str
+    at: datetime | None
+    listed: int = 0
+    absent: int = 0
+    skipped: int = 0
+    present: int = 0
+    accurate: int = 0
+    unproven: int = 0
+    extra: int = 0
+    unlisted: int = 0
+    foreign: int = 0
+    refused: int = 0
+    read: int = 0
+    doubted: int = 0
+    seconds: float = 0.0
+    findings: tuple[AuditFinding, ...] = ()
+    proven: int | None = None
+    proven_since: datetime | None = None
+    stopped: bool = False
+    is_begun: bool = False
+    has_gap: bool = False
+    is_looking: bool = True
+
+    @property
+    def in_sync(self) -> bool:
+        """True if everything listed is in the mirror and equal, and nothing else is."""
+        if self.is_begun or self.has_gap:
+            return False
+        return self.accurate == self.listed and not self.extra and not self.refused
+
+    @property
+    def coverage(self) -> float:
+        """Share of the listed resources that are in the mirror, 0 to 1."""
+        return self.present / self.listed if self.listed else 1.0
+
+    @property
+    def accuracy(self) -> float | None:
+        """Share of the present resources that are equal to what is listed, 0 to 1.
+
+        An upper limit if some are unproven; ``None`` if nothing else is wrong, and if the Source
+        serves nothing of what it lists.
+        """
+        if not self.present and (self.absent or self.skipped):
+            return None
+        if self.unproven and self.accurate == self.present:
+            return None
+        return self.accurate / self.present if self.present else 1.0
+
+
+class AuditRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """Record of an audit.
+
+    Attributes:
+        ended: End of the audit, microseconds.
+        method: Method of the audit.
+        report: Its counts, without findings.
+    """
+
+    ended: int
+    method: str
+    report: AuditReport
+
+
+def recorded_audits(state: MirrorStateStore) -> tuple[AuditRecord, ...]:
+    """Return the records of the last audits of a mirror, oldest first.
+
+    Raises:
+        StateError: They cannot be read.
+    """
+    return SyncState(state).decode(_AUDITS_NOTE, tuple[AuditRecord, ...]) or ()
+
+
+def notes_with_audit(state: MirrorStateStore, audit: AuditRecord) -> dict[str, str]:
+    """Return the notes of a mirror with one more audit.
+
+    Raises:
+        StateError: The records of the last audits cannot be read.
+    """
+    kept = (*recorded_audits(state), audit)[-_MAX_AUDITS:]
+    return encode_notes(audited=audit.ended, audits=kept)
