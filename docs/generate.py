@@ -304,7 +304,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "commands": commands,
     "exit-codes": exit_codes,
     "events": events,
-    "configuration": partial(configuration_keys, configured_mirrors.MIRROR_KEYS),
+    "configuration": partial(configuration_keys, configured_mirrors.mirror_keys()),
     "configuration-sources": partial(configuration_keys, configured_sources.SOURCE_KEYS),
     "state-schema": state_schema,
     "scenario-keys": scenario_text.keys,

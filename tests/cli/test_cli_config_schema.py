@@ -53,7 +53,7 @@ def test_the_example_is_valid_once_its_marks_are_taken_off() -> None:
 def test_every_key_is_explained() -> None:
     mirror = next(iter(config_schema()["properties"]["mirror"]["patternProperties"].values()))
 
-    assert set(mirror["properties"]) == set(configured_mirrors.MIRROR_KEYS)
+    assert set(mirror["properties"]) == set(configured_mirrors.mirror_keys())
     assert [
         name for name, item in mirror["properties"].items() if not item.get("description")
     ] == []

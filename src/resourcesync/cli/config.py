@@ -14,7 +14,7 @@ from resourcesync.cli.configured_mirrors import MirrorConfiguration
 from resourcesync.cli.configured_sources import ConfiguredSources
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.formatting import QUIET, TextLine
-from resourcesync.cli.mirror_options import PULL_KEYS
+from resourcesync.cli.mirror_options import pull_keys
 from resourcesync.cli.options import Setting, option
 from resourcesync.cli.output import (
     CommandOutcome,
@@ -278,14 +278,15 @@ def _effective_settings(
     settings: Mapping[str, Setting], *, built_in: bool
 ) -> Iterator[tuple[str, Setting]]:
     """Yield the settings of a pull: those of the environment, of the file, and the built-in."""
-    for key in (*(setting for setting in settings if setting not in PULL_KEYS), *PULL_KEYS):
+    keys = pull_keys()
+    for key in (*(setting for setting in settings if setting not in keys), *keys):
         variable = f"{config.PREFIX}_PULL_{key.upper()}"
         text = config.variable(variable)
-        if key in PULL_KEYS and text:
+        if key in keys and text:
             yield key, _of_environment(key, text, variable)
         elif key in settings:
             yield key, settings[key]
-        elif built_in and isinstance(default := PULL_KEYS[key].default, str | bool) and default:
+        elif built_in and isinstance(default := keys[key].default, str | bool) and default:
             yield key, Setting(value=default, written=default, origin="built-in")
 
 

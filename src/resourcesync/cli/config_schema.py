@@ -7,7 +7,7 @@ import click
 
 from resourcesync import config
 from resourcesync.cli import configured_mirrors, configured_sources, options
-from resourcesync.cli.mirror_options import SERVICE_KEYS
+from resourcesync.cli.mirror_options import service_keys
 
 SCHEMA_DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 Schema = dict[str, Any]
@@ -66,14 +66,14 @@ def _table_schemas() -> Schema:
     return {
         "defaults": {
             "description": "Settings of all mirrors that have no setting of their own.",
-            **_table_schema(configured_mirrors.DEFAULT_KEYS),
+            **_table_schema(configured_mirrors.default_keys()),
         },
         "mirror": {
             "description": "The mirrors by their names.",
             "type": "object",
             "patternProperties": {
                 f"^({configured_mirrors.NAME.pattern})$": {
-                    **_table_schema(configured_mirrors.MIRROR_KEYS),
+                    **_table_schema(configured_mirrors.mirror_keys()),
                     "required": ["source", "dest"],
                 }
             },
@@ -81,11 +81,11 @@ def _table_schemas() -> Schema:
         },
         "log": {
             "description": "The log of the commands that read this file.",
-            **_table_schema(configured_mirrors.LOG_KEYS),
+            **_table_schema(configured_mirrors.log_keys()),
         },
         "watch": {
             "description": "Settings of `resourcesync watch`.",
-            **_table_schema(SERVICE_KEYS),
+            **_table_schema(service_keys()),
         },
         "source": {
             "description": "The published trees and catalogues by their names.",

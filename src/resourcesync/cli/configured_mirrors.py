@@ -4,10 +4,10 @@ No two mirrors may share a folder, or have folders inside one another.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,7 +15,7 @@ import click
 
 from resourcesync import config
 from resourcesync.cli import options
-from resourcesync.cli.mirror_options import PULL_KEYS, SERVICE_KEYS, WATCH_KEYS
+from resourcesync.cli.mirror_options import pull_keys, service_keys, watch_keys
 from resourcesync.cli.options import (
     Setting,
     convert_setting,
@@ -146,28 +146,39 @@ def resolve_folder(folder: Path) -> Path:
 
 TABLES: Final = ("defaults", "mirror", "source", "auth", "watch", "log")
 
-LOG_KEYS: Final = {
-    "file": click.Option(["--file"]),
-    "format": click.Option(["--format"], type=click.Choice(["text", "json"])),
-}
 NAME: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]{0,99}")
 _LIMITS: Final = {
     "max_lag": click.Option(["--max-lag"], type=options.DURATION),
     "max_quiet": click.Option(["--max-quiet"], type=options.DURATION),
 }
-MIRROR_KEYS: Final = {
-    "source": click.Option(["--source"]),
-    "dest": click.Option(["--dest"]),
-    **_LIMITS,
-    **WATCH_KEYS,
-    **PULL_KEYS,
-}
-DEFAULT_KEYS: Final = {
-    **{name: option for name, option in PULL_KEYS.items() if name != "auth"},
-    **_LIMITS,
-    **WATCH_KEYS,
-}
-"""Keys of ``[defaults]``: no secret, since it would go to the Source of every mirror."""
+
+
+@cache
+def mirror_keys() -> Mapping[str, click.Option]:
+    """Return the keys of ``[mirror.NAME]``."""
+    return {
+        "source": click.Option(["--source"]),
+        "dest": click.Option(["--dest"]),
+        **_LIMITS,
+        **watch_keys(),
+        **pull_keys(),
+    }
+
+
+@cache
+def default_keys() -> Mapping[str, click.Option]:
+    """Return the keys of ``[defaults]``: no secret, since it would go to every mirror's Source."""
+    own = {name: option for name, option in pull_keys().items() if name != "auth"}
+    return {**own, **_LIMITS, **watch_keys()}
+
+
+@cache
+def log_keys() -> Mapping[str, click.Option]:
+    """Return the keys of ``[log]``."""
+    return {
+        "file": click.Option(["--file"]),
+        "format": click.Option(["--format"], type=click.Choice(["text", "json"])),
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,20 +230,20 @@ class MirrorConfiguration:
         self.file = file
         for error in () if file is None else global_mistakes(file):
             raise error
-        self.defaults: Mapping[str, Setting] = self._settings(("defaults",), DEFAULT_KEYS)
-        self.service: Mapping[str, Setting] = self._settings(("watch",), SERVICE_KEYS)
-        self.log: Mapping[str, Setting] = self._settings(("log",), LOG_KEYS)
+        self.defaults: Mapping[str, Setting] = self._settings(("defaults",), default_keys)
+        self.service: Mapping[str, Setting] = self._settings(("watch",), service_keys)
+        self.log: Mapping[str, Setting] = self._settings(("log",), log_keys)
         self.names: tuple[str, ...] = tuple(self._table("mirror"))
 
     def _table(self, *names: str) -> Mapping[str, object]:
         return {} if self.file is None else self.file.table(*names)
 
     def _settings(
-        self, table: tuple[str, ...], keys: Mapping[str, click.Option]
+        self, table: tuple[str, ...], keys: Callable[[], Mapping[str, click.Option]]
     ) -> dict[str, Setting]:
         if self.file is None:
             return {}
-        return {key: read_setting(self.file, table, key, keys) for key in self.file.table(*table)}
+        return {key: read_setting(self.file, table, key, keys()) for key in self.file.table(*table)}
 
     def mirror(self, name: str) -> ConfiguredMirror:
         """Return one mirror.
@@ -252,7 +263,7 @@ class MirrorConfiguration:
                 ("mirror",), name, "is not a valid name: use letters, digits, . _ -"
             )
         overrides = dict(_overridden(name))
-        own = {**without_conflicts(self._settings(table, MIRROR_KEYS), overrides), **overrides}
+        own = {**without_conflicts(self._settings(table, mirror_keys), overrides), **overrides}
         for key in ("source", "dest"):
             if key not in own:
                 raise self.file.key_error(table, key, "is missing")
@@ -271,10 +282,10 @@ class MirrorConfiguration:
             table = ("mirror", name)
             with suppress(ConfigurationError):
                 text = dict(_overridden(name, "dest")).get("dest")
-                dest = text or read_setting(self.file, table, "dest", MIRROR_KEYS)
+                dest = text or read_setting(self.file, table, "dest", mirror_keys())
                 state = dict(_overridden(name, "state")).get("state")
                 if state is None and "state" in self.file.table(*table):
-                    state = read_setting(self.file, table, "state", MIRROR_KEYS)
+                    state = read_setting(self.file, table, "state", mirror_keys())
                 found[name] = resolve_folder(self._home(table, dest, state)[0])
         return found
 
@@ -385,7 +396,7 @@ class MirrorConfiguration:
         from resourcesync.wiring.credentials import check_credentials  # noqa: PLC0415 - as above
 
         for name in self.names:
-            found = list(table_mistakes(self.file, ("mirror", name), MIRROR_KEYS))
+            found = list(table_mistakes(self.file, ("mirror", name), mirror_keys()))
             yield from found
             try:
                 if not found:
@@ -468,21 +479,21 @@ def global_mistakes(file: ConfigFile) -> Iterator[ConfigurationError]:
             file.table(table)
         except ConfigurationError as error:
             yield error
-    yield from table_mistakes(file, ("defaults",), DEFAULT_KEYS)
-    yield from table_mistakes(file, ("watch",), SERVICE_KEYS)
-    yield from table_mistakes(file, ("log",), LOG_KEYS)
+    yield from table_mistakes(file, ("defaults",), default_keys())
+    yield from table_mistakes(file, ("watch",), service_keys())
+    yield from table_mistakes(file, ("log",), log_keys())
 
 
 def _overridden(mirror: str, only: str = "") -> Iterator[tuple[str, Setting]]:
     for key, (variable, text) in files.overrides(mirror).items():
         if only and key != only:
             continue
-        if key not in MIRROR_KEYS:
+        if key not in mirror_keys():
             raise ConfigurationError(
                 f"{variable}: a mirror has no key `{key}`",
                 hint="the keys of a mirror: resourcesync config show --origin",
             )
-        option = MIRROR_KEYS[key]
+        option = mirror_keys()[key]
         written: object = text
         if option.is_flag:
             written = text.strip().lower() in {"1", "true", "yes", "on"}

@@ -1,5 +1,7 @@
 """The options of ``pull`` and ``watch`` that are also keys of the configuration file."""
 
+from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -173,8 +175,6 @@ RUN_OPTIONS: Final = (
 """Options of one run, not of a mirror."""
 
 PULL_OPTIONS: Final = (SETS, SAFETY, FILTERS, STORAGE, NETWORK)
-PULL_KEYS: Final = options.options_of(*PULL_OPTIONS)
-"""The options that can be set for a mirror, by their names in the configuration file."""
 
 
 _SCHEDULE: Final = (
@@ -211,8 +211,6 @@ _SCHEDULE: Final = (
         " again later.",
     ),
 )
-WATCH_KEYS: Final = options.options_of(_SCHEDULE)
-"""The options by their names in the tables ``[mirror.NAME]`` and ``[defaults]``."""
 
 PARALLEL: Final = option(
     "--parallel",
@@ -264,5 +262,21 @@ STATE: Final = option(
     help="The folder for the subscriptions, instead of the user's own folder.",
 )
 SERVICE: Final = (PARALLEL, JOBS, GRACE, CALLBACK, LISTEN, ADMIN, STATE)
-SERVICE_KEYS: Final = options.options_of(SERVICE)
-"""The options by their names in the table ``[watch]``."""
+
+
+@cache
+def pull_keys() -> Mapping[str, click.Option]:
+    """Return the options of ``pull`` by their names in the configuration file."""
+    return options.options_of(*PULL_OPTIONS)
+
+
+@cache
+def watch_keys() -> Mapping[str, click.Option]:
+    """Return the options of a schedule by their names in ``[mirror.NAME]`` and ``[defaults]``."""
+    return options.options_of(_SCHEDULE)
+
+
+@cache
+def service_keys() -> Mapping[str, click.Option]:
+    """Return the options of the service by their names in the table ``[watch]``."""
+    return options.options_of(SERVICE)

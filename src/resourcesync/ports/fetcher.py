@@ -1,6 +1,7 @@
 """The network as a Destination needs it: requests, and how each ends."""
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import suppress
 from datetime import datetime
 from enum import StrEnum
 from functools import lru_cache, partial
@@ -12,6 +13,13 @@ from resourcesync.errors import SourceError, StorageError
 
 _STABLE_AFTER: Final = 1.0
 """Seconds from a change until its ``Last-Modified`` can belong to no later change."""
+_MARKS: Final = ",  : GMT"  # of Sun, 06 Nov 1994 08:49:37 GMT (RFC 9110 §5.6.7)
+_MONTHS: Final = {
+    f" {name} ": f"{number:02}"
+    for number, name in enumerate(
+        ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"), 1
+    )
+}
 
 
 class Purpose(StrEnum):
@@ -180,6 +188,10 @@ def served_at(headers: Mapping[str, str]) -> datetime | None:
 def _parse_http_date(text: str) -> datetime | None:
     if not text:
         return None
+    month = _MONTHS.get(text[7:12])
+    if month is not None and text[3:5] + text[16:17] + text[22:23] + text[25:] == _MARKS:
+        with suppress(ValueError):
+            return datetime.fromisoformat(f"{text[12:16]}-{month}-{text[5:7]}T{text[17:25]}Z")
     from email.utils import parsedate_to_datetime  # noqa: PLC0415 - for some servers only
 
     try:
