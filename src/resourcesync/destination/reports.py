@@ -47,7 +47,8 @@ class PlanSummary(msgspec.Struct, frozen=True, kw_only=True):
     unsized: int = 0
 
 
-class Failing(msgspec.Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failing:
     """Listed resource that is not in the mirror as listed, and the reason.
 
     Attributes:
@@ -168,7 +169,8 @@ class RunReport:
     skew: float = 0.0
 
 
-class FailedRun(msgspec.Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailedRun:
     """Error that ended a run.
 
     Attributes:

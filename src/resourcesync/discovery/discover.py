@@ -4,8 +4,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from msgspec import structs
-
 from resourcesync.discovery.addresses import join
 from resourcesync.discovery.document_fetcher import DocumentProvider, FetchedDocument, fetch
 from resourcesync.discovery.search import Search, use_first
@@ -304,7 +302,7 @@ class _SourceResolver:
                 self._search.note(offered_set.uri, error)
                 unknown = error
             else:
-                sets.setdefault(uri, structs.replace(offered_set, uri=uri))
+                sets.setdefault(uri, replace(offered_set, uri=uri))
         if unknown is not None and not sets:
             raise unknown
         return tuple(sets.values())

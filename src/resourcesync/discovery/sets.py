@@ -7,6 +7,7 @@ chosen by guessing.
 import re
 import shlex
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
@@ -21,7 +22,8 @@ _MAX_NAME: Final = 60
 _SHOWN: Final = 20
 
 
-class OfferedSet(msgspec.Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfferedSet:
     """A set of resources that a Source offers.
 
     Attributes:
