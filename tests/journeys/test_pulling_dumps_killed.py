@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import force_setattr
 
 from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
 from resourcesync.adapters.system import SystemClock
@@ -227,7 +228,7 @@ class Served:
             cancel=CancelToken(SystemClock()),
         ) as destination:
             equipment = destination._dependencies
-            object.__setattr__(equipment, "copies", before(equipment.copies))
+            force_setattr(equipment, "copies", before(equipment.copies))
             return destination.pull(PullOptions())
 
     def singly(self) -> int:
