@@ -171,6 +171,48 @@ def test_a_list_that_always_tells_of_the_last_day_is_followed_for_longer(
         assert (world.clock.now() - report.as_of).total_seconds() < HOUR
 
 
+def test_a_change_that_is_listed_late_survives_a_baseline_with_the_same_resource_list(
+    tmp_path: Path,
+) -> None:
+    """Its time is before that list, which lacks it: only its place in the list shows it."""
+    world = LooseWorld(tmp_path / "mirror", lastmods=False)
+    world.put("a.txt", "a")
+    world.publish()
+    before = world.moment()
+    world.snapshot()
+    world.pull()
+    world.put("late.txt", "late")
+    world.source.publish(before, world.originals.contents())
+    world.show()
+    assert world.pull().created == 1
+
+    assert world.pull(filters=OTHER_FILTERS).mode is Mode.BASELINE
+    assert world.in_sync()
+
+
+def test_a_list_of_the_last_day_may_have_a_change_up_to_a_second_late(tmp_path: Path) -> None:
+    world = LooseWorld(tmp_path / "mirror", lastmods=False)
+    for body in ("a", "another"):
+        world.put("a.txt", body)
+        world.publish()
+        world.pull()
+    window, now = world.source.open_list, world.moment()
+    world.put("b.txt", "b")
+    world.source.publish(now + 600_000, world.originals.contents())
+    world.show()
+    assert world.pull().created == 1
+    world.put("late.txt", "late")
+    world.source.publish(now + 300_000, world.originals.contents(), late=1)
+    window.start = now
+    del window.entries[0]
+    world.show()
+
+    report = world.pull()
+
+    assert (report.mode, report.created) == (Mode.INCREMENTAL, 1)
+    assert world.in_sync()
+
+
 def test_lists_of_the_past_do_not_bring_an_old_copy_back_in(tmp_path: Path) -> None:
     """A baseline needs an archive, and a cache on the way has an old copy of the open list."""
     world = LooseWorld(tmp_path / "mirror", index=True, times=False, keep=1)

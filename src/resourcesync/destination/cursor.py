@@ -51,8 +51,7 @@ class Cursor:
         is_of_dump: The head is a Change Dump, whose packages stand for lists.
         processed: The lists behind the head that were open when they were read last; if none was,
             the newest one. Each with its processed prefix.
-        last_changes: The resources whose changes were listed last, newest at the end, with the
-            times of these changes.
+        last_changes: The resource whose change was listed last, with the time of that change.
         resource_list_at: ``at`` of the last Resource List.
         swept_at: ``at`` of the last Resource List that proved absence.
         swept_entries: Number of entries of that list.

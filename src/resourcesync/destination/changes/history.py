@@ -1,9 +1,8 @@
 """Change history: the result of reading a Source's Change Lists (§12)."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import dropwhile, islice
-from typing import Final
+from itertools import dropwhile
 
 from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.planner import ListedEntry
@@ -49,7 +48,7 @@ class ChangeHistory:
         change_count: Number of new changes.
         has_undated: A new change has no time that counts.
         documents: Records of the documents, to be stored.
-        last_changes: The resources whose changes were listed last, with the times of these.
+        last_changes: The resource whose change was listed last, with the time of that change.
         has_last_change: The lists have the change that was processed last.
         is_unchanged_head: The head is the same as before: only its open lists were requested.
         is_of_dump: The manifests of a Change Dump were read in place of lists.
@@ -85,22 +84,16 @@ class ChangeHistory:
         return tuple(read for read in rest if read.known is None and read.has_news)
 
 
-MAX_RECENT: Final = 16
-"""Number of resources whose last changes are stored."""
-_MAX_BUFFERED: Final = 16 * MAX_RECENT
-
-
 class LastChanges:
-    """Resources that changed last, each with the time of its change.
+    """The change that was listed last, and whether lists still have the one processed last.
 
     Args:
-        known: Those of the previous reading, the newest at the end.
+        known: The one of the previous reading; of several, as earlier versions stored, the last.
     """
 
-    def __init__(self, known: Iterable[tuple[str, int | None]]) -> None:
-        self._known = dict(known)
-        self._recent = dict(self._known)
-        self._listed_times: dict[str, set[int | None]] = {uri: set() for uri in self._known}
+    def __init__(self, known: Sequence[tuple[str, int | None]]) -> None:
+        self._known = self._last = known[-1] if known else None
+        self._is_listed = False
 
     def add(self, change: Change, begin: int | None) -> None:
         """Add the next change of a list, new or not.
@@ -109,35 +102,21 @@ class LastChanges:
             change: The change.
             begin: Start of its list; a change before it proves nothing.
         """
-        uri = change.resource.uri
         time = None if change.time is None else to_microseconds(change.time)
-        if uri in self._listed_times and (time is None or time >= (begin or time)):
-            self._listed_times[uri].add(time)
-        recent = self._recent
-        recent.pop(uri, None)
-        recent[uri] = time
-        if len(recent) > _MAX_BUFFERED:
-            self._recent = dict(islice(recent.items(), len(recent) - MAX_RECENT, None))
+        self._last = change.resource.uri, time
+        if time is not None and time >= (begin or time):
+            self._is_listed |= self._last == self._known
 
     @property
     def recent(self) -> tuple[tuple[str, int | None], ...]:
-        """The last ones now, the newest at the end."""
-        return tuple(self._recent.items())[-MAX_RECENT:]
+        """The last one now, if there is one."""
+        return () if self._last is None else (self._last,)
 
     @property
     def has_last(self) -> bool:
         """True if the lists have the change that was read last: then later ones are listed, too.
 
-        Where its resource changed again and only that is listed, the one before it decides, and so
-        on. It must be the same change: another one of the same resource proves nothing, and one
-        without a time is never known to be the same.
+        It must be the same change: another one of the same resource proves nothing, and one without
+        a time is never known to be the same.
         """
-        for uri, known in reversed(self._known.items()):
-            times = self._listed_times[uri]
-            if known is None or not times:
-                return False
-            if known in times:
-                return True
-            if any(time is None or time < known for time in times):
-                return False
-        return False
+        return self._is_listed

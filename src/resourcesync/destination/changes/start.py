@@ -21,7 +21,7 @@ class ReadingStart:
         head: The Change List or its index that was processed; empty if none was.
         processed: Lists that were processed and may have grown since.
         open_lists: URIs of those that are behind an index.
-        last_changes: The changes that were listed last.
+        last_changes: The change that was listed last.
     """
 
     checkpoint: int
