@@ -325,9 +325,9 @@ class Baseline:
 
     def _keep_few(self, decisions: Iterable[Decision]) -> Iterator[Decision]:
         """Return the decisions; keep those that are to be acted on, if they are few."""
-        return chain.from_iterable(self._kept_groups(iter(decisions)))
+        return chain.from_iterable(self._by_groups(iter(decisions)))
 
-    def _kept_groups(self, decisions: Iterator[Decision]) -> Iterator[list[Decision]]:
+    def _by_groups(self, decisions: Iterator[Decision]) -> Iterator[list[Decision]]:
         kept: list[Decision] = []
         while group := list(islice(decisions, _CHUNK)):
             if len(kept) <= _MAX_KEPT:

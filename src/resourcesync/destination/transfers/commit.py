@@ -9,18 +9,19 @@ from resourcesync.destination.planner import (
     ABSENT_CODES,
     CONTRADICTING,
     DISPUTED,
-    RESTORED,
     SKIPPED_CODES,
+    Absence,
+    DecisionPolicy,
     Fetch,
     ListedEntry,
     as_unknown,
+    decide_gone,
     has_bytes,
-    is_restored,
     recordable_lastmod,
 )
 from resourcesync.destination.reports import Failing
 from resourcesync.destination.sync_state import encode_notes
-from resourcesync.destination.tasks import pending_delete, pending_fetch, quarantine_warning
+from resourcesync.destination.tasks import pending_fetch, quarantine_warning, task_of
 from resourcesync.destination.transfers.budget import Budget
 from resourcesync.errors import DiskFullError, StorageError
 from resourcesync.model.timestamps import to_microseconds
@@ -39,7 +40,6 @@ from resourcesync.ports.mirror import (
     MirrorStateStore,
     PatchRow,
     Pending,
-    PendingTask,
     StateTransaction,
     make_copy,
 )
@@ -80,6 +80,12 @@ class TransferPolicy:
     began: int = 0
     due_notes: Mapping[str, str] = field(default_factory=dict)
     budget: Budget = field(default_factory=Budget)
+
+    @property
+    def decisions(self) -> DecisionPolicy:
+        """The policy of decisions about resources that are gone."""
+        delete = "auto" if self.deletes else "never"
+        return DecisionPolicy(absence=Absence.UNCHANGED, delete=delete)
 
     def status_of(self, code: str) -> str:
         """Return the item status of a resource that could not be fetched, by its error code."""
@@ -293,14 +299,9 @@ class CommitBatch:
         if fetch.before is None:
             self._finished.append(fetch.listed.uri)
             return
-        at, generation = self._policy.at, self._policy.generation
-        row = pending_delete(
-            fetch.before, reason=ABSENT, now=self.now(), at=at, generation=generation
-        )
-        if is_restored(fetch.before):
-            row = row._replace(task=PendingTask.RETAIN, reason="", code=RESTORED)
-        elif not self._policy.deletes:
-            row = row._replace(task=PendingTask.RETAIN)
+        policy = self._policy
+        decision = decide_gone(fetch.before, ABSENT, policy.decisions)
+        row = task_of(decision, now=self.now(), at=policy.at, generation=policy.generation)
         self._failed.append(row)
 
     def _fetch_task(self, listed: ListedEntry, code: str, reason: str, tries: int) -> Pending:
