@@ -322,7 +322,14 @@ class ChangeListReader:
             else:
                 return reading.history()
 
-    def _read_head(self, uri: str, reading: Reading, state: MirrorStateStore | None) -> None:
+    def _read_head(
+        self,
+        uri: str,
+        reading: Reading,
+        state: MirrorStateStore | None,
+        *,
+        climbed: bool = False,
+    ) -> None:
         with ExitStack() as opened:
             head = self._get(uri, reading, state, opened)
             if head is None:
@@ -341,20 +348,26 @@ class ChangeListReader:
             if document.header.is_index or is_archive(document.header):
                 self._read_index(document, reading, state)
                 if not grows_unseen(document.header):
-                    reading.documents.append(document_record(head))
+                    reading.documents.append(_index_record(head, reading))
                 return
-            self._read_one_list(head, span_of(head.uri, document.header), reading, state)
+            self._read_one_list(head, document, reading, state, climbed=climbed)
 
     def _read_one_list(
         self,
         head: FetchedDocument,
-        span: ChangeListSpan,
+        document: Document,
         reading: Reading,
         state: MirrorStateStore | None,
+        *,
+        climbed: bool,
     ) -> None:
-        """Read a Change List that is not an index, and archived ones if it does not reach back."""
+        """Read a Change List that is not an index, or its index if it does not reach back."""
+        span = span_of(head.uri, document.header)
         reading.starts_in_time = chain([span], reading.start.list_clock).reaches_back
-        if reading.archived and not reading.starts_in_time:
+        index = document.header.link(Relation.INDEX)
+        if index is not None and not reading.starts_in_time and not climbed:
+            self._read_head(index, reading, state, climbed=True)
+        elif reading.archived and not reading.starts_in_time:
             spans = _merge_spans(reading.archived, [span], self._selection)
             self._read_chain(spans, self._get_list, reading, state)
         else:
@@ -456,16 +469,20 @@ class ChangeListReader:
                 first, end = False, announced.until
                 continue
             with get(announced.uri) as fetched:
-                span = self._effective_span(announced, fetched.open())
+                span = self._effective_span(announced, fetched.open(), reading)
                 if first:  # an index need not give intervals, but each list does
                     reading.starts_in_time &= chain([span], through).reaches_back
                 elif end is not None and (span.from_ or 0) > max(end, through):
                     reading.is_contiguous = False
                     return
+                is_closed_since = announced.until is None and span.until is not None
+                reading.is_outdated |= announced.announced and is_closed_since
                 self._read_list(fetched, span, reading, state)
             first, end = False, span.until
 
-    def _effective_span(self, announced: ChangeListSpan, listed: Document) -> ChangeListSpan:
+    def _effective_span(
+        self, announced: ChangeListSpan, listed: Document, reading: Reading
+    ) -> ChangeListSpan:
         """Return the interval of a list: its own, else the one that its index gives.
 
         Some Sources write the interval into the index only, and end the last list at the moment of
@@ -479,8 +496,11 @@ class ChangeListReader:
         if not announced.announced or own.from_ is not None or own.until is not None:
             check_announced(announced, listed.header)
             return own
-        is_final = announced.until is not None and announced.until <= self._now - DAY
-        return announced if is_final else replace(announced, until=None)
+        a_day_ago = self._now - DAY
+        if announced.until is None or announced.until <= a_day_ago:
+            return announced
+        reading.is_outdated = True  # the index must be read again next time
+        return replace(announced, until=None)
 
     def _read_list(
         self,
@@ -502,6 +522,12 @@ class ChangeListReader:
 
 def _reaches_back(history: ChangeHistory) -> bool:
     return history.reaches_back
+
+
+def _index_record(index: FetchedDocument, reading: Reading) -> ProcessedDocument:
+    """Return the record of an index; without validators if it is outdated."""
+    seen = document_record(index)
+    return seen._replace(etag="", last_modified="") if reading.is_outdated else seen
 
 
 def _processed_record(

@@ -53,7 +53,7 @@ class Reading:
         self.change_count = 0
         self.documents: list[ProcessedDocument] = []
         self.last_changes = LastChanges(start.last_changes)
-        self.has_undated = False
+        self.has_undated = self.is_outdated = False
         self.is_unchanged_head = self.is_of_dump = False
         self.archive = ""
 
