@@ -95,10 +95,10 @@ def _no_hash_check() -> Iterator[Patch]:
 
 
 def _time_of_fetching() -> Iterator[Patch]:
-    def advance(self: scan.Reading, _moment: int | None, now: int) -> None:
-        self.checkpoint = self.list_clock = now
+    def advance(_through: int, *, now: int, **_: object) -> int:
+        return now
 
-    yield scan.Reading, "report", advance
+    yield scan, "advance_checkpoint", advance
 
 
 def _old_lists_accepted() -> Iterator[Patch]:
@@ -119,7 +119,11 @@ def _cut_lists_accepted() -> Iterator[Patch]:
 
 
 def _old_lastmod_believed() -> Iterator[Patch]:
-    yield scan, "has_own_time", lambda change: change.time is not None
+    def undated(change: Change, _through: int) -> bool:
+        return change.time is None
+
+    yield scan, "is_undated", undated
+    yield scan, "has_own_time", lambda _change: True
 
 
 def _newer_lists_ignored() -> Iterator[Patch]:

@@ -52,6 +52,7 @@ class Cursor:
         processed: The lists behind the head that were open when they were read last; if none was,
             the newest one. Each with its processed prefix.
         last_changes: The resource whose change was listed last, with the time of that change.
+        is_resource_clock_ahead: The clock of the resources is ahead of that of the lists.
         resource_list_at: ``at`` of the last Resource List.
         swept_at: ``at`` of the last Resource List that proved absence.
         swept_entries: Number of entries of that list.
@@ -69,6 +70,7 @@ class Cursor:
     is_of_dump: bool = False
     processed: tuple[ProcessedDocument, ...] = ()
     last_changes: tuple[tuple[str, int | None], ...] = ()
+    is_resource_clock_ahead: bool = False
     resource_list_at: int | None = None
     swept_at: int | None = None
     swept_entries: int = 0
@@ -115,6 +117,7 @@ class Cursor:
             processed=self.processed,
             open_lists=self.open_lists,
             last_changes=self.last_changes,
+            is_resource_clock_ahead=self.is_resource_clock_ahead,
         )
 
     def list_positions(self, at: int) -> ListPositions:
@@ -139,6 +142,7 @@ class Cursor:
             is_of_dump=history.is_of_dump or (history.is_unchanged_head and self.is_of_dump),
             processed=_frontier(history, self),
             last_changes=history.last_changes,
+            is_resource_clock_ahead=history.is_resource_clock_ahead,
         )
 
 
@@ -289,8 +293,8 @@ def check_no_older(at: int, known: int | None) -> None:
 def after_list(cursor: Cursor, history: ChangeHistory, now: int) -> ChangeHistory:
     """Return the changes since a Resource List, which report all that was processed before.
 
-    The clock of the lists is exact. T itself may be ahead of it, and earlier versions moved it by a
-    microsecond for each reading. T does not go back.
+    The clock of the lists is exact. T itself may be ahead of it, and changes of one moment that are
+    read one by one each move T by a microsecond, which no list has. T does not go back.
 
     Args:
         cursor: Position of the mirror.

@@ -211,6 +211,9 @@ class Incremental:
         )
         if history.change_count:
             pull.begin()
+            # New changes without a time are later all the same: T must advance.
+            least = (pull.cursor.checkpoint or 0) + 1
+            cursor = replace(cursor, checkpoint=max(history.checkpoint, least))
         self._store_tasks(history, cursor.checkpoint or 0)
         pull.record_refused(add=True)
         notes = cursor_note(cursor) | encode_notes(found=pull.discovered)

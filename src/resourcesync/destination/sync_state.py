@@ -311,6 +311,7 @@ def _cursor_of_notes(state: MirrorStateStore, change_list: str) -> Cursor:
         is_of_dump=bool(change_list) and state.note("change-list-of-packages") == change_list,
         processed=_processed_lists(state, change_list),
         last_changes=_LAST_CHANGES.decode(state.note("last-changes") or "[null,[]]")[1],
+        is_resource_clock_ahead=state.note("clock-ahead") == "1",
         resource_list_at=_number_in(state, "at"),
         swept_at=_number_in(state, "swept-at"),
         swept_entries=_number_in(state, "swept-entries") or 0,

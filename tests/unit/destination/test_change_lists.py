@@ -15,6 +15,9 @@ from resourcesync.destination.changes.spans import (
 from resourcesync.destination.changes.times import (
     DAY,
     LatestChangeTime,
+    advance_checkpoint,
+    count_old_entries,
+    without_borrowed_time,
 )
 from resourcesync.errors import SourceUnavailableError
 from resourcesync.model.capabilities import Header
@@ -143,12 +146,25 @@ def test_times_of_resources_move_t_only_where_no_change_has_its_own() -> None:
     for item in (moved("a", NOON + 3 * HOUR), change("far", NOON + 3 * DAY)):
         borrowed.add(item)
 
-    assert (both.moment, both.own) == (NOON + HOUR, NOON + HOUR)
-    assert (borrowed.moment, borrowed.own) == (NOON, None)
+    assert both.moment == NOON + HOUR
+    assert borrowed.moment == NOON
     earlier = LatestChangeTime(NOON - DAY, NOON)
     earlier.add(moved("a", NOON - HOUR))
     assert earlier.moment == NOON - HOUR
-    assert LatestChangeTime(NOON, NOON).moment is None
+    assert LatestChangeTime(NOON, NOON).moment == NOON
+
+
+def test_only_times_of_their_own_are_told_of_changes_as_the_clock_of_the_lists_has_them() -> None:
+    latest = LatestChangeTime(NOON, NOON)
+    ahead = from_microseconds(NOON + 3 * HOUR)
+    latest.add(replace(change("a", NOON + 3 * HOUR), resource=Resource(uri="a", lastmod=ahead)))
+    assert (latest.change_time, latest.reported) == (None, None)
+
+    latest.add(change("b", NOON + HOUR))
+    assert (latest.change_time, latest.reported) == (NOON + HOUR, NOON + HOUR)
+    late = LatestChangeTime(NOON, NOON)
+    late.add(change("c", NOON - HOUR))
+    assert (late.change_time, late.reported) == (NOON, NOON - HOUR)
 
 
 def test_what_is_missing_before_t_is_no_hole() -> None:
@@ -157,6 +173,18 @@ def test_what_is_missing_before_t_is_no_hole() -> None:
     assert names(chain(closed, NOON).lists) == ["a", "b"]
     assert chain(closed, NOON).reaches_back
     assert not chain(closed, NOON - 2).reaches_back
+
+
+def test_t_is_the_end_of_a_closed_list_and_the_last_change_of_an_open_one() -> None:
+    assert advance_checkpoint(0, until=HOUR, last=5, now=NOON) == HOUR
+    assert advance_checkpoint(0, until=None, last=5, now=NOON) == 5
+    assert advance_checkpoint(7, until=None, last=None, now=NOON) == 7
+
+
+def test_t_never_goes_back_and_never_far_into_the_future() -> None:
+    assert advance_checkpoint(NOON, until=HOUR, last=None, now=NOON) == NOON
+    assert advance_checkpoint(5, until=NOON * 3, last=7, now=NOON) == 7
+    assert advance_checkpoint(0, until=NOON + DAY, last=None, now=NOON) == NOON + DAY
 
 
 def test_the_prefix_tells_order_kind_time_and_content_apart() -> None:
@@ -171,3 +199,54 @@ def test_the_prefix_tells_order_kind_time_and_content_apart() -> None:
 
     assert len({digest(a, b), digest(b, a), digest(a), digest(deleted), digest()}) == 5
     assert digest(a) != digest(change("a", 2)) != digest(change("a", None))
+
+
+@pytest.mark.parametrize(
+    ("kind", "from_", "lastmod", "is_told"),
+    [
+        (ChangeKind.DELETED, None, NOON, False),
+        (ChangeKind.DELETED, None, NOON - HOUR, True),
+        (ChangeKind.DELETED, None, None, True),
+        (ChangeKind.DELETED, NOON - HOUR, NOON, True),
+        (ChangeKind.UPDATED, None, NOON, True),
+    ],
+)
+def test_a_deletion_that_borrows_the_time_of_its_resource_tells_none(
+    kind: ChangeKind, from_: int | None, lastmod: int | None, is_told: bool
+) -> None:
+    moment = None if lastmod is None else from_microseconds(lastmod)
+    told = Change(
+        kind=kind, time=from_microseconds(NOON), resource=Resource(uri="a", lastmod=moment)
+    )
+
+    found = without_borrowed_time(told, span("list", from_))
+
+    assert found.time == (told.time if is_told else None)
+    assert found.resource == told.resource
+
+
+def test_what_stands_before_a_change_older_than_t_is_older_too() -> None:
+    def old(*moments: int | None) -> int:
+        return count_old_entries([change("u", moment) for moment in moments], NOON)
+
+    before, after = NOON - HOUR, NOON + HOUR
+
+    assert old(before, None, before + 1, None, after, None) == 3
+    assert old(None, None, before) == 3
+    assert old(None, None) == old(None, after) == old() == 0
+    assert old(None, NOON) == 0  # it may be new
+    assert old(None, NOON - 1) == 2
+
+
+def test_where_times_are_in_no_order_the_order_tells_nothing() -> None:
+    moments = (NOON - HOUR, None, NOON - 2 * HOUR, NOON - HOUR)
+
+    assert count_old_entries([change("u", moment) for moment in moments], NOON) == 0
+
+
+def test_a_time_that_may_be_the_one_of_the_resource_says_nothing_of_the_order() -> None:
+    moment = from_microseconds(NOON - HOUR)
+    resource = Resource(uri="u", lastmod=moment)
+    borrowed = Change(kind=ChangeKind.UPDATED, time=moment, resource=resource)
+
+    assert count_old_entries([change("v", None), borrowed], NOON) == 0

@@ -43,6 +43,7 @@ def read(*lists: ReadList, **values: Any) -> ChangeHistory:
         documents=(),
         last_changes=(),
         has_last_change=False,
+        is_resource_clock_ahead=False,
         is_unchanged_head=False,
         is_of_dump=False,
         archive="",

@@ -82,7 +82,7 @@ def read(
     now = to_microseconds(NOON + HOUR)
     span = span_of(fetched.uri, header)
     with fetched:
-        ChangeListScan(fetched, span, reading, selection=selection, now=now).read(
+        ChangeListScan(fetched, span, reading, selection=selection, now=now, ended=span.until).read(
             None if processed is None else known_list(changes[:processed], intact=intact)
         )
     return reading.history()
@@ -98,12 +98,11 @@ def new(history: ChangeHistory) -> list[str]:
         return [row.uri.removeprefix(BASE) for row in spool]
 
 
-def test_a_change_without_a_time_is_new_and_all_behind_it() -> None:
-    """Else an older one would be the last of its resource."""
-    times = (NOON - 2 * HOUR, None, NOON - HOUR, NOON + HOUR, None)
+def test_a_change_without_a_time_is_new_unless_a_later_one_is_older_than_t() -> None:
+    times = (None, NOON - HOUR, None, NOON + HOUR, None)
 
-    assert new(read(*times)) == ["1", "2", "3", "4"]
-    assert new(read(*times[:1], undated=True)) == ["0"], "also in the next list"
+    assert new(read(*times)) == ["2", "3", "4"]
+    assert new(read(None, None)) == ["0", "1"]
 
 
 def test_behind_a_processed_prefix_every_change_is_new_whatever_its_time() -> None:
@@ -142,11 +141,18 @@ def test_an_old_lastmod_does_not_show_that_a_change_is_known() -> None:
     assert new(read(long_ago)) == []
 
 
-def test_nothing_is_new_in_a_list_that_ended_before_t_and_was_not_read() -> None:
+def test_after_a_new_change_without_a_time_no_list_keeps_back_the_last_word_on_a_resource() -> None:
+    """Else an older one would have it: what stands in such a list counts, all of it."""
+    times = (NOON - 2 * HOUR, None, NOON - HOUR)
+
+    assert new(read(*times)) == []
+    assert new(read(*times, undated=True)) == ["0", "1", "2"]
+
+
+def test_nothing_is_new_without_a_time_in_a_list_that_ended_before_t() -> None:
     """An old copy of its index may still call it open."""
-    assert new(read(None, NOON + HOUR, ended=NOON)) == []
-    assert new(read(None, ended=NOON + HOUR)) == ["0"]
-    assert new(read(NOON, None, ended=NOON, processed=1)) == ["1"]
+    assert new(read(None, None, ended=NOON - HOUR)) == []
+    assert new(read(None, None, ended=NOON)) == ["0", "1"]
 
 
 def test_the_clock_of_the_lists_is_not_told_by_times_of_resources() -> None:
@@ -155,11 +161,3 @@ def test_the_clock_of_the_lists_is_not_told_by_times_of_resources() -> None:
     assert moments(read(later, lastmods=True)) == (later, begun)
     assert moments(read(later)) == (later, later)
     assert moments(read(NOON, ended=later, lastmods=True)) == (later, later)
-
-
-def test_t_never_goes_back_and_never_far_into_the_future() -> None:
-    begun = NOON - 9 * HOUR
-
-    assert moments(read()) == (NOON, begun), "everything before the start of a list is known"
-    assert moments(read(NOON - HOUR)) == (NOON, NOON - HOUR)
-    assert moments(read(NOON, NOON + 72 * HOUR, ended=NOON + 96 * HOUR)) == (NOON, NOON)

@@ -50,6 +50,8 @@ class ChangeHistory:
         documents: Records of the documents, to be stored.
         last_changes: The resource whose change was listed last, with the time of that change.
         has_last_change: The lists have the change that was processed last.
+        is_resource_clock_ahead: The clock of the resources is ahead of that of the lists: its times
+            never say how far the lists report.
         is_unchanged_head: The head is the same as before: only its open lists were requested.
         is_of_dump: The manifests of a Change Dump were read in place of lists.
         archive: URI of the archive of older lists, if a list links to it.
@@ -68,6 +70,7 @@ class ChangeHistory:
     documents: tuple[ProcessedDocument, ...]
     last_changes: tuple[tuple[str, int | None], ...]
     has_last_change: bool
+    is_resource_clock_ahead: bool
     is_unchanged_head: bool
     is_of_dump: bool
     archive: str

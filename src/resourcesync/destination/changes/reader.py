@@ -213,10 +213,6 @@ class ChangeListReader:
         self._selection = equipment.selection
         self._clock = equipment.cancel.clock
 
-    @property
-    def _now(self) -> int:
-        return to_microseconds(self._clock.now())
-
     def read(
         self,
         uri: str,
@@ -465,7 +461,7 @@ class ChangeListReader:
         for announced in lists.lists:
             known = _processed_record(announced, state, is_package=reading.is_of_dump)
             if known is not None:
-                reading.add_processed(known, self._now)
+                reading.add_processed(known)
                 first, end = False, announced.until
                 continue
             with get(announced.uri) as fetched:
@@ -475,9 +471,9 @@ class ChangeListReader:
                 elif end is not None and (span.from_ or 0) > max(end, through):
                     reading.is_contiguous = False
                     return
-                is_closed_since = announced.until is None and span.until is not None
-                reading.is_outdated |= announced.announced and is_closed_since
-                self._read_list(fetched, span, reading, state)
+                ended = span.until if announced.until is None else None
+                reading.is_outdated |= announced.announced and ended is not None
+                self._read_list(fetched, span, reading, state, ended)
             first, end = False, span.until
 
     def _effective_span(
@@ -496,7 +492,7 @@ class ChangeListReader:
         if not announced.announced or own.from_ is not None or own.until is not None:
             check_announced(announced, listed.header)
             return own
-        a_day_ago = self._now - DAY
+        a_day_ago = to_microseconds(self._clock.now()) - DAY
         if announced.until is None or announced.until <= a_day_ago:
             return announced
         reading.is_outdated = True  # the index must be read again next time
@@ -508,16 +504,27 @@ class ChangeListReader:
         span: ChangeListSpan,
         reading: Reading,
         state: MirrorStateStore | None,
+        ended: int | None = None,
     ) -> None:
-        """Collect what is new in one list, whose own interval is given."""
+        """Collect what is new in one list.
+
+        Args:
+            fetched: The list.
+            span: Its own interval.
+            reading: Receives what is new.
+            state: State of the mirror.
+            ended: End of the list, if its index calls it open.
+        """
         self._selection.add_source_addresses(fetched.uri, fetched.final_uri)
+        now = to_microseconds(self._clock.now())
         seen = reading.start.find(span, self._selection.mirror_uri)
         if seen is None and state is not None:  # an older list, which is listed again
             seen = state.document(span.uri, span.from_ or 0)
         positions = self._dependencies.positions
         before = None if positions is None else positions.position_of(span)
-        scan = ChangeListScan(fetched, span, reading, selection=self._selection, now=self._now)
-        scan.read(seen, before)
+        ChangeListScan(
+            fetched, span, reading, selection=self._selection, now=now, ended=ended
+        ).read(seen, before)
 
 
 def _reaches_back(history: ChangeHistory) -> bool:

@@ -5,13 +5,17 @@ from dataclasses import replace
 from itertools import islice
 
 from resourcesync.destination.changes.history import ChangeHistory, LastChanges, ReadList
-from resourcesync.destination.changes.spans import ChangeListSpan, ListPrefix
+from resourcesync.destination.changes.spans import OVERLAP, ChangeListSpan, ListPrefix
 from resourcesync.destination.changes.start import ReadingStart
 from resourcesync.destination.changes.times import (
     LatestChangeTime,
+    advance_checkpoint,
+    count_old_entries,
     has_own_time,
     is_plausible,
     is_since,
+    is_undated,
+    without_borrowed_time,
 )
 from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.lists.resource_reader import document_record
@@ -53,6 +57,7 @@ class Reading:
         self.change_count = 0
         self.documents: list[ProcessedDocument] = []
         self.last_changes = LastChanges(start.last_changes)
+        self.is_resource_clock_ahead = start.is_resource_clock_ahead
         self.has_undated = self.is_outdated = False
         self.is_unchanged_head = self.is_of_dump = False
         self.archive = ""
@@ -73,15 +78,16 @@ class Reading:
             documents=tuple(self.documents),
             last_changes=self.last_changes.recent,
             has_last_change=self.last_changes.has_last,
+            is_resource_clock_ahead=self.is_resource_clock_ahead,
             is_unchanged_head=self.is_unchanged_head,
             is_of_dump=self.is_of_dump,
             archive=self.archive,
         )
 
-    def add_processed(self, record: ProcessedDocument, now: int) -> None:
+    def add_processed(self, record: ProcessedDocument) -> None:
         """Add a list that was processed and is the same now."""
         self.lists.append(ReadList(record, record))
-        self.report(record.until, now)
+        self.report(record.until)
 
     def close_all_but_last(self) -> None:
         """Record all lists but the last as closed: they are not requested again."""
@@ -89,16 +95,10 @@ class Reading:
             until = read.record.until or read.record.from_
             self.lists[number] = replace(read, record=read.record._replace(until=until))
 
-    def report(self, moment: int | None, now: int) -> None:
-        """Record a moment that the lists give by their own clock: T is no earlier.
-
-        That is true of the start of a list, too: what is missing before it is a gap.
-        """
-        if moment is None or not is_plausible(moment, through=self.list_clock, now=now):
-            return
-        self.reported = max(moment, self.reported or moment)
-        self.list_clock = max(moment, self.list_clock)
-        self.checkpoint = max(moment, self.checkpoint)
+    def report(self, moment: int | None) -> None:
+        """Record a moment that the lists give by their own clock."""
+        if moment is not None:
+            self.reported = max(moment, self.reported or moment)
 
     def follows(self, span: ChangeListSpan) -> bool:
         """True if all changes of an unknown list are new: it stands behind processed ones."""
@@ -116,7 +116,7 @@ def changes_of(document: Document) -> Iterator[Change]:
 
 
 class ChangeListScan:
-    """Scan of one Change List, in one pass.
+    """Scan of one Change List: one pass, unless it gives no times.
 
     Args:
         fetched: The list.
@@ -124,6 +124,7 @@ class ChangeListScan:
         reading: Receives what is new.
         selection: Turns entries into rows.
         now: The present moment, microseconds.
+        ended: End of the list, if its index calls it open.
     """
 
     def __init__(
@@ -134,15 +135,18 @@ class ChangeListScan:
         *,
         selection: ResourceSelection,
         now: int,
+        ended: int | None = None,
     ) -> None:
         self._fetched = fetched
         self._span = span
         self._reading = reading
         self._selection = selection
         self._now = now
+        self._ended = ended
         self._prefix = ListPrefix(selection.mirror_uri)
         self._latest = LatestChangeTime(reading.start.list_clock, now)
         self._known = 0
+        self._old_count: int | None = None
         self._baseline_position: int | None = None
 
     def read(self, seen: ProcessedDocument | None, before: int | None = None) -> None:
@@ -182,18 +186,36 @@ class ChangeListScan:
         has_news = reading.change_count > count
         reading.lists.append(ReadList(record, seen, is_intact, has_news))
 
-    def _record(self, change: Change) -> None:
-        """Record the next change of the list."""
-        self._prefix.add(change)
-        self._reading.last_changes.add(change, self._span.from_)
+    def _record(self, listed: Change) -> Change:
+        """Record the next change of the list; return it without a borrowed time."""
+        self._prefix.add(listed)
+        self._reading.last_changes.add(listed, self._span.from_)
+        change = without_borrowed_time(listed, self._span)
         self._latest.add(change)
+        return change
 
     def _advance(self) -> None:
-        """Advance T to the times that the list and its changes give."""
-        reading, span, latest = self._reading, self._span, self._latest
-        for moment in (span.from_, span.until, latest.own):
-            reading.report(moment, self._now)
-        reading.checkpoint = max(reading.checkpoint, latest.moment or 0)
+        """Advance T: by times of changes and the end of the list, and by its start."""
+        reading, span, latest, now = self._reading, self._span, self._latest, self._now
+        if not (reading.starts_in_time and reading.is_contiguous) and span.from_ is not None:
+            # The gap lies before this list; from its start on everything is known.
+            reading.checkpoint = advance_checkpoint(
+                reading.checkpoint, until=span.from_, last=None, now=now
+            )
+        last, begun = latest.change_time, span.from_
+        if last is None and begun is not None:
+            is_usable = is_plausible(begun, through=reading.list_clock, now=now)
+            last = begun if is_usable else None
+        reading.list_clock = advance_checkpoint(
+            reading.list_clock, until=span.until, last=last, now=now
+        )
+        for moment in (span.from_, span.until, latest.reported):
+            reading.report(moment)
+        reading.is_resource_clock_ahead |= latest.is_resource_clock_ahead
+        moved = latest.change_time if reading.is_resource_clock_ahead else latest.moment
+        reading.checkpoint = advance_checkpoint(
+            reading.checkpoint, until=span.until, last=moved, now=now
+        )
 
     def _refuse(self, entry: RefusedEntry) -> None:
         # Entries before the new ones were refused when they were new.
@@ -202,13 +224,17 @@ class ChangeListScan:
 
     def _collect_new(self, changes: Iterator[Change], *, is_known: bool) -> None:
         reading = self._reading
-        until = self._span.until
+        until, begin = self._span.until, reading.start.new_since
+        is_over = reading.start.is_resource_list and until is not None and until <= begin
         is_new = is_known or reading.follows(self._span)
-        is_over = until is not None and until <= reading.start.new_since
-        for change in changes:
+        for listed in changes:
             position = self._prefix.entries
-            self._record(change)
-            if not is_new and (is_over or not self._accept_by_time(change, position)):
+            change = self._record(listed)
+            if is_over:  # the Resource List has all of it
+                continue
+            if is_new:
+                reading.has_undated |= is_undated(change, begin)
+            elif not self._accept_by_time(change, position):
                 continue
             reading.change_count += 1
             row = self._selection.change_row(change)
@@ -220,13 +246,19 @@ class ChangeListScan:
     def _accept_by_time(self, change: Change, position: int) -> bool:
         """Return whether a change of a list that was not read before counts as new, by its time.
 
-        One without a time of its own does, and all behind it: an earlier one would be the last of
-        its resource.
+        Behind a new one without a time all count: an old one would be the last of its resource.
         """
         reading = self._reading
+        begin = reading.start.new_since
         is_late = self._baseline_position is not None and position >= self._baseline_position
-        reading.has_undated |= not has_own_time(change)
-        return reading.has_undated or is_late or is_since(change, reading.start.new_since)
+        is_open = is_undated(change, begin)
+        if not (reading.has_undated or is_late or is_open or is_since(change, begin)):
+            return False
+        if is_open or not has_own_time(change):
+            if not reading.has_undated and self._is_old(change, position):
+                return False
+            reading.has_undated = True
+        return True
 
     def _is_age_unknown(self, change: Change) -> bool:
         """True if it is unknown whether the Resource List includes this change.
@@ -238,6 +270,29 @@ class ChangeListScan:
         if reading.is_of_dump or not reading.start.is_resource_list:
             return False
         return not is_since(change, reading.start.new_since + 1)
+
+    def _is_old(self, change: Change, position: int) -> bool:
+        """True if the position of a change without its own time shows that it is older than T.
+
+        All changes of a list that ended before T are, where a stale copy of its index calls it
+        open. Otherwise one listed before an old change is, unless its time, even if that of the
+        resource, is later: then its age is unknown, and the last change listed counts.
+        """
+        start = self._reading.start
+        if self._ended is not None and self._ended < start.list_clock - OVERLAP:
+            return True
+        return not is_since(change, start.new_since) and position < self._count_old_entries()
+
+    def _count_old_entries(self) -> int:
+        """Return how many changes are older than T by their order; read once."""
+        stream, span = self._fetched.stream, self._span
+        if self._old_count is None:
+            place = stream.tell()  # the list is being read; reading continues from here
+            changes = changes_of(self._fetched.open())
+            timed = (without_borrowed_time(change, span) for change in changes)
+            self._old_count = count_old_entries(timed, self._reading.start.new_since)
+            stream.seek(place)
+        return self._old_count
 
 
 def is_same_prefix(prefix: ListPrefix, seen: ProcessedDocument) -> bool:

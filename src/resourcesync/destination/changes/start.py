@@ -22,6 +22,7 @@ class ReadingStart:
         processed: Lists that were processed and may have grown since.
         open_lists: URIs of those that are behind an index.
         last_changes: The change that was listed last.
+        is_resource_clock_ahead: The clock of the resources is ahead of that of the lists.
     """
 
     checkpoint: int
@@ -31,6 +32,7 @@ class ReadingStart:
     processed: tuple[ProcessedDocument, ...] = ()
     open_lists: tuple[str, ...] = ()
     last_changes: tuple[tuple[str, int | None], ...] = ()
+    is_resource_clock_ahead: bool = False
 
     @property
     def new_since(self) -> int:
