@@ -126,6 +126,23 @@ def _old_lastmod_believed() -> Iterator[Patch]:
     yield scan, "has_own_time", lambda _change: True
 
 
+def _late_changes_ignored() -> Iterator[Patch]:
+    yield start.ListPositions, "position_of", lambda *_: None
+
+
+def _last_second_unread() -> Iterator[Patch]:
+    yield start, "OVERLAP", 0
+
+
+def _starts_of_lists_unread() -> Iterator[Patch]:
+    add = history.LastChanges.add
+
+    def anywhere(self: history.LastChanges, change: Change, _begin: int | None) -> None:
+        add(self, change, None)
+
+    yield history.LastChanges, "add", anywhere
+
+
 def _newer_lists_ignored() -> Iterator[Patch]:
     yield incremental.Incremental, "_check_for_newer_list", lambda *_: False
 
@@ -231,6 +248,9 @@ RULES: Final[dict[str, Callable[[], Iterator[Patch]]]] = {
     "a list that cannot be read is not left out": _unreadable_lists_skipped,
     "what is to be done is written down before T moves": _tasks_forgotten,
     "an old lastmod hides no change": _old_lastmod_believed,
+    "a change listed late counts beside a Resource List": _late_changes_ignored,
+    "the second before T is read again": _last_second_unread,
+    "a change before the start of its list proves nothing": _starts_of_lists_unread,
     "a newer Resource List is read": _newer_lists_ignored,
     "every open list is asked": _one_open_list,
     "after a kill a baseline is due": _killed_work_believed,
@@ -243,6 +263,9 @@ _JOURNEYS: Final = Path(__file__).parents[1] / "tests/journeys"
 HELD: Final = {
     "after a kill a baseline is due": "taken_back_after_a_kill",
     "a newer Resource List is read": "lists_that_do_not_go_on",
+    "a change listed late counts beside a Resource List": "times_of_changes",
+    "the second before T is read again": "times_of_changes",
+    "a change before the start of its list proves nothing": "pulling_gaps",
     "holes between lists are found": "convergence_of_lists",
     "older lists are refused": "pulling_gaps",
     "T is told by the lists": "two_clocks",
