@@ -6,7 +6,7 @@ list that may still grow, as a number and a digest. What stands behind that pref
 come from the clock of the resources, so T by the clock of the lists is stored beside it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final
@@ -208,7 +208,8 @@ def judge(cursor: Cursor, history: ChangeHistory) -> Verdict:
         return Gap()
     changed = [read.record for read in history.lists if not read.is_intact]
     changed += (read.record for read in history.news_before_processed)
-    lost = [done for done in cursor.processed if not _continues(done, history)]
+    there = [done for done in cursor.processed if _continues(done, history)]
+    lost = [done for done in cursor.processed if done not in there and not _is_over(done, there)]
     if not (changed or lost):
         return Following() if cursor.processed or history.starts_in_time else Gap()
     if history.has_last_change and not changed and _is_replaced(cursor, history):
@@ -255,6 +256,14 @@ def _continues(done: ProcessedDocument, history: ChangeHistory) -> bool:
     if history.is_unchanged_head:  # only its open lists were requested
         return all(read.record.uri != done.uri for read in history.lists)
     return done.until is not None and any(read.record.from_ == done.until for read in history.lists)
+
+
+def _is_over(done: ProcessedDocument, there: Sequence[ProcessedDocument]) -> bool:
+    """True if a list that is gone was over when it was processed: a list that follows it was, too.
+
+    The lists of an index follow each other in time (§12.2); some Sources end none of them.
+    """
+    return any((later.from_ or 0) > (done.from_ or 0) for later in there)
 
 
 def _is_replaced(cursor: Cursor, history: ChangeHistory) -> bool:

@@ -372,6 +372,7 @@ def test_a_proxy_without_a_trusted_certificate_is_told_apart_from_such_a_source(
         ("http://[fd00::1]/x", "[fd00::1]", True),
         ("http://museum.example/x", "10.0.0.0/8", False),
         ("http://museum.example/x", ".", False),
+        ("http://museum.example/x", "museum.example:²", False),
         ("http://museum.example/x", "", False),
     ],
 )

@@ -76,7 +76,7 @@ def _names(entry: str, host: str, port: int) -> bool:
         except ValueError:
             return False
     name, colon, its_port = entry.rpartition(":")
-    if colon and its_port.isdigit():
+    if colon and its_port.isascii() and its_port.isdigit():
         return int(its_port) == port and _names(name, host, port)
     name = entry.removeprefix("*").strip(".").lower()
     return bool(name) and (host == name or host.endswith(f".{name}"))

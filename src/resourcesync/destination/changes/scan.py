@@ -263,11 +263,10 @@ class ChangeListScan:
     def _is_age_unknown(self, change: Change) -> bool:
         """True if it is unknown whether the Resource List includes this change.
 
-        The list includes what happened up to its moment, that moment included. The packages of a
-        dump hold what they list.
+        The list includes what happened up to its moment, that moment included.
         """
         reading = self._reading
-        if reading.is_of_dump or not reading.start.is_resource_list:
+        if not reading.start.is_resource_list:
             return False
         return not is_since(change, reading.start.new_since + 1)
 

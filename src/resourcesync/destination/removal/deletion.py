@@ -148,8 +148,9 @@ def _complete_deletions_without_copy(state: MirrorStateStore) -> None:
     if count == state.pending_with_copy(PendingTask.DELETE):
         return
     rows = state.pending(PendingTask.DELETE)
-    gone = [row.uri for row in rows if state.copy(row.uri) is None]
-    state.commit(StateTransaction(completed=gone))
+    gone = (row.uri for row in rows if state.copy(row.uri) is None)
+    while group := list(islice(gone, _GROUP)):
+        state.commit(StateTransaction(completed=group))
 
 
 def _is_hold_released(state: MirrorStateStore) -> bool:
