@@ -398,6 +398,19 @@ def test_a_variable_that_is_no_proxy_is_a_mistake_and_its_value_is_not_repeated(
     assert not source.asked
 
 
+def test_one_proxy_with_two_users_is_a_mistake(
+    source: TinySource, said: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://me:s3cret@p.example:1")
+    monkeypatch.setenv("HTTPS_PROXY", "http://you:s3cret@p.example:1")
+
+    assert run(["pull", source.url, "here"]) == 2
+
+    captured = said.readouterr()
+    assert "two users" in captured.err
+    assert "s3cret" not in captured.err + captured.out
+
+
 def test_the_demo_takes_no_proxy(said: Said, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{unused_port()}")
 

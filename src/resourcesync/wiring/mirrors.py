@@ -313,6 +313,12 @@ class Network:
 
 def _proxies_of(environment: config.ProxyEnvironment) -> ProxyRules:
     named = [proxy for proxy in (environment.http, environment.https) if proxy is not None]
+    users = {(proxy.proxy, proxy.secret) for proxy in named if proxy.secret is not None}
+    if len(users) > len({proxy for proxy, _ in users}):
+        raise ConfigurationError(
+            "the environment names one proxy with two users",
+            hint="give HTTP_PROXY and HTTPS_PROXY the same user, or name a proxy: --proxy URL",
+        )
     return ProxyRules(
         http=environment.http.proxy if environment.http else "",
         https=environment.https.proxy if environment.https else "",

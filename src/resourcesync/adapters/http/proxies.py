@@ -26,7 +26,7 @@ _SOCKS_RULE: Final = 23  # CURLPX_REPLY_NOT_ALLOWED
 
 _LOGIN_HINT: Final = "name the proxy's user and password: --proxy-auth NAME, with [auth.NAME]"
 _RULE_HINT: Final = "ask the proxy's operator to allow this host, or use another: --proxy URL"
-_DEAD_HINT: Final = "check the proxy's address: --proxy URL"
+_DEAD_HINT: Final = "check the proxy's address: --proxy URL, or HTTP_PROXY and HTTPS_PROXY"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -330,6 +330,9 @@ class ChangeListReader:
             head = self._get(uri, reading, state, opened)
             if head is None:
                 self._read_open_lists(reading, state)
+                if reading.is_outdated and state is not None:
+                    known = state.document(uri)
+                    reading.documents += [] if known is None else [_without_validators(known)]
                 return
             document = head.open()
             packages = self._dependencies.packages
@@ -344,7 +347,9 @@ class ChangeListReader:
             if document.header.is_index or is_archive(document.header):
                 self._read_index(document, reading, state)
                 if not grows_unseen(document.header):
-                    reading.documents.append(_index_record(head, reading))
+                    record = document_record(head)
+                    outdated = reading.is_outdated
+                    reading.documents.append(_without_validators(record) if outdated else record)
                 return
             self._read_one_list(head, document, reading, state, climbed=climbed)
 
@@ -395,6 +400,7 @@ class ChangeListReader:
                 document = fetched.open()
                 check_list(document, Capability.CHANGE_LIST)
                 span = span_of(uri, document.header)
+                reading.is_outdated |= span.until is not None  # the index calls it open
                 self._read_list(fetched, span, reading, state)
                 reading.starts_in_time &= chain([span], reading.start.list_clock).reaches_back
 
@@ -531,10 +537,9 @@ def _reaches_back(history: ChangeHistory) -> bool:
     return history.reaches_back
 
 
-def _index_record(index: FetchedDocument, reading: Reading) -> ProcessedDocument:
-    """Return the record of an index; without validators if it is outdated."""
-    seen = document_record(index)
-    return seen._replace(etag="", last_modified="") if reading.is_outdated else seen
+def _without_validators(record: ProcessedDocument) -> ProcessedDocument:
+    """Return the record of an index that is outdated: it is read again next time."""
+    return record._replace(etag="", last_modified="")
 
 
 def _processed_record(

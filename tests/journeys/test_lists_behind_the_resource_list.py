@@ -1,0 +1,154 @@
+"""Change Lists that lag behind the Resource List, whose changes have times of their own, times of
+their resources, or both: what the Resource List has already is never taken back."""
+
+from pathlib import Path
+
+import pytest
+
+from resourcesync.destination.reports import MirrorState, RunReport
+from tests.support.dated_lists import CAPABILITIES, DatedWorld, deleted, entry, updated
+
+BEGIN = "2026-02-10T00:00:00Z"
+NINE, TEN, ELEVEN, NOON = (f"2026-02-20T{hour:02}:00:00Z" for hour in range(9, 13))
+LATER, LATEST = "2026-02-21T00:00:00Z", "2026-02-21T00:10:00Z"
+OLD = "2026-02-01T00:00:00Z"
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> DatedWorld:
+    """Return a Source that made x again at eleven, and wrote its Resource List at noon."""
+    world = DatedWorld(tmp_path / "mirror")
+    world.has(x="three", y="why")
+    world.resource_list(NOON, entry("x", "three", ELEVEN), entry("y", "why", NINE))
+    return world
+
+
+def pull(world: DatedWorld) -> RunReport:
+    return world.pull(CAPABILITIES)
+
+
+def assert_in_sync(world: DatedWorld, pulls: int = 2) -> None:
+    for _ in range(pulls):
+        assert pull(world).state is MirrorState.IN_SYNC
+        assert world.texts() == {"x": "three", "y": "why"}
+
+
+def test_an_old_deletion_behind_a_change_with_the_time_of_its_resource_is_old(
+    world: DatedWorld,
+) -> None:
+    lagging = (updated("y", "why", NINE), deleted("x", TEN))
+    world.change_list(*lagging, interval=BEGIN)
+    assert_in_sync(world)
+
+    world.change_list(*lagging, updated("x", "three", ELEVEN), interval=BEGIN)
+    assert_in_sync(world)
+
+
+def test_a_list_with_the_newest_first_takes_back_nothing(world: DatedWorld) -> None:
+    world.change_list(
+        updated("x", "three", ELEVEN), deleted("x", TEN), updated("y", "why", NINE), interval=BEGIN
+    )
+    assert_in_sync(world)
+
+
+@pytest.mark.parametrize("late", [deleted("x", TEN), updated("x", "two", TEN, OLD)])
+def test_a_late_change_in_a_window_that_moves_is_old(world: DatedWorld, late: str) -> None:
+    first = updated("y", "why", NINE)
+    world.change_list(first, interval="2026-02-19T12:00:00Z")
+    assert_in_sync(world)
+
+    world.change_list(first, late, interval="2026-02-19T13:00:00Z")
+    assert_in_sync(world)
+    world.change_list(first, late, updated("x", "three", ELEVEN), interval="2026-02-19T14:00:00Z")
+    assert_in_sync(world)
+
+
+@pytest.mark.parametrize(
+    ("lagging", "packed"),
+    [
+        ((updated("y", "why", NINE), updated("x", "one", TEN, OLD)), {"y": "why", "x": "one"}),
+        ((updated("y", "why", NINE), deleted("x", TEN)), {"y": "why"}),
+        ((updated("x", "one", TEN),), {"x": "one"}),
+    ],
+    ids=["both kinds of times", "a deletion", "times of resources"],
+)
+def test_a_package_of_changes_that_lags_takes_back_nothing(
+    world: DatedWorld, lagging: tuple[str, ...], packed: dict[str, str]
+) -> None:
+    world.offer("resourcelist", "changedump")
+    marked = (change.replace("<rs:md ", f'<rs:md path="/{_name(change)}" ') for change in lagging)
+    world.change_dump(*marked, since=BEGIN, packed=packed)
+
+    assert_in_sync(world)
+
+
+def _name(change: str) -> str:
+    return change.partition("</loc>")[0].rpartition("/")[2]
+
+
+@pytest.fixture
+def daily(tmp_path: Path) -> DatedWorld:
+    """Return a Source with an index of daily lists, the first of which is open."""
+    world = DatedWorld(tmp_path / "mirror")
+    world.has(x="one")
+    world.resource_list("2026-02-20T00:10:00Z", entry("x", "one", OLD))
+    world.change_list(interval="2026-02-20T00:00:00Z", name="a")
+    world.change_index(a="2026-02-20T00:00:00Z")
+    assert pull(world).state is MirrorState.IN_SYNC
+    return world
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        entry("x", "two", "2026-02-21T01:20:00Z", ' change="updated"'),
+        updated("x", "two", "2026-02-21T05:00:00Z", "2026-02-20T22:00:00Z"),
+    ],
+    ids=["of the resource", "of its own"],
+)
+def test_a_time_behind_the_end_of_its_list_makes_no_later_resource_list_stale(
+    daily: DatedWorld, change: str
+) -> None:
+    daily.has(x="two")
+    daily.change_list(change, interval=f"2026-02-20T00:00:00Z {LATER}", name="a")
+    daily.change_list(interval=LATER, name="b")
+    daily.change_index(a=f"2026-02-20T00:00:00Z {LATER}", b=LATER)
+    assert pull(daily).state is MirrorState.IN_SYNC
+
+    daily.resource_list(LATEST, entry("x", "two", "2026-02-20T22:00:00Z"))
+
+    for _ in range(2):
+        assert pull(daily).state is MirrorState.IN_SYNC
+        assert daily.texts() == {"x": "two"}
+
+
+def test_a_list_that_its_index_calls_open_is_read_again_though_it_has_an_end(
+    daily: DatedWorld,
+) -> None:
+    changes = [updated("x", "one", "2026-02-20T10:00:00Z", OLD)]
+    for hour, text in ((13, "one"), (14, "two"), (15, "two"), (16, "three")):
+        daily.has(x=text)
+        changes.append(updated("x", text, f"2026-02-20T{hour}:00:00Z", OLD))
+        until = f"2026-02-20T{hour}:30:00Z"  # the moment at which the list was made
+        daily.change_list(*changes, interval=f"2026-02-20T00:00:00Z {until}", name="a")
+
+        assert pull(daily).state is MirrorState.IN_SYNC
+        assert daily.texts() == {"x": text}
+
+
+def test_daily_lists_that_are_never_ended_may_be_dropped_one_by_one(daily: DatedWorld) -> None:
+    days: dict[str, str] = {"a": "2026-02-20T00:00:00Z"}
+    for day, name in enumerate("bcdef", 21):
+        days[name] = f"2026-02-{day}T00:00:00Z"
+        if len(days) > 3:
+            del days[next(iter(days))]
+        daily.has(x=name)
+        change = updated("x", name, f"2026-02-{day}T13:00:00Z", OLD)
+        daily.change_list(change, interval=days[name], name=name)
+        daily.change_index(**days)
+
+        report = pull(daily)
+
+        assert report.state is MirrorState.IN_SYNC
+        assert daily.texts() == {"x": name}
+        assert not daily.told("rewritten")
