@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, Field, fields
 
+from resourcesync.simulator import experiments, scenario_files
 from resourcesync.simulator.bounds import BOUNDS
 from resourcesync.simulator.events import EVENTS
 from resourcesync.simulator.measures import Measurement
@@ -17,17 +18,16 @@ from resourcesync.simulator.scenario import (
     Scenario,
     Sizes,
 )
-from resourcesync.wiring import scenarios, simulation_runs
-from resourcesync.wiring.scenarios import DAYS, Reader, read_seconds
+from resourcesync.simulator.scenario_files import DAYS, Reader, read_seconds
 
 TABLES = {
-    "": (scenarios.TOP, Scenario),
-    "source": (scenarios.TABLES["source"], OriginSettings),
-    "source.sizes": (scenarios.SIZES, Sizes),
-    "source.bursts": (scenarios.BURST, Burst),
-    "publish": (scenarios.TABLES["publish"], PublishSettings),
-    "destination": (scenarios.TABLES["destination"], DestinationSettings),
-    "faults": (scenarios.TABLES["faults"], Faults),
+    "": (scenario_files.TOP, Scenario),
+    "source": (scenario_files.TABLES["source"], OriginSettings),
+    "source.sizes": (scenario_files.SIZES, Sizes),
+    "source.bursts": (scenario_files.BURST, Burst),
+    "publish": (scenario_files.TABLES["publish"], PublishSettings),
+    "destination": (scenario_files.TABLES["destination"], DestinationSettings),
+    "faults": (scenario_files.TABLES["faults"], Faults),
 }
 """The readers of each table, and the values that they return."""
 HEADS = {
@@ -72,7 +72,7 @@ def value(place: str, reader: Reader) -> str:
     """Return what may be written for a key."""
     form = (inspect.getdoc(reader) or "").split("\n", 1)[0].replace("``", "`")
     form = form.removeprefix("Read ").rstrip(".")
-    bound = scenarios.SCALE if place == "scale" else BOUNDS.get(place)
+    bound = scenario_files.SCALE if place == "scale" else BOUNDS.get(place)
     if bound is None or place == "source.bursts.at":
         return form
     return f"{form}; {bound.text}"
@@ -139,5 +139,5 @@ def figures() -> str:
     meanings = attributes(Measurement)
     head = "| Column | Meaning |\n| --- | --- |\n"
     return head + "".join(
-        f"| `{figure}` | {meanings[figure]} |\n" for figure in simulation_runs.FIGURES
+        f"| `{figure}` | {meanings[figure]} |\n" for figure in experiments.FIGURES
     )

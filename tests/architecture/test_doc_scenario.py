@@ -6,10 +6,10 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
+from resourcesync.simulator import experiments, scenario_files
 from resourcesync.simulator.events import EVENTS
 from resourcesync.simulator.scenario import HOUR, Faults, OriginSettings, Scenario, Sizes
 from resourcesync.simulator.simulation import simulate
-from resourcesync.wiring import scenarios, simulation_runs
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/reference/scenario.md").read_text("utf-8")
@@ -19,24 +19,24 @@ SIMULATOR = ROOT / "src/resourcesync/simulator"
 def test_every_key_that_a_scenario_may_have_is_explained_and_no_other() -> None:
     parts = re.split(r"^## ", PAGE, flags=re.MULTILINE)
     tables = {
-        "Above": scenarios.TOP,
-        "`[source]`": scenarios.TABLES["source"],
-        "`source.sizes`": scenarios.SIZES,
-        "`source.bursts`": scenarios.BURST,
-        "`[publish]`": scenarios.TABLES["publish"],
-        "`[[destination]]`": scenarios.TABLES["destination"],
-        "`[faults]`": scenarios.TABLES["faults"],
+        "Above": scenario_files.TOP,
+        "`[source]`": scenario_files.TABLES["source"],
+        "`source.sizes`": scenario_files.SIZES,
+        "`source.bursts`": scenario_files.BURST,
+        "`[publish]`": scenario_files.TABLES["publish"],
+        "`[[destination]]`": scenario_files.TABLES["destination"],
+        "`[faults]`": scenario_files.TABLES["faults"],
     }
     for head, known in tables.items():
         (part,) = [part for part in parts if part.startswith(head)]
         rows = re.findall(r"^\| `(\w+)` \| (.+) \| (.*) \| (.+) \|$", part, re.MULTILINE)
         assert [name for name, *_ in rows] == list(known)
         assert all(value.strip() and meaning.strip() for _, value, _, meaning in rows)
-    assert {field.name for field in fields(Faults)} == set(scenarios.TABLES["faults"])
+    assert {field.name for field in fields(Faults)} == set(scenario_files.TABLES["faults"])
 
 
 def test_every_figure_of_the_table_is_explained() -> None:
-    for name in simulation_runs.FIGURES:
+    for name in experiments.FIGURES:
         assert re.search(rf"^\| `{name}` \| \S.+ \|$", PAGE, re.MULTILINE), name
 
 

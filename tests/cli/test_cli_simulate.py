@@ -9,8 +9,8 @@ import pytest
 
 from resourcesync.cli.main import run
 from resourcesync.cli.simulation_report import DEFINITIONS
+from resourcesync.simulator import scenario_files
 from resourcesync.simulator.profiles import PROFILES
-from resourcesync.wiring import scenarios
 from tests.support.command_line import Said, rows
 
 SMALL = """
@@ -39,7 +39,7 @@ def test_every_profile_is_a_scenario(said: Said) -> None:
     for name, text in PROFILES.items():
         assert run(["simulate", "init", "--profile", name]) == 0
         assert said.readouterr().out == text
-        scenarios.scenario_of(scenarios.parse_scenario(text, name))
+        scenario_files.scenario_of(scenario_files.parse_scenario(text, name))
 
 
 def test_a_sweep_takes_all_values_and_writes_what_came_of_them(

@@ -14,10 +14,9 @@ import pytest
 
 from resourcesync.cli.main import run
 from resourcesync.errors import ConfigurationError, EngineError, LockedError, StorageError
-from resourcesync.simulator import temporary_folders
+from resourcesync.simulator import experiments, scenario_files, temporary_folders
+from resourcesync.simulator.experiments import results_folder
 from resourcesync.simulator.profiles import PROFILES
-from resourcesync.wiring import scenarios, simulation_runs
-from resourcesync.wiring.simulation_runs import results_folder
 from tests.support.command_line import Said, rows
 
 TINY = """
@@ -174,9 +173,9 @@ def test_what_will_not_happen_is_told(tiny: Path, said: Said) -> None:
 
 
 def test_more_runs_than_can_be_kept_are_refused() -> None:
-    written = scenarios.parse_scenario(TINY, "it")
+    written = scenario_files.parse_scenario(TINY, "it")
     with pytest.raises(ConfigurationError, match="these are 110,000 runs"):
-        simulation_runs.plan_runs(written, {"publish.every": ["1h"] * 11}, repeat=10_000)
+        experiments.plan_runs(written, {"publish.every": ["1h"] * 11}, repeat=10_000)
 
 
 # --- the folder of the results ---
@@ -291,13 +290,13 @@ def test_a_stop_ends_all_processes_at_once_and_leaves_nothing(
 
 
 def test_processes_end_with_the_iterator_and_come_to_the_same() -> None:
-    tasks = simulation_runs.plan_runs(scenarios.parse_scenario(TINY, "it"), {}, repeat=2)
+    tasks = experiments.plan_runs(scenario_files.parse_scenario(TINY, "it"), {}, repeat=2)
 
-    with closing(simulation_runs.simulate_runs(tasks, jobs=2)) as lives:
+    with closing(experiments.simulate_runs(tasks, jobs=2)) as lives:
         first = next(lives)
         begun = workers_of(os.getpid())
 
-    assert first == next(simulation_runs.simulate_runs(tasks, jobs=1))
+    assert first == next(experiments.simulate_runs(tasks, jobs=1))
     assert len(begun) == 2
     assert not workers_of(os.getpid()) & begun
 
@@ -315,7 +314,7 @@ def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize("begun", [0, 2], ids=["before it begins", "at work"])
 def test_a_process_that_dies_is_told_as_such_and_leaves_nothing(begun: int, folders: Path) -> None:
-    tasks = simulation_runs.plan_runs(scenarios.parse_scenario(LONG, "it"), {}, repeat=2)
+    tasks = experiments.plan_runs(scenario_files.parse_scenario(LONG, "it"), {}, repeat=2)
     deadline = time.monotonic() + 20
 
     def kill(_number: int, _frame: object) -> None:
@@ -326,7 +325,7 @@ def test_a_process_that_dies_is_told_as_such_and_leaves_nothing(begun: int, fold
 
     before = signal.signal(signal.SIGALRM, kill)
     try:
-        with closing(simulation_runs.simulate_runs(tasks, jobs=2)) as lives:
+        with closing(experiments.simulate_runs(tasks, jobs=2)) as lives:
             signal.setitimer(signal.ITIMER_REAL, 0.05, 0.05)
             with pytest.raises(EngineError, match="a simulating process died"):
                 next(lives)

@@ -12,13 +12,13 @@ import pytest
 
 from resourcesync.cli.main import run
 from resourcesync.cli.simulation_report import report_page
+from resourcesync.simulator import scenario_files
+from resourcesync.simulator.experiments import SimulationRun, Summary, summarise
 from resourcesync.simulator.measures import Measurement
 from resourcesync.simulator.profiles import PROFILES
-from resourcesync.wiring import scenarios
-from resourcesync.wiring.simulation_runs import SimulationRun, Summary, summarise
 from tests.support.command_line import Said
 
-WRITTEN = scenarios.parse_scenario(PROFILES["museum"], "museum")
+WRITTEN = scenario_files.parse_scenario(PROFILES["museum"], "museum")
 GOOD = Measurement(
     consistency=0.99,
     latency=600.0,
@@ -100,7 +100,7 @@ def test_rows_of_unlike_durations_are_drawn_each_on_its_own_time() -> None:
     short, long = figures_of(page, "Consistency over time")
     assert [short.count("<circle"), long.count("<circle")] == [2 * 199, 199]
     last = [re.findall("<title>([0-9-]{10} [0-9:]{5})", name)[-1] for name in (short, long)]
-    start = scenarios.scenario_of(WRITTEN).start
+    start = scenario_files.scenario_of(WRITTEN).start
     assert [item[:10] == f"{start:%Y-%m-%d}" for item in last] == [True, False]
 
 

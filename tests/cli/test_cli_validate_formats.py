@@ -23,8 +23,8 @@ from resourcesync.cli.render_validate import ValidationTally
 from resourcesync.errors import ResourceMissingError
 from resourcesync.validator.findings import RuleFinding
 from resourcesync.validator.rules import RULES
+from resourcesync.validator.sample import Unreached
 from resourcesync.validator.summaries import DocumentSummary
-from resourcesync.wiring.resource_sample import Unreached
 from resourcesync.wiring.validation import CutShort, Judged, ReadAgain, ValidationEvent
 from tests.support.command_line import Said
 

@@ -6,7 +6,7 @@ import pytest
 
 from resourcesync.cli.main import run
 from resourcesync.validator.rules import RULES
-from resourcesync.wiring.resource_sample import SampleSize, Unreached
+from resourcesync.validator.sample import SampleSize, Unreached
 from tests.support.command_line import FILES, Said
 from tests.support.judged import code, codes, offer
 from tests.support.judging import broken, judged

@@ -14,6 +14,7 @@ import pytest
 from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.cli.main import run as command
 from resourcesync.errors import ConfigurationError
+from resourcesync.simulator import live_server, scenario_files
 from resourcesync.simulator.live import MOMENT, ScenarioSource
 from resourcesync.simulator.origin import BASE
 from resourcesync.simulator.profiles import PROFILES
@@ -30,7 +31,6 @@ from resourcesync.simulator.scenario import (
 )
 from resourcesync.simulator.simulation import _Simulation, simulate_source
 from resourcesync.simulator.temporary_folders import make_folders
-from resourcesync.wiring import live_simulation, scenarios
 from tests.support.commands import files_of
 from tests.support.started import Started
 
@@ -66,10 +66,10 @@ AT_THE_SOURCE = Faults(
 @contextmanager
 def served(
     scenario: Scenario, speed: float = 1.0, base_uri: str = ""
-) -> Iterator[tuple[live_simulation.RunningSimulation, ManualClock, http.client.HTTPConnection]]:
+) -> Iterator[tuple[live_server.RunningSimulation, ManualClock, http.client.HTTPConnection]]:
     clock = ManualClock(scenario.start + timedelta(days=300))
-    place = live_simulation.LiveAddress(speed=speed, base_uri=base_uri)
-    with live_simulation.serve_live(scenario, place, seed=0, clock=clock) as serving:
+    place = live_server.LiveAddress(speed=speed, base_uri=base_uri)
+    with live_server.serve_live(scenario, place, seed=0, clock=clock) as serving:
         host = serving.uri.split("/")[2]
         with closing(http.client.HTTPConnection(host, timeout=20)) as connection:
             yield serving, clock, connection
@@ -128,10 +128,12 @@ def test_the_live_source_is_the_simulated_one_but_for_its_host(until: float) -> 
 
 
 def test_a_pull_follows_a_live_profile_until_it_is_in_sync(tmp_path: Path) -> None:
-    written = scenarios.with_value(
-        scenarios.parse_scenario(PROFILES["museum"], "museum"), "scale", "0.01"
+    written = scenario_files.with_value(
+        scenario_files.parse_scenario(PROFILES["museum"], "museum"), "scale", "0.01"
     )  # 100 resources
-    scenario = scenarios.scenario_of(scenarios.with_value(written, "publish.dumps", "true"))
+    scenario = scenario_files.scenario_of(
+        scenario_files.with_value(written, "publish.dumps", "true")
+    )
     _, digests = simulated(replace(scenario, duration=DAY), DAY)
     folder = tmp_path / "copy"
 
@@ -252,18 +254,18 @@ def test_a_lost_answer_is_a_connection_that_closes_and_all_ends_well(tmp_path: P
 
 def test_clients_can_be_told_another_address_and_are_told_no_address_that_is_none() -> None:
     address = "https://museum.example/simulated"
-    place, clock = live_simulation.LiveAddress(base_uri=address, port=0), ManualClock(SMALL.start)
-    with live_simulation.serve_live(SMALL, place, seed=0, clock=clock) as serving:
+    place, clock = live_server.LiveAddress(base_uri=address, port=0), ManualClock(SMALL.start)
+    with live_server.serve_live(SMALL, place, seed=0, clock=clock) as serving:
         assert serving.uri == f"{address}/"
     for host in ("0.0.0.0", "0"):
-        everywhere = live_simulation.serve_live(
-            SMALL, live_simulation.LiveAddress(host=host), seed=0, clock=clock
+        everywhere = live_server.serve_live(
+            SMALL, live_server.LiveAddress(host=host), seed=0, clock=clock
         )
         with pytest.raises(ConfigurationError, match=r"0\.0\.0\.0"):
             everywhere.__enter__()
     with pytest.raises(ConfigurationError):
-        live_simulation.serve_live(
-            SMALL, live_simulation.LiveAddress(base_uri="museum"), seed=0, clock=clock
+        live_server.serve_live(
+            SMALL, live_server.LiveAddress(base_uri="museum"), seed=0, clock=clock
         )
 
 

@@ -12,8 +12,8 @@ from resourcesync.cli.main import run as command
 from resourcesync.documents import reader
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind
+from resourcesync.simulator import live_server, resync_simulator
 from resourcesync.simulator.live import LiveSettings, LiveSource
-from resourcesync.wiring import live_simulation, resync_simulator
 from tests.support.commands import files_of, run, script
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -106,8 +106,8 @@ def test_our_pull_and_the_peers_end_with_what_the_source_has(tmp_path: Path) -> 
     config.write_text(YAML)
     configured, clock = resync_simulator.read_configuration(config), ManualClock(NOON)
     assert configured.ignored == ()
-    with live_simulation.serve_live(
-        configured.settings, live_simulation.LiveAddress(), seed=3, clock=clock
+    with live_server.serve_live(
+        configured.settings, live_server.LiveAddress(), seed=3, clock=clock
     ) as serving:
         uri = serving.uri
         assert command(["pull", uri, str(tmp_path / "ours"), "-q"]) == 0

@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resourcesync.errors import ConfigurationError
+from resourcesync.simulator import scenario_files
 from resourcesync.simulator.bounds import BOUNDS, zone_of
 from resourcesync.simulator.origin import burst_times
 from resourcesync.simulator.scenario import HOUR, Faults, Scenario
 from resourcesync.simulator.simulation import simulate
-from resourcesync.wiring import scenarios
 
 ODD = st.sampled_from(
     [
@@ -37,9 +37,9 @@ USUAL: dict[str, Any] = {
     "faults": {},
 }
 KEYS = [
-    *((name,) for name in scenarios.TOP),
-    *((table, name) for table, known in scenarios.TABLES.items() for name in known),
-    *(("source", "sizes", name) for name in scenarios.SIZES),
+    *((name,) for name in scenario_files.TOP),
+    *((table, name) for table, known in scenario_files.TABLES.items() for name in known),
+    *(("source", "sizes", name) for name in scenario_files.SIZES),
 ]
 
 
@@ -50,7 +50,7 @@ def written(draw: st.DrawFn) -> dict[str, Any]:
     for names in draw(st.lists(st.sampled_from(KEYS), min_size=1, max_size=2, unique=True)):
         value = draw(ODD)
         with suppress(ConfigurationError):  # sizes may have become another thing
-            table = scenarios._with_one_value(table, names, value)
+            table = scenario_files._with_one_value(table, names, value)
     return table
 
 
@@ -75,7 +75,7 @@ def begin(scenario: Scenario) -> None:
 @given(written())
 def test_what_is_read_is_refused_or_can_begin(table: dict[str, Any]) -> None:
     try:
-        scenario = scenarios.scenario_of(table)
+        scenario = scenario_files.scenario_of(table)
     except ConfigurationError:
         return
     begin(scenario)
@@ -85,7 +85,7 @@ def test_what_is_read_is_refused_or_can_begin(table: dict[str, Any]) -> None:
 def test_no_age_is_below_zero_or_so_short_that_it_would_mean_never(key: str) -> None:
     for value in (-1.0, 1e-7, 1e12):
         with pytest.raises(ConfigurationError, match=f"publish.{key} must be 0, or from 1 second"):
-            scenarios.scenario_of({"publish": {key: value}})
+            scenario_files.scenario_of({"publish": {key: value}})
 
 
 @pytest.mark.parametrize(
@@ -133,18 +133,18 @@ def test_what_cannot_be_says_which_value_it_is_and_what_it_may_be(
     table: dict[str, Any], reason: str
 ) -> None:
     with pytest.raises(ConfigurationError, match=reason):
-        scenarios.scenario_of(table)
+        scenario_files.scenario_of(table)
 
 
 def test_a_mistake_in_a_variant_is_told_with_what_was_given() -> None:
     with pytest.raises(ConfigurationError, match=r"variant x: publish\.every must be") as refused:
-        scenarios.scenario_of({"variant": {"x": {"publish": {"every": 0}}}})
+        scenario_files.scenario_of({"variant": {"x": {"publish": {"every": 0}}}})
 
     assert refused.value.evidence == (("given", "0s"),)
 
 
 def test_every_number_of_a_scenario_has_bounds() -> None:
-    scenario = scenarios.scenario_of({"source": {"bursts": [{"at": "1:00", "changes": 1}]}})
+    scenario = scenario_files.scenario_of({"source": {"bursts": [{"at": "1:00", "changes": 1}]}})
     origin = scenario.origin
     parts = {
         "": scenario,
@@ -169,26 +169,28 @@ def test_every_rate_of_a_fault_is_held_to_its_bounds() -> None:
     for field in fields(Faults):
         wrong = 1.5 if isinstance(field.default, float) else [pair.get(field.name, "-1h..1h")]
         with pytest.raises(ConfigurationError, match=f"faults.{field.name}"):
-            scenarios.scenario_of({"faults": {field.name: wrong}})
+            scenario_files.scenario_of({"faults": {field.name: wrong}})
 
 
 def test_destinations_without_a_name_are_numbered() -> None:
-    two = scenarios.scenario_of({"destination": [{}, {"name": "own"}, {}]}).destinations
+    two = scenario_files.scenario_of({"destination": [{}, {"name": "own"}, {}]}).destinations
 
     assert [settings.name for settings in two] == ["mirror-1", "own", "mirror-3"]
-    assert [destination.name for destination in scenarios.scenario_of({}).destinations] == [
+    assert [destination.name for destination in scenario_files.scenario_of({}).destinations] == [
         "mirror"
     ]
 
 
 def test_a_rate_may_be_of_any_span() -> None:
     for text, rate in {"20/h": 20 / 3600, "1.4/s": 1.4, "6 / 10m": 0.01, "0/d": 0.0}.items():
-        found = scenarios.scenario_of({"source": {"changes": text}}).origin.per_second
+        found = scenario_files.scenario_of({"source": {"changes": text}}).origin.per_second
         assert found == pytest.approx(rate)
 
 
 def test_the_values_of_a_sweep_are_parted_by_commas_outside_of_lists_and_texts() -> None:
-    told = scenarios.values_of('["1h..2h", "3h..4h"],[], {at = "1:00", x = [1,2]},"a,b",it\'s,5m')
+    told = scenario_files.values_of(
+        '["1h..2h", "3h..4h"],[], {at = "1:00", x = [1,2]},"a,b",it\'s,5m'
+    )
 
     assert told == [
         '["1h..2h", "3h..4h"]',
@@ -204,10 +206,10 @@ def test_tables_in_tables_without_end_are_refused() -> None:
     deep = ".".join("a" * 2_000)
     for text in (f"{deep} = 1", "a = " + "[" * 50_000, f"a = {'9' * 5_000}"):
         with pytest.raises(ConfigurationError):
-            scenarios.parse_scenario(text, "it")
-    table = scenarios.with_value({}, "seed", "[" * 5_000)
+            scenario_files.parse_scenario(text, "it")
+    table = scenario_files.with_value({}, "seed", "[" * 5_000)
     with pytest.raises(ConfigurationError, match="seed is wrong"):
-        scenarios.scenario_of(table)
+        scenario_files.scenario_of(table)
 
 
 def test_a_time_zone_has_a_name_that_is_known() -> None:

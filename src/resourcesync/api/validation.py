@@ -9,9 +9,9 @@ from resourcesync.errors import ConfigurationError, ResourceSyncError
 from resourcesync.validator.examination import validate_document
 from resourcesync.validator.findings import RuleFinding, by_place
 from resourcesync.validator.rule import RuleProfile
+from resourcesync.validator.sample import SampleSize, Unreached
 from resourcesync.wiring import machine
 from resourcesync.wiring.mirrors import Network
-from resourcesync.wiring.resource_sample import SampleSize, Unreached
 from resourcesync.wiring.validation import ValidationOptions, Validator
 
 _BLOCK: Final = 65_536

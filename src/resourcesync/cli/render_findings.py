@@ -21,7 +21,7 @@ from resourcesync.cli.render_validate import (
 from resourcesync.cli.rule import clause_of
 from resourcesync.validator.findings import RuleFinding
 from resourcesync.validator.rule import Rule, Severity
-from resourcesync.wiring.resource_sample import Unreached
+from resourcesync.validator.sample import Unreached
 from resourcesync.wiring.validation import (
     CutShort,
     Heard,

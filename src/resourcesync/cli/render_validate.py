@@ -11,7 +11,7 @@ from resourcesync.cli.rule import clause_of
 from resourcesync.model.vocabulary import Dialect
 from resourcesync.validator.findings import RuleFinding
 from resourcesync.validator.rule import Severity
-from resourcesync.wiring.resource_sample import Unreached
+from resourcesync.validator.sample import Unreached
 from resourcesync.wiring.validation import (
     CutShort,
     Heard,

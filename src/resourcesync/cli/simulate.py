@@ -23,9 +23,9 @@ from resourcesync.cli.signals import acknowledge_stop
 from resourcesync.errors import ConfigurationError, StorageError
 
 if TYPE_CHECKING:
+    from resourcesync.simulator.experiments import SimulationRun, Summary
     from resourcesync.simulator.live import LiveSettings
     from resourcesync.simulator.scenario import Scenario
-    from resourcesync.wiring.simulation_runs import SimulationRun, Summary
 
 
 _TICK_SECONDS: Final = 0.2
@@ -64,16 +64,17 @@ def serve_live(
     Raises:
         ConfigurationError: The scenario or configuration has a mistake, or cannot be served there.
     """
-    from resourcesync.wiring import live_simulation, machine  # noqa: PLC0415 - help stays quick
+    from resourcesync.simulator import live_server  # noqa: PLC0415 - help stays quick
+    from resourcesync.wiring import machine  # noqa: PLC0415 - help stays quick
 
     what = _live_source(values, written, screen)
     (host, port), clock = values["bind"], machine.system_clock()
-    place = live_simulation.LiveAddress(
+    place = live_server.LiveAddress(
         host=host, port=port, base_uri=values["base_uri"], speed=values["speed"]
     )
     seed = 1 if values["seed"] is None else values["seed"]
     try:
-        with live_simulation.serve_live(what, place, seed=seed, clock=clock) as serving:
+        with live_server.serve_live(what, place, seed=seed, clock=clock) as serving:
             pull = f"resourcesync pull {serving.uri} ./copy"
             screen.report("ready", {"uri": serving.uri, "pull": pull, "tree": values["scenario"]})
             while True:
@@ -98,7 +99,10 @@ def _live_source(
     values: Mapping[str, Any], written: Callable[[], Mapping[str, Any]], screen: Screen
 ) -> "LiveSettings | Scenario":
     from resourcesync.model.vocabulary import Dialect  # noqa: PLC0415 - help stays quick
-    from resourcesync.wiring import resync_simulator, scenarios  # noqa: PLC0415 - as above
+    from resourcesync.simulator import (  # noqa: PLC0415 - help stays quick
+        resync_simulator,
+        scenario_files,
+    )
 
     path = Path(values["scenario"] or "")
     if resync_simulator.is_configuration(path):
@@ -116,7 +120,7 @@ def _live_source(
             "--dialect and --no-lastmod are only for configurations of the resync-simulator",
             hint="a scenario is published as it is simulated; see faults.undated",
         )
-    scenario = scenarios.scenario_of(dict(written()))
+    scenario = scenario_files.scenario_of(dict(written()))
     warn_of_late_events([scenario], screen)
     return scenario if values["seed"] is None else replace(scenario, seed=values["seed"])
 
@@ -264,7 +268,7 @@ def _swept(values: Mapping[str, Any]) -> dict[str, list[str]]:
 
 
 def _parse_sweep(text: str) -> tuple[str, list[str]]:
-    from resourcesync.wiring.scenarios import values_of  # noqa: PLC0415 - help stays quick
+    from resourcesync.simulator.scenario_files import values_of  # noqa: PLC0415 - help stays quick
 
     key, _, listed = text.partition("=")
     key, values = key.strip(), values_of(listed)
@@ -289,23 +293,22 @@ def _init(values: Mapping[str, Any]) -> CommandOutcome:
 def _simulate(
     values: Mapping[str, Any], swept: Mapping[str, Sequence[str]], screen: Screen
 ) -> CommandOutcome:
-    from resourcesync.wiring import machine, simulation_runs  # noqa: PLC0415 - help stays quick
-    from resourcesync.wiring.simulation_runs import results_folder  # noqa: PLC0415 - as above
+    from resourcesync.simulator import experiments  # noqa: PLC0415 - help stays quick
+    from resourcesync.simulator.experiments import results_folder  # noqa: PLC0415 - as above
+    from resourcesync.wiring import machine  # noqa: PLC0415 - help stays quick
 
     written, out, clock = _read_scenario(values), values["out"], machine.system_clock()
-    tasks = simulation_runs.plan_runs(written, swept, repeat=values["repeat"], seed=values["seed"])
+    tasks = experiments.plan_runs(written, swept, repeat=values["repeat"], seed=values["seed"])
     warn_of_late_events((task.scenario for task in tasks), screen)
     began = clock.monotonic()
     runs: list[SimulationRun] = []
     with nullcontext() if out is None else results_folder(out) as work:
         events = None if work is None else work / _EVENTS
-        with closing(
-            simulation_runs.simulate_runs(tasks, events=events, jobs=values["jobs"])
-        ) as lives:
+        with closing(experiments.simulate_runs(tasks, events=events, jobs=values["jobs"])) as lives:
             for run in lives:
                 runs.append(run)
                 screen.report("simulated", _run_fields(run))
-        summaries = simulation_runs.summarise(runs)
+        summaries = experiments.summarise(runs)
         if work is not None:
             _write(work, runs, summaries, written)
     lines = [*_table(summaries), _runs_line(len(runs), clock.monotonic() - began)]
@@ -324,15 +327,15 @@ def _simulate(
 
 
 def _read_scenario(values: Mapping[str, Any]) -> dict[str, Any]:
+    from resourcesync.simulator import scenario_files  # noqa: PLC0415 - help stays quick
     from resourcesync.simulator.profiles import PROFILES  # noqa: PLC0415 - help stays quick
-    from resourcesync.wiring import scenarios  # noqa: PLC0415 - help stays quick
 
     name = values["scenario"]
     if values["profile"]:
-        return scenarios.parse_scenario(PROFILES[values["profile"]], values["profile"])
+        return scenario_files.parse_scenario(PROFILES[values["profile"]], values["profile"])
     if name in PROFILES and not Path(name).is_file():
-        return scenarios.parse_scenario(PROFILES[name], name)
-    return scenarios.read_scenario(Path(name))
+        return scenario_files.parse_scenario(PROFILES[name], name)
+    return scenario_files.read_scenario(Path(name))
 
 
 def _write(
@@ -342,10 +345,10 @@ def _write(
     written: Mapping[str, Any],
 ) -> None:
     from resourcesync.cli.simulation_report import report_page  # noqa: PLC0415 - help stays quick
-    from resourcesync.wiring import simulation_runs  # noqa: PLC0415 - help stays quick
+    from resourcesync.simulator import experiments  # noqa: PLC0415 - help stays quick
 
-    simulation_runs.write_table(runs, out / "summary.csv")
-    simulation_runs.join_events(out / _EVENTS, out / "events.ndjson.gz")
+    experiments.write_table(runs, out / "summary.csv")
+    experiments.join_events(out / _EVENTS, out / "events.ndjson.gz")
     try:
         (out / "report.html").write_text(report_page(summaries, written), encoding="utf-8")
     except OSError as error:

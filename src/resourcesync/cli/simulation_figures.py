@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from resourcesync.model import formatting
 
 if TYPE_CHECKING:
-    from resourcesync.wiring.simulation_runs import Summary
+    from resourcesync.simulator.experiments import Summary
 
 _LEAST_DIGITS: Final = 4
 _MOST_DIGITS: Final = 12

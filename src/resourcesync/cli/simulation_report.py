@@ -21,11 +21,11 @@ from resourcesync.server.dashboard.charts import Plot, Series, lines
 from resourcesync.server.dashboard.layout import card, outcome, row, table
 from resourcesync.server.dashboard.markup import Markup, Piece, join_markup, tag
 from resourcesync.server.dashboard.style import STYLE
-from resourcesync.wiring import scenarios
+from resourcesync.simulator import scenario_files
 
 if TYPE_CHECKING:
+    from resourcesync.simulator.experiments import Summary
     from resourcesync.simulator.scenario import Scenario
-    from resourcesync.wiring.simulation_runs import Summary
 
 
 _WIDTH: Final = 520
@@ -442,8 +442,8 @@ def _over_time(
 def _scenario_of(written: Mapping[str, Any], values: Mapping[str, str]) -> "Scenario":
     table = dict(written)
     for key, value in values.items():
-        table = scenarios.with_value(table, key, value)
-    return scenarios.scenario_of(table)
+        table = scenario_files.with_value(table, key, value)
+    return scenario_files.scenario_of(table)
 
 
 def _axis_floor(least: float) -> float:

@@ -171,7 +171,7 @@ def _judge_one(
     sheet: "FindingsWriter | None",
 ) -> ExitCode:
     from resourcesync.cli.render_validate import encode_event  # noqa: PLC0415 - help stays quick
-    from resourcesync.wiring.resource_sample import Unreached  # noqa: PLC0415 - help stays quick
+    from resourcesync.validator.sample import Unreached  # noqa: PLC0415 - help stays quick
     from resourcesync.wiring.validation import Judged  # noqa: PLC0415 - help stays quick
 
     documents, code = tally.documents, ExitCode.OK
@@ -192,8 +192,8 @@ def _judge_one(
 def _judgement(arguments: ValidateArguments) -> "ValidationOptions":
     from resourcesync.validator.rule import RuleProfile  # noqa: PLC0415 - help stays quick
     from resourcesync.validator.rules import selected  # noqa: PLC0415 - help stays quick
+    from resourcesync.validator.sample import SampleSize  # noqa: PLC0415 - help stays quick
     from resourcesync.wiring.credentials import read_secret  # noqa: PLC0415 - as above
-    from resourcesync.wiring.resource_sample import SampleSize  # noqa: PLC0415 - help stays quick
     from resourcesync.wiring.validation import ValidationOptions  # noqa: PLC0415 - as above
 
     select, ignore = (_codes(item) for item in (arguments.select, arguments.ignore))

@@ -21,6 +21,7 @@ from resourcesync.validator.cross_document import judge_announced, judge_reread,
 from resourcesync.validator.delivery import DeliveredResponse, judge_document_response
 from resourcesync.validator.examination import validate_document
 from resourcesync.validator.findings import RuleFinding, by_place
+from resourcesync.validator.inbound_links import InboundLinks
 from resourcesync.validator.marks import MarkStore
 from resourcesync.validator.notifications import (
     LARGEST,
@@ -28,8 +29,14 @@ from resourcesync.validator.notifications import (
     judge_message,
     read_message,
 )
+from resourcesync.validator.package_examination import (
+    ListedPackage,
+    PackageValidator,
+    is_package_name,
+)
 from resourcesync.validator.rule import RuleProfile
 from resourcesync.validator.rules import RULES
+from resourcesync.validator.sample import Sample, SampleSize, Unreached, judge_delivery
 from resourcesync.validator.summaries import DocumentSummary, ListedResource
 from resourcesync.wiring.document_access import (
     is_web_address,
@@ -37,10 +44,7 @@ from resourcesync.wiring.document_access import (
     open_documents,
     open_fetcher,
 )
-from resourcesync.wiring.inbound_links import InboundLinks
 from resourcesync.wiring.mirrors import Network
-from resourcesync.wiring.package_validation import ListedPackage, PackageValidator, is_package_name
-from resourcesync.wiring.resource_sample import Sample, SampleSize, Unreached, judge_delivery
 
 _MOST_TARGETS: Final = 200_000
 """Most stored entries for documents and packages: some 100 MB of them."""

@@ -21,8 +21,8 @@ from resourcesync.validator.packages import (
 )
 from resourcesync.validator.rule import RuleProfile
 from resourcesync.validator.rules import RULES
+from resourcesync.validator.sample import Unreached
 from resourcesync.validator.summaries import DocumentSummary, ListedResource, ListedTarget
-from resourcesync.wiring.resource_sample import Unreached
 
 ENDINGS: Final = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.xz", ".txz")
 _MANIFEST_FAULTS: Final = frozenset({"manifest-missing", "manifest-duplicate"})

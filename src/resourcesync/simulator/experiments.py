@@ -23,12 +23,11 @@ import msgspec
 from resourcesync import __version__
 from resourcesync.cluster.engines.processes import end_pool, new_pool, processors, run_in_worker
 from resourcesync.errors import ConfigurationError, EngineError, LockedError, StorageError
-from resourcesync.simulator import bounds
+from resourcesync.simulator import bounds, scenario_files
 from resourcesync.simulator.measures import Measurement
 from resourcesync.simulator.scenario import Scenario
 from resourcesync.simulator.simulation import simulate
 from resourcesync.simulator.temporary_folders import TemporaryFolders, make_folders
-from resourcesync.wiring import scenarios
 
 _UNFINISHED: Final = ".unfinished"
 _MOST_NAMED: Final = 5
@@ -342,9 +341,9 @@ def _tasks(
         values = dict(zip(swept, chosen, strict=True))
         table = written
         for key, value in values.items():
-            table = scenarios.with_value(table, key, value)
+            table = scenario_files.with_value(table, key, value)
         try:
-            scenario = scenarios.scenario_of(table)
+            scenario = scenario_files.scenario_of(table)
             first = scenario.seed if seed is None else seed
             for more in range(repeat):
                 told = _with_seed(scenario, first + more)

@@ -2,11 +2,10 @@
 
 import hashlib
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from random import Random
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol, TypeVar
 
 from resourcesync.errors import ResourceSyncError
 from resourcesync.model.digests import ALGORITHMS
@@ -15,6 +14,8 @@ from resourcesync.validator import delivery
 from resourcesync.validator.findings import RuleFinding
 from resourcesync.validator.page_links import MOST_READ
 from resourcesync.validator.summaries import DocumentSummary, ListedResource
+
+T = TypeVar("T")
 
 _MOST: Final = 100_000
 """Most resources of one sample, and most changes that are stored for it."""
@@ -34,6 +35,19 @@ class SampleSize:
         return min(whole, math.ceil(whole * (self.percent or 0.0) / 100))
 
 
+class RandomChoices(Protocol):
+    """Source of random choices, such as ``random.Random``."""
+
+    def uniform(self, a: float, b: float) -> float:
+        """Return a number between two."""
+
+    def randrange(self, stop: int, /) -> int:
+        """Return a whole number from 0 on, below ``stop``."""
+
+    def sample(self, population: Sequence[T], k: int) -> list[T]:
+        """Return ``k`` members, none of them twice."""
+
+
 class _SampledEntry(NamedTuple):
     """An entry, and the time of its document."""
 
@@ -49,7 +63,7 @@ class Sample:
         random: Source of the random choices.
     """
 
-    def __init__(self, size: SampleSize, random: Random) -> None:
+    def __init__(self, size: SampleSize, random: RandomChoices) -> None:
         self._size = size
         self._random = random
         self._resources: list[_SampledEntry] = []
@@ -82,8 +96,7 @@ class Sample:
         """Return the resources to fetch, each with its latest entry.
 
         Where a list and a change cannot be put in order, the resource is left out: its right entry
-            is
-        not known.
+        is not known.
         """
         changes = dict(self._changes)
         found: list[ListedResource] = []

@@ -20,8 +20,8 @@ from resourcesync.validator.examination import is_full, validate_document
 from resourcesync.validator.findings import RuleFinding
 from resourcesync.validator.page_links import MOST_READ, is_page, page_links, resolve_reference
 from resourcesync.validator.rule import RuleProfile
+from resourcesync.validator.sample import Unreached
 from resourcesync.validator.summaries import DocumentSummary
-from resourcesync.wiring.resource_sample import Unreached
 
 _BLOCK: Final = 65_536
 _MOST_FETCHED: Final = 100
