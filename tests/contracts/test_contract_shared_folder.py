@@ -329,7 +329,7 @@ def test_what_killed_writers_left_is_removed_by_who_holds_it_when_it_is_old(
     (way / "half").write_bytes(b"half")
     with store.lock("us"):
         assert [path.name for path in way.iterdir()] == ["half"], "it may still be written"
-    monkeypatch.setattr("resourcesync.backends.shared_folder.store._OLD", -(10**9))
+    monkeypatch.setattr("resourcesync.backends.shared_folder.store.ABANDONED_NANOSECONDS", -(10**9))
     with store.lock("us"):
         assert list(way.iterdir()) == []
     assert files(store.root) == {"a.txt": b"x"}

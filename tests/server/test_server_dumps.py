@@ -45,7 +45,7 @@ def app(tree: PublishedTree) -> ASGIApp:
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dumps, "_SIZE", PackageSize(max_entries=10))
+    monkeypatch.setattr(dumps, "PACKAGE_SIZE", PackageSize(max_entries=10))
 
 
 def served(tree: PublishedTree) -> ASGIApp:
@@ -161,12 +161,12 @@ def test_a_package_that_takes_too_long_is_cut(
     app: ASGIApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     [path] = packages(app)
-    monkeypatch.setattr(dumps, "_LONGEST", 0.0)
+    monkeypatch.setattr(dumps, "MAX_PACKAGE_SECONDS", 0.0)
 
     assert ask(app, path).status == 503
 
 
-@pytest.mark.parametrize("most", ["_MOST_RESOURCES", "MAX_ENTRIES"])
+@pytest.mark.parametrize("most", ["MAX_RESOURCES", "MAX_ENTRIES"])
 def test_too_large_a_set_is_refused_with_what_to_do(
     app: ASGIApp, small: None, monkeypatch: pytest.MonkeyPatch, most: str
 ) -> None:

@@ -42,7 +42,7 @@ from resourcesync.wiring.mirrors import Network
 from resourcesync.wiring.package_validation import ListedPackage, PackageValidator, is_package_name
 from resourcesync.wiring.resource_sample import Sample, SampleSize, Unreached, judge_delivery
 
-_MOST_TARGETS: Final = 200_000
+MAX_TARGETS: Final = 200_000
 """Most stored entries for documents and packages: some 100 MB of them."""
 _FOLLOWED: Final = frozenset({Capability.DESCRIPTION, Capability.CAPABILITY_LIST})
 _CHANNELS: Final = frozenset(
@@ -97,7 +97,7 @@ class DocumentWalk:
             self._unvisited(linked_documents(last) if is_first else _listed_documents(last))
         )
         self._targets += len(last.targets)
-        if self._targets > _MOST_TARGETS:
+        if self._targets > MAX_TARGETS:
             self._targets -= len(last.targets)
             last.targets.clear()
             self.has_dropped_targets = True

@@ -50,7 +50,7 @@ _SOUND: Final = """
     AND (ifnull(NEW.hash, '') = '' OR typeof(NEW.hash) = 'text' AND NEW.hash LIKE '%:%')
     AND typeof(ifnull(NEW.media_type, '')) = 'text' AND typeof(ifnull(NEW.more, '')) = 'text'
 """
-_MIGRATIONS: Final = (
+MIGRATIONS: Final = (
     f"""
     CREATE TABLE resource (
         uri TEXT PRIMARY KEY, {_COLUMNS}, fingerprint TEXT NOT NULL
@@ -199,15 +199,15 @@ def _migrate(connection: sqlite3.Connection, path: Path) -> None:
             f"{path} is not a catalogue of this package",
             hint="choose another path for the catalogue",
         )
-    if version > len(_MIGRATIONS):
+    if version > len(MIGRATIONS):
         raise StateError(
             f"{path} was written by a newer version of this package",
-            evidence=(("schema", str(version)), ("known", str(len(_MIGRATIONS)))),
+            evidence=(("schema", str(version)), ("known", str(len(MIGRATIONS)))),
             hint="upgrade the package",
         )
-    for number in range(version, len(_MIGRATIONS)):
+    for number in range(version, len(MIGRATIONS)):
         connection.executescript(
-            f"BEGIN IMMEDIATE; {_MIGRATIONS[number]}"
+            f"BEGIN IMMEDIATE; {MIGRATIONS[number]}"
             f"PRAGMA application_id = {_APPLICATION_ID};"
             f"PRAGMA user_version = {number + 1}; COMMIT"
         )
