@@ -50,6 +50,8 @@ _SOUND: Final = """
     AND (ifnull(NEW.hash, '') = '' OR typeof(NEW.hash) = 'text' AND NEW.hash LIKE '%:%')
     AND typeof(ifnull(NEW.media_type, '')) = 'text' AND typeof(ifnull(NEW.more, '')) = 'text'
 """
+BUSY_MILLISECONDS: Final = 5_000
+"""Milliseconds to wait for another program that writes."""
 MIGRATIONS: Final = (
     f"""
     CREATE TABLE resource (
@@ -155,7 +157,7 @@ def open_writing(path: Path) -> sqlite3.Connection:
             raise StorageError(f"cannot open {path}: {error.strerror}") from error
         connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         try:
-            connection.execute("PRAGMA busy_timeout = 5000")
+            connection.execute(f"PRAGMA busy_timeout = {BUSY_MILLISECONDS}")
             _migrate(connection, path)
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")
