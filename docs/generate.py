@@ -236,7 +236,7 @@ def state_schema() -> str:
 
 def catalogue_schema() -> str:
     """Return the schema of a Source's catalogue."""
-    return sql(*database._MIGRATIONS)  # noqa: SLF001 - as above
+    return sql(*database.MIGRATIONS)
 
 
 # --- the command line --------------------------------------------------------------------------

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from resourcesync.backends.s3 import store as objects
-from resourcesync.backends.s3.store import BucketStore, open_store
+from resourcesync.backends.s3.bucket import Bucket
+from resourcesync.backends.s3.store import open_store
 from resourcesync.cli.main import run
 from resourcesync.errors import StorageError
 from tests.support.command_line import LATER, MIRRORED, Said, rows
@@ -30,14 +31,14 @@ def own_home(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def other(bucket: str) -> BucketStore:
+def other(bucket: str) -> Bucket:
     """Open the bucket as another program does, with nobody between."""
-    return open_store(bucket)
+    return Bucket(bucket, patience=5)
 
 
 @pytest.fixture
 def between(
-    object_server: ObjectServer, other: BucketStore, monkeypatch: pytest.MonkeyPatch
+    object_server: ObjectServer, other: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Interposed]:
     """Stand between us and the server; nothing is tried for longer than a second."""
     monkeypatch.setattr(objects, "PATIENCE", 1.0)
@@ -91,24 +92,24 @@ def test_a_mirror_is_kept_in_a_bucket_and_goes_on_on_another_machine(
 
 
 def test_a_memory_that_is_older_than_the_copies_takes_them_over(
-    source: TinySource, bucket: str, other: BucketStore, said: Said
+    source: TinySource, bucket: str, other: Bucket, said: Said
 ) -> None:
     memory = ".resourcesync/memory.db.gz"
     assert run(["pull", source.url, bucket, "--state", "one"]) == 0
-    old = other._bucket.read(memory, 1 << 20)
+    old = other.read(memory, 1 << 20)
     assert old is not None
     later = {f"/{path}": body for path, body in MIRRORED.items()}
     later |= {"/objects/0001.txt": b"newer than that\n", "/objects/0099.txt": b"new\n"}
     source.offer(later, at=LATER)
     assert run(["pull", "one"]) == 0
-    now = other._bucket.read(memory, 1 << 20)
+    now = other.read(memory, 1 << 20)
     assert now is not None
     assert now[0].version != old[0].version
     assert run(["pull", "one"]) == 0
-    again = other._bucket.head(memory)
+    again = other.head(memory)
     assert again == now[0], "nothing changed, and the day is not over"
 
-    other._bucket.put(memory, old[1])
+    other.put(memory, old[1])
     assert run(["pull", source.url, bucket, "--state", "two"]) == 0
     assert contents(bucket) == {path.removeprefix("/"): body for path, body in later.items()}
     assert own(bucket, "quarantine/") == []
@@ -116,12 +117,11 @@ def test_a_memory_that_is_older_than_the_copies_takes_them_over(
 
 
 def test_a_damaged_memory_in_the_bucket_is_refused_and_nothing_is_made(
-    source: TinySource, bucket: str, said: Said
+    source: TinySource, bucket: str, other: Bucket, said: Said
 ) -> None:
     assert run(["pull", source.url, bucket, "--state", "one"]) == 0
-    store = open_store(bucket)
     for body in (b"no memory", b"\x1f\x8b\x08"):
-        store._bucket.put(".resourcesync/memory.db.gz", body)
+        other.put(".resourcesync/memory.db.gz", body)
         assert run(["pull", source.url, bucket, "--state", "two"]) == 8
         assert "state in the store is damaged" in said.readouterr().err
         assert not Path("two").exists()
@@ -184,10 +184,10 @@ def test_an_answer_that_is_lost_is_no_other_writer(
 
 @pytest.mark.parametrize("is_replaced", [False, True])
 def test_a_body_that_breaks_off_is_read_on_or_not_at_all(
-    bucket: str, other: BucketStore, between: Interposed, *, is_replaced: bool
+    bucket: str, other: Bucket, between: Interposed, *, is_replaced: bool
 ) -> None:
     old, new = (bytes([number]) * 2_000_000 for number in (1, 2))
-    other._bucket.put("a.bin", old)
+    other.put("a.bin", old)
     cuts: list[str] = []
 
     def cut(method: str, target: str, body: bytes) -> Answer | None:
@@ -195,7 +195,7 @@ def test_a_body_that_breaks_off_is_read_on_or_not_at_all(
             return None
         cuts.append(target)
         if is_replaced:
-            other._bucket.put("a.bin", new)
+            other.put("a.bin", new)
         return Answer(200, body[:1_000_000], len(body))
 
     between.spoil_answer = cut
@@ -253,12 +253,12 @@ def test_a_listing_that_is_cut_short_never_looks_like_less(
 
 
 def test_who_writes_meanwhile_is_not_overwritten(
-    source: TinySource, bucket: str, other: BucketStore, between: Interposed
+    source: TinySource, bucket: str, other: Bucket, between: Interposed
 ) -> None:
     def competes(method: str, target: str) -> Answer | None:
         if method == "PUT" and target.endswith("/objects/0003.txt"):
             between.spoil = lambda method, target: None
-            other._bucket.put("objects/0003.txt", b"somebody's own\n")
+            other.put("objects/0003.txt", b"somebody's own\n")
         return None
 
     between.spoil = competes
@@ -273,7 +273,7 @@ def test_who_writes_meanwhile_is_not_overwritten(
 def test_a_hold_that_was_lost_ends_the_run_and_the_next_one_goes_on(
     source: TinySource,
     bucket: str,
-    other: BucketStore,
+    other: Bucket,
     between: Interposed,
     said: Said,
     monkeypatch: pytest.MonkeyPatch,
@@ -281,7 +281,7 @@ def test_a_hold_that_was_lost_ends_the_run_and_the_next_one_goes_on(
     def taken(method: str, target: str) -> Answer | None:
         if method == "PUT" and target.endswith("/objects/0003.txt"):
             between.spoil = lambda method, target: None
-            other._bucket.put(".resourcesync/lease", b"{}")
+            other.put(".resourcesync/lease", b"{}")
             time.sleep(1)
         return None
 
@@ -290,10 +290,10 @@ def test_a_hold_that_was_lost_ends_the_run_and_the_next_one_goes_on(
         short.setattr(objects, "LEASE_SECONDS", 2.0)
         assert run(["pull", source.url, bucket, "--state", "state"]) == 9
     assert "was lost" in said.readouterr().err
-    other._bucket.put(".resourcesync/lease", b'{"who": "a", "holder": "", "seconds": 600}')
+    other.put(".resourcesync/lease", b'{"who": "a", "holder": "", "seconds": 600}')
     assert run(["pull", "state"]) == 9
     assert "who    a" in said.readouterr().err
-    other._bucket.remove(".resourcesync/lease")
+    other.remove(".resourcesync/lease")
     assert run(["pull", "state"]) == 0
     assert contents(bucket) == MIRRORED
 

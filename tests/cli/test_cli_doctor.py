@@ -198,13 +198,19 @@ def test_a_proxy_of_the_environment_is_said_without_its_secret(
     assert "proxy" in captured
 
 
-def test_a_name_that_is_there_already_is_no_second_file(here: Path) -> None:
-    # As on a file system that does not tell case: what was not made is there all the same.
-    (here / "A").touch()
+def test_a_name_that_is_there_already_is_no_second_file(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def is_there(path: Path) -> bool:
+        return path.name.lower() in {name.lower() for name in os.listdir(path.parent)}
 
-    assert not mirror_folder._are_two(here, "a", "A")
-    assert mirror_folder._are_two(here, "a", "B")
-    assert [path.name for path in here.iterdir()] == ["A"]
+    # As on a file system that does not tell case: what was not made is there all the same.
+    monkeypatch.setattr(os.path, "lexists", is_there)
+    found = mirror_folder.probe_file_system(here)
+
+    assert found.distinguishes_case is False
+    assert found.preserves_unicode_forms is True
+    assert list(here.iterdir()) == []
 
 
 # --- TLS ---

@@ -22,7 +22,7 @@ URL = ("--url", "https://h/", "--out", "out")
 
 @pytest.fixture
 def system(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedSystem]:
-    monkeypatch.setattr(publish_inputs, "_RETRY_SECONDS", 0.05)
+    monkeypatch.setattr(publish_inputs, "RETRY_SECONDS", 0.05)
     with scripted(monkeypatch, "one") as (system,):
         yield system
 

@@ -8,7 +8,8 @@ import pytest
 
 from resourcesync.adapters.system import SystemClock
 from resourcesync.backends.s3 import store as objects
-from resourcesync.backends.s3.store import BucketStore, open_store
+from resourcesync.backends.s3.bucket import Bucket
+from resourcesync.backends.s3.store import open_store
 from resourcesync.cli.main import run
 from resourcesync.wiring.serving import find_tree
 from tests.support.command_line import FILES, MIRRORED, Said, rows
@@ -23,17 +24,17 @@ def web(object_server: ObjectServer, bucket: str) -> str:
 
 
 @pytest.fixture
-def objects_of(bucket: str) -> BucketStore:
+def objects_of(bucket: str) -> Bucket:
     """Put the files into the bucket as somebody else does."""
-    found = open_store(bucket)
+    found = Bucket(bucket, patience=5)
     for target, body in FILES.items():
-        found._bucket.put(target.removeprefix("/"), body, attributes={"Content-Type": "text/plain"})
+        found.put(target.removeprefix("/"), body, attributes={"Content-Type": "text/plain"})
     return found
 
 
 @pytest.fixture
 def between(
-    object_server: ObjectServer, objects_of: BucketStore, monkeypatch: pytest.MonkeyPatch
+    object_server: ObjectServer, objects_of: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Interposed]:
     monkeypatch.setattr(objects, "PATIENCE", 1.0)
     with interposed(object_server.port) as found:
@@ -60,20 +61,20 @@ def end(said: Said, *command: str) -> dict[str, object]:
 
 
 def test_a_bucket_becomes_a_source_in_itself_and_is_followed(
-    bucket: str, objects_of: BucketStore, web: str, said: Said
+    bucket: str, objects_of: Bucket, web: str, said: Said
 ) -> None:
     publish = ("publish", bucket, "--url", web, "--out", bucket, "--state", "kept")
     first = end(said, *publish)
     assert (first["hashed"], first["resources"]) == (12, 12)
-    found = objects_of._bucket.attributes("resourcesync/resourcelist.xml")
+    found = objects_of.attributes("resourcesync/resourcelist.xml")
     assert found is not None
     assert found[1]["Content-Type"] == "application/xml; charset=utf-8"
     assert found[1]["Cache-Control"] == "no-cache"
     assert run(["pull", f"{web}resourcesync/capabilitylist.xml", "mirror"]) == 0
     assert mirrored(bucket) == MIRRORED
 
-    objects_of._bucket.put("objects/0001.txt", b"newer than that\n")
-    objects_of._bucket.put("objects/with blank & ü.txt", b"odd name\n")
+    objects_of.put("objects/0001.txt", b"newer than that\n")
+    objects_of.put("objects/with blank & ü.txt", b"odd name\n")
     objects_of.remove("objects/0002.txt")
     second = end(said, *publish)
     counts = {name: second[name] for name in ("hashed", "created", "updated", "deleted")}
@@ -92,15 +93,15 @@ def test_the_documents_of_a_folder_go_into_a_bucket(
 ) -> None:
     assert run(["publish", str(tree), "--url", web, "--out", bucket]) == 0
     assert f"{bucket}/resourcesync/resourcelist.xml" in said.readouterr().out
-    store = open_store(bucket)
+    store, others = open_store(bucket), Bucket(bucket, patience=5)
     names = sorted(store.keys(""))
     assert ".well-known/resourcesync" in names
     assert [path.name for path in tree.iterdir()] != ["resourcesync"]
     for target, body in FILES.items():
-        store._bucket.put(target.removeprefix("/"), body)
+        others.put(target.removeprefix("/"), body)
     (tree / "objects/0001.txt").write_bytes(b"newer than that\n")
     assert end(said, "publish", str(tree))["updated"] == 1
-    store._bucket.put("objects/0001.txt", b"newer than that\n")
+    others.put("objects/0001.txt", b"newer than that\n")
     assert run(["validate", f"{web}resourcesync/capabilitylist.xml"]) == 0
     assert run(["pull", f"{web}resourcesync/capabilitylist.xml", "mirror"]) == 0
     assert mirrored(bucket)["objects/0001.txt"] == b"newer than that\n"
@@ -132,12 +133,12 @@ def test_a_listing_that_breaks_off_publishes_nothing(
 
 
 def test_an_object_that_changes_while_it_is_read_is_left_for_the_next_run(
-    bucket: str, web: str, objects_of: BucketStore, between: Interposed, said: Said
+    bucket: str, web: str, objects_of: Bucket, between: Interposed, said: Said
 ) -> None:
     def changes(method: str, target: str) -> Answer | None:
         if method == "GET" and target.endswith("/objects/0003.txt"):
             between.spoil = lambda method, target: None
-            objects_of._bucket.put("objects/0003.txt", b"other bytes\n")
+            objects_of.put("objects/0003.txt", b"other bytes\n")
         return None
 
     between.spoil = changes
@@ -198,7 +199,7 @@ def test_what_cannot_be_is_refused(bucket: str, words: list[str], error: str, sa
 
 
 def test_originals_do_not_become_others(
-    bucket: str, objects_of: BucketStore, tree: Path, said: Said
+    bucket: str, objects_of: Bucket, tree: Path, said: Said
 ) -> None:
     url = "https://museum.example/"
     assert run(["publish", bucket, "--url", url, "--out", "out"]) == 0
@@ -210,15 +211,15 @@ def test_originals_do_not_become_others(
 
 
 def test_a_dry_run_looks_and_leaves_nothing(
-    bucket: str, objects_of: BucketStore, web: str, said: Said
+    bucket: str, objects_of: Bucket, web: str, said: Said
 ) -> None:
     places = (["--out", "out"], ["--out", bucket, "--state", "kept"])
-    before = [found.key for found in objects_of._bucket.list("")]
+    before = [found.key for found in objects_of.list("")]
     for words in places:
         assert end(said, "publish", bucket, "--url", web, *words, "-n")["created"] == 12
     assert not Path("out").exists()
     assert not Path("kept").exists()
-    assert [found.key for found in objects_of._bucket.list("")] == before
+    assert [found.key for found in objects_of.list("")] == before
 
 
 def test_two_who_publish_into_one_place_do_not_meet(
@@ -246,7 +247,7 @@ def test_the_documents_of_a_catalogue_go_into_a_bucket(bucket: str, said: Said) 
 
 
 def test_sources_of_the_configuration_may_be_in_buckets(
-    bucket: str, objects_of: BucketStore, web: str, said: Said
+    bucket: str, objects_of: Bucket, web: str, said: Said
 ) -> None:
     Path("resourcesync.toml").write_text(
         f'[source.museum]\npath = "{bucket}"\nurl = "{web}"\nout = "{bucket}"\nstate = "kept"\n'
@@ -258,7 +259,7 @@ def test_sources_of_the_configuration_may_be_in_buckets(
 
 
 def test_the_objects_of_a_bucket_are_dumped_and_their_lists_served(
-    bucket: str, objects_of: BucketStore, web: str
+    bucket: str, objects_of: Bucket, web: str
 ) -> None:
     link = "describedby:{path}.xml only=*0001.txt always"
     assert run(["publish", bucket, "--url", web, "--out", "out", "--link", link]) == 0
@@ -274,7 +275,7 @@ def test_the_objects_of_a_bucket_are_dumped_and_their_lists_served(
 
 
 def test_what_another_system_tells_is_published_into_a_bucket(
-    bucket: str, objects_of: BucketStore, said: Said
+    bucket: str, objects_of: Bucket, said: Said
 ) -> None:
     told = '{"uri": "https://museum.example/a", "change": "created", "length": 1}\n'
     Path("feed.ndjson").write_text(told)

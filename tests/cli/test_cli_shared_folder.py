@@ -115,7 +115,7 @@ def test_a_memory_that_would_fill_the_disk_is_not_begun_with(
 ) -> None:
     words = ["pull", source.url, f"file://{here}/copies", "--state"]
     assert run([*words, "first"]) == 0
-    monkeypatch.setattr(state_backup, "_MIN_LIMIT", 100_000)
+    monkeypatch.setattr(state_backup, "MIN_LIMIT", 100_000)
     memory = here / "copies" / state_backup.BACKUP_KEY
     memory.write_bytes(gzip.compress(b"\0" * 50_000_000))
 

@@ -308,7 +308,7 @@ def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
     monkeypatch.setenv("TMPDIR", str(folder))
-    monkeypatch.setattr(temporary_folders, "_MEMORY", folder)
+    monkeypatch.setattr(temporary_folders, "MEMORY_FOLDER", folder)
     return folder
 
 

@@ -4,10 +4,13 @@ import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pytest
+
 from resourcesync.cli.main import run
-from resourcesync.cli.status import StatusCheck, _mirrors_in_folder, status_details, status_table
+from resourcesync.cli.status import StatusCheck, status_details, status_table
 from resourcesync.cli.status_formats import CheckedMirror, LagLimits, as_listed
 from resourcesync.destination.reports import MirrorState, MirrorStatus
+from resourcesync.wiring import mirrors
 from tests.support.command_line import FILES, LATER, Said, rows
 from tests.support.settings_file import museum, put
 from tests.support.tiny_source import TinySource
@@ -233,16 +236,23 @@ def test_a_mirror_whose_first_pull_failed_is_not_called_in_sync() -> None:
     assert row.split()[:3] == ["m", "failing", "-"]
 
 
-def test_a_folder_that_cannot_be_looked_into_is_no_mirror_of_ours(here: Path) -> None:
-    for name in ("closed", "mirror"):
-        (here / name).mkdir()
+def test_a_folder_that_cannot_be_looked_into_is_no_mirror_of_ours(
+    source: TinySource, here: Path, said: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(["pull", source.url, "mirror"])
+    (here / "closed").mkdir()
+    said.readouterr()
+    real = mirrors.is_mirror
 
     def is_mirror(folder: Path) -> bool:
         if folder.name == "closed":
             raise PermissionError(13, "Permission denied")
-        return folder.name == "mirror"
+        return real(folder)
 
-    assert _mirrors_in_folder(is_mirror) == [Path("mirror")]
+    monkeypatch.setattr(mirrors, "is_mirror", is_mirror)
+
+    assert run(["status", "--json"]) == 0
+    assert [row["mirror"] for row in rows(said) if row["type"] == "mirror"] == ["mirror"]
 
 
 def test_the_status_of_an_endless_name_is_an_error_of_ours(said: Said) -> None:

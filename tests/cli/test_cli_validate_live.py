@@ -190,7 +190,7 @@ def test_where_more_is_listed_than_is_kept_all_documents_are_judged_all_the_same
     source: TinySource, said: Said, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     offer_many(source, 4)
-    monkeypatch.setattr(validation, "_MOST_TARGETS", 3)
+    monkeypatch.setattr(validation, "MAX_TARGETS", 3)
 
     assert run(["validate", source.url, "--live"]) == 0
 
@@ -203,7 +203,7 @@ def test_where_more_is_listed_than_is_kept_all_documents_are_judged_all_the_same
     assert len(asked_documents(source)) == 7
     assert run(["validate", source.url, "--live", "--fail-on", "warning", "-q"]) == 1
 
-    monkeypatch.setattr(validation, "_MOST_TARGETS", 6)
+    monkeypatch.setattr(validation, "MAX_TARGETS", 6)
     assert run(["validate", source.url, "--live", "-q"]) == 0
     assert "not all" not in said.readouterr().out.splitlines()[-1]
 

@@ -72,7 +72,7 @@ def test_a_kill_while_the_files_of_a_package_are_removed_is_got_over(
 ) -> None:
     put_all(world, "first")
     world.pull()
-    with world._open(world.folder / ".resourcesync" / "state.db") as state:
+    with world.open_state(world.folder / ".resourcesync" / "state.db") as state:
         copies = list(state.copies())
     rows = [
         WorkRow(ListedRow(copy.uri, copy.uri, copy.path, "", 1, None, "", ""), None)
@@ -167,7 +167,7 @@ def test_what_entries_link_to_is_remembered(world: SharedCampaign) -> None:
 
     for _ in range(2):
         assert world.pull(mode="baseline").state == "in sync"
-        with world._open(world.folder / ".resourcesync" / "state.db") as state:
+        with world.open_state(world.folder / ".resourcesync" / "state.db") as state:
             assert all("about.xml" in state.entry_links(f"{BASE}{name}") for name in NAMES)
 
 
@@ -175,7 +175,7 @@ def test_what_entries_link_to_is_remembered(world: SharedCampaign) -> None:
 def test_an_outcome_that_cannot_be_used_is_none(world: SharedCampaign, outcome: str) -> None:
     put_all(world, "first")
     world.pull()
-    with world._open(world.folder / ".resourcesync" / "state.db") as state:
+    with world.open_state(world.folder / ".resourcesync" / "state.db") as state:
         copies = list(state.copies())
         set_cursor(state, phase=Phase.BASELINE_DUE)
     file = f"{world.scratch}/made"

@@ -93,6 +93,7 @@ class TestBucketCopies(CopiesSuite):
         above, below = (os.open(path, os.O_RDONLY) for path in (own.parent, own))
         folder = FileTreeCopies(above, below)
         self.store: BucketStore = open_store(bucket)
+        self.bucket = Bucket(bucket, patience=5)
         self.clock = ManualClock()
         yield StoredCopies(self.store, folder.stage, self.clock)
         folder.close()
@@ -102,7 +103,7 @@ class TestBucketCopies(CopiesSuite):
 
     def tamper(self, path: str, content: bytes) -> None:
         self.clock.advance(seconds=1)
-        self.store._bucket.put(path, content)
+        self.bucket.put(path, content)
 
     def read_trashed(self, place: str) -> bytes:
         return self._read(f".resourcesync/trash/{place}")

@@ -1,9 +1,12 @@
 """A bucket keeps what a store promises, against a real server; small bodies and those in parts."""
 
+import os
 import re
 import time
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from io import BytesIO
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,6 +18,7 @@ from resourcesync.testing import StoreSuite
 from tests.support.commands import free_port
 from tests.support.interposed import interposed
 from tests.support.object_server import ObjectServer
+from tests.support.processes import python
 
 _SECONDS = 1.0
 
@@ -23,32 +27,46 @@ def opened(address: str) -> BucketStore:
     return BucketStore(Bucket(address, patience=5), Bucket(address, patience=1), _SECONDS)
 
 
+DIES = """
+import os, sys
+from resourcesync.backends.s3.bucket import Bucket
+from resourcesync.backends.s3.store import BucketStore
+
+address, holder, seconds = sys.argv[1:]
+buckets = (Bucket(address, patience=patience) for patience in (5, 1))
+with BucketStore(*buckets, float(seconds)).lock_as("who is killed", holder):
+    os._exit(9)
+"""
+
+
 class TestBucket(StoreSuite):
     checks_digests = True
+
+    @pytest.fixture(autouse=True)
+    def place(self, bucket: str, tmp_path: Path) -> None:
+        self.address, self.home = bucket, tmp_path
 
     @pytest.fixture
     def store(self, bucket: str) -> BucketStore:
         return opened(bucket)
 
     def reopen(self, store: Store) -> BucketStore:
-        assert isinstance(store, BucketStore)
-        return opened(f"s3://{store._bucket.name}/{store._bucket.prefix}")
+        return opened(self.address)
 
     def leave_stale_lock(self, store: Store) -> float:
-        assert isinstance(store, BucketStore)
-        self.guard = store.lock("who is killed")  # nobody lets go of it
-        self.guard.__enter__()
-        assert store._lease is not None
-        store._lease._ended.set()  # it is renewed no more
+        self.die_holding("")
         return _SECONDS + 3  # dates have whole seconds
 
     def die_holding_as(self, store: ReclaimableStore, holder: str) -> bool:
-        assert isinstance(store, BucketStore)
-        self.guard = store.lock_as("who is killed", holder)
-        self.guard.__enter__()
-        assert store._lease is not None
-        store._lease._ended.set()
+        self.die_holding(holder)
         return True
+
+    def die_holding(self, holder: str) -> None:
+        secrets: dict[str, Any] = {
+            name: value for name, value in os.environ.items() if name.startswith("AWS_")
+        }
+        died = python(DIES, self.address, holder, f"{_SECONDS}", home=self.home, **secrets)
+        assert died.returncode == 9, died.stderr
 
     def test_it_knows_its_holder_again_and_takes_several_calls(self, store: BucketStore) -> None:
         parallel: ParallelStore = store
@@ -120,8 +138,9 @@ def test_a_server_that_stays_away_is_told_with_how_long_it_was_asked(
 def test_what_a_server_does_not_copy_is_put_after_a_look_and_moved_through_this_machine(
     bucket: str,
 ) -> None:
-    store = opened(bucket)
-    store._bucket.largest_copy = 3
+    objects = Bucket(bucket, patience=5)
+    objects.largest_copy = 3
+    store = BucketStore(objects, Bucket(bucket, patience=1), _SECONDS)
     store.largest_whole = 3
     assert store.put("a.txt", ObjectContent(BytesIO(b"1234"), 4, ()), '"other"') is None
     version = store.put("a.txt", ObjectContent(BytesIO(b"1234"), 4, ()), None)

@@ -9,13 +9,15 @@ import time
 import unicodedata
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
 
 import pytest
 
 from resourcesync.backends.shared_folder import FolderStore, open_store
-from resourcesync.backends.shared_folder import store as folder_store
+from resourcesync.backends.shared_folder.locations import FolderLocations
+from resourcesync.backends.shared_folder.store import KeyLocks
 from resourcesync.errors import (
     ConfigurationError,
     DiskFullError,
@@ -150,16 +152,27 @@ def test_a_process_that_was_forked_by_a_holder_does_not_keep_the_hold(store: Fol
 def test_a_forked_process_that_leaves_the_block_closes_nothing_of_its_own(
     store: FolderStore,
 ) -> None:
-    with store.lock("us"):
-        folder_store._close_in_child()  # as in a forked process
-        own = os.open(os.devnull, os.O_RDONLY)  # gets the number that was free
-    os.close(own)
+    leaving = store.lock("us")
+    with leaving:
+        child = os.fork()
+        if not child:
+            code = 1
+            with suppress(OSError):
+                own = os.open(os.devnull, os.O_RDONLY)  # gets the number that was free
+                leaving.__exit__(None, None, None)
+                os.close(own)
+                code = 0
+            os._exit(code)
+        _, status = os.waitpid(child, 0)
+        assert os.waitstatus_to_exitcode(status) == 0
+        with pytest.raises(LockedError), FolderStore(store.root).lock("others"):
+            pass
 
 
 def test_who_waits_for_a_key_too_long_says_so_and_another_key_is_free(store: FolderStore) -> None:
     version = put(store, "a.txt", b"one")
     other = put(store, "b.txt", b"one")
-    with FolderStore(store.root)._locks.lock_keys("a.txt"):
+    with KeyLocks(FolderLocations(store.root), 1.0).lock_keys("a.txt"):
         with pytest.raises(StorageError, match=r"a key of .* has been locked for 0 s"):
             put(store, "a.txt", b"two", version)
         assert put(store, "b.txt", b"two", other)
@@ -329,7 +342,7 @@ def test_what_killed_writers_left_is_removed_by_who_holds_it_when_it_is_old(
     (way / "half").write_bytes(b"half")
     with store.lock("us"):
         assert [path.name for path in way.iterdir()] == ["half"], "it may still be written"
-    monkeypatch.setattr("resourcesync.backends.shared_folder.store._OLD", -(10**9))
+    monkeypatch.setattr("resourcesync.backends.shared_folder.store.ABANDONED_NANOSECONDS", -(10**9))
     with store.lock("us"):
         assert list(way.iterdir()) == []
     assert files(store.root) == {"a.txt": b"x"}

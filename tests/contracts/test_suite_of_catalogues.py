@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import datetime, timedelta
 
 import pytest
@@ -60,6 +60,11 @@ class WholeSeconds(Recorded):
         return replace(resource, links=tuple(links))
 
 
+def seen_by(view: type[MemorySnapshot], snapshot: MemorySnapshot) -> MemorySnapshot:
+    """Return a snapshot as one of another class."""
+    return view(*(getattr(snapshot, field.name) for field in fields(snapshot)))
+
+
 class Seen(MemoryCatalogue):
     """Opens broken views."""
 
@@ -68,8 +73,7 @@ class Seen(MemoryCatalogue):
     @contextmanager
     def snapshot(self) -> Iterator[MemorySnapshot]:
         with super().snapshot() as snapshot:
-            parts = (snapshot._resources, snapshot._changes, snapshot._edits, snapshot._forgotten)
-            yield self.view(snapshot.at, *parts)
+            yield seen_by(self.view, snapshot)
 
 
 class EndIncluded(Seen):
@@ -106,9 +110,9 @@ class Alive(MemoryCatalogue):
 
             class Live(MemorySnapshot):
                 def resources(self, start: str = "", end: str | None = None) -> Iterator[Resource]:
-                    return (resource.resource for resource in catalogue._resources.values())
+                    return (entry.resource for entry in catalogue.entries())
 
-            yield Live(view.at, view._resources, view._changes, view._edits, view._forgotten)
+            yield seen_by(Live, view)
 
 
 class Writing(MemoryCatalogue):
@@ -118,12 +122,9 @@ class Writing(MemoryCatalogue):
 
     @contextmanager
     def record(self, now: datetime) -> Iterator[MemoryRecording]:
-        with super().record(now) as right:
-            broken = self.recording(self._resources, to_microseconds(now), self._latest)
-            yield broken
-            right.resources, right.changes = broken.resources, broken.changes
-            right.edited = broken.edited
-            right._moment, right._wrote = broken._moment, broken._wrote
+        with super().record(now) as recording:
+            recording.__class__ = self.recording
+            yield recording
 
 
 class KeepsPatches(Writing):

@@ -78,8 +78,8 @@ def test_an_audit_changes_nothing(world: World) -> None:
 
 def test_the_digest_of_every_copy_is_remembered(world: World) -> None:
     world.pull()
-    with world.destination() as destination:
-        copies = list(destination._dependencies.state.copies())
+    with world.state() as state:
+        copies = list(state.copies())
 
     assert len(copies) == 41
     assert all(copy.digests.startswith("sha-256:") for copy in copies)

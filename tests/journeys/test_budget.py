@@ -39,8 +39,8 @@ def slow(world: World, seconds: float) -> None:
 
 
 def status(world: World) -> MirrorState:
-    with world.destination() as destination:
-        return status_of("mirror", destination._dependencies.state, running=False).state
+    with world.state() as state:
+        return status_of("mirror", state, running=False).state
 
 
 def until_done(world: World, most: int, **options: Any) -> list[RunReport]:
@@ -225,8 +225,8 @@ def test_an_inventory_does_not_forget_how_often_something_failed(large: World) -
     large.pull()
     large.pull(lists_only=True, mode="baseline")
 
-    with large.destination() as destination:
-        row = destination._dependencies.state.pending_of(BASE + "03.bin")
+    with large.state() as state:
+        row = state.pending_of(BASE + "03.bin")
     assert row is not None
     assert (row.tries, row.code) == (1, "missing")
 

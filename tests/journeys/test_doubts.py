@@ -26,8 +26,8 @@ def damage(world: World, text: str = "Content of 2") -> Path:
 
 
 def status(world: World) -> MirrorStatus:
-    with world.destination() as destination:
-        return status_of("mirror", destination._dependencies.state, running=False)
+    with world.state() as state:
+        return status_of("mirror", state, running=False)
 
 
 def quarantined(world: World) -> list[bytes]:

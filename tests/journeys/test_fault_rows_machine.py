@@ -73,8 +73,8 @@ def test_an_empty_folder_in_the_place_of_a_mirror_is_not_taken_for_it(world: Wor
 @pytest.mark.parametrize("key", ["cursor", "identity", "found", "filters"])
 def test_a_note_that_cannot_be_understood_is_a_damaged_memory(world: World, key: str) -> None:
     world.pull()
-    with world.destination() as destination:
-        destination._dependencies.state.commit(StateTransaction(notes={key: "1e"}))
+    with world.state() as state:
+        state.commit(StateTransaction(notes={key: "1e"}))
 
     with pytest.raises(StateError) as caught:
         world.pull()

@@ -146,14 +146,14 @@ def change_a_closed_list(folder: Path) -> LooseWorld:
     world.publish()
     world.rotate()
     world.pull()
-    closed = world.source._lists[0].entries
+    closed = world.source.lists[0].entries
     world.put("a.txt", "slipped in")
     data = b"slipped in"
-    moment = world.source._lists[0].start + 1
+    moment = world.source.lists[0].start + 1
     closed.insert(
-        0, world.source._entry(BASE + "a.txt", data, moment, change="updated", moment=moment)
+        0, world.source.entry(BASE + "a.txt", data, moment, change="updated", moment=moment)
     )
-    world.source._known[BASE + "a.txt"] = (data, moment)
+    world.source.known[BASE + "a.txt"] = (data, moment)
     world.show()
     return world
 
@@ -221,11 +221,11 @@ def test_changes_of_what_is_known_or_unknown_otherwise_are_taken_as_they_are(
     world.remove("b.txt")
     source = world.source
     source.open_list.entries += [
-        source._entry(BASE + "a.txt", b"a again", now, change="created", moment=now),
-        source._entry(BASE + "new.txt", b"new", now, change="updated", moment=now),
-        source._entry(BASE + "never.txt", None, None, change="deleted", moment=now),
-        source._entry(BASE + "b.txt", None, None, change="deleted", moment=now),
-        source._entry(BASE + "b.txt", None, None, change="deleted", moment=now),
+        source.entry(BASE + "a.txt", b"a again", now, change="created", moment=now),
+        source.entry(BASE + "new.txt", b"new", now, change="updated", moment=now),
+        source.entry(BASE + "never.txt", None, None, change="deleted", moment=now),
+        source.entry(BASE + "b.txt", None, None, change="deleted", moment=now),
+        source.entry(BASE + "b.txt", None, None, change="deleted", moment=now),
     ]
     world.show()
 
@@ -253,7 +253,7 @@ def test_of_changes_at_one_moment_the_last_in_the_list_counts(
         body = None if kind == "deleted" else b"second"
         moment = None if body is None else now
         source.open_list.entries.append(
-            source._entry(BASE + "a.txt", body, moment, change=kind, moment=now)
+            source.entry(BASE + "a.txt", body, moment, change=kind, moment=now)
         )
     world.remove("a.txt")
     if remains:

@@ -29,8 +29,8 @@ QUICK = {"quiet": "0.2"}
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(event_feeds, "_FIRST_PAUSE", 0.05)
-    monkeypatch.setattr(change_feed, "_LONGEST", 0.05)
+    monkeypatch.setattr(event_feeds, "FIRST_PAUSE", 0.05)
+    monkeypatch.setattr(change_feed, "MAX_BATCH_SECONDS", 0.05)
 
 
 def pull(folder: Path, url: str) -> None:

@@ -165,8 +165,8 @@ def test_the_lag_starts_anew_with_each_run_that_ends_in_sync_and_with_no_other(
 
 def test_a_mirror_whose_baseline_was_killed_is_not_called_in_sync(world: World) -> None:
     world.pull()
-    with world.destination() as destination:
-        set_cursor(destination._dependencies.state, phase=Phase.BASELINE_DUE)
+    with world.state() as state:
+        set_cursor(state, phase=Phase.BASELINE_DUE)
 
     assert read_status(world.folder).state is MirrorState.BEHIND
     assert not world.audit(offline=True).in_sync

@@ -52,8 +52,7 @@ def repaired(world: World) -> None:
 def _make_earlier(world: World, written: dict[str, Any]) -> Cursor:
     """Put the notes of the earlier version in the place of the cursor; return what they say."""
     documents = [ProcessedDocument(*row) for row in written["documents"]]
-    with world.destination() as destination:
-        state = destination._dependencies.state
+    with world.state() as state:
         notes = written["notes"] | {CURSOR_NOTE: ""}
         state.commit(StateTransaction(documents=documents, only_documents=True, notes=notes))
         return SyncState(state).cursor

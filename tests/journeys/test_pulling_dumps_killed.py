@@ -7,15 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec.structs import force_setattr
+from msgspec import structs
 
 from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
 from resourcesync.adapters.system import SystemClock
-from resourcesync.destination.options import PullOptions
+from resourcesync.destination.destination import Destination
+from resourcesync.destination.options import Dependencies, PullOptions
 from resourcesync.destination.reports import MirrorState, RunReport
 from resourcesync.errors import DiskFullError
 from resourcesync.ports.cancellation import CancelToken
-from resourcesync.wiring.mirrors import Network, open_destination
+from resourcesync.wiring import mirrors
 from tests.support.documents import document
 from tests.support.dump_world import AT, DumpWorld, Packed, Told, many, md, rows, sha256, zipped
 from tests.support.hostile_server import CLOSE, HostileServer
@@ -220,16 +221,20 @@ class Served:
     def pull(self, before: Callable[[Any], Any] = lambda port: port) -> RunReport:
         self.server.asked.clear()
         uri = f"{self.server.origin}/list.xml"
-        with open_destination(
-            self.folder,
-            source=uri,
-            network=Network(retries=0, timeout=5.0),
-            report=lambda event, fields: None,
-            cancel=CancelToken(SystemClock()),
-        ) as destination:
-            equipment = destination._dependencies
-            force_setattr(equipment, "copies", before(equipment.copies))
-            return destination.pull(PullOptions())
+
+        def destination_of(equipment: Dependencies) -> Destination:
+            return Destination(structs.replace(equipment, copies=before(equipment.copies)))
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(mirrors, "Destination", destination_of)
+            with mirrors.open_destination(
+                self.folder,
+                source=uri,
+                network=mirrors.Network(retries=0, timeout=5.0),
+                report=lambda event, fields: None,
+                cancel=CancelToken(SystemClock()),
+            ) as destination:
+                return destination.pull(PullOptions())
 
     def singly(self) -> int:
         return sum(target.startswith("/r/") for target in self.server.targets())

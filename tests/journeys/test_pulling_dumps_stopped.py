@@ -6,6 +6,7 @@ from random import Random
 import pytest
 
 from resourcesync import Event, Mirror, MirrorState
+from resourcesync.destination.destination import Destination
 from resourcesync.destination.options import PullOptions
 from resourcesync.errors import StoppedError
 from tests.support.dump_world import DumpWorld, Packed, Told, many, sha256, zipped
@@ -65,8 +66,8 @@ def test_a_pull_that_is_cancelled_ends_before_the_next_member_of_a_package(tmp_p
     world.list_resources(told)
     body = zipped(told)
     world.dump(Packed(name="d.zip", body=body))
-    with world.destination() as destination:
-        cancel = destination._dependencies.cancel
+    with world.dependencies() as dependencies:
+        cancel = dependencies.cancel
 
         def cancelling(_: object) -> WorldAnswer:
             cancel.cancel()
@@ -74,5 +75,5 @@ def test_a_pull_that_is_cancelled_ends_before_the_next_member_of_a_package(tmp_p
 
         world.on("d.zip", cancelling)
         with pytest.raises(StoppedError):
-            destination.pull(PullOptions(dumps="always"))
+            Destination(dependencies).pull(PullOptions(dumps="always"))
     assert world.files() == {}

@@ -38,8 +38,8 @@ def lists(world: LooseWorld, entries: Sequence[str]) -> None:
 
 
 def rows(world: LooseWorld) -> list[str]:
-    with world.destination() as destination:
-        return [row.uri for row in destination._dependencies.state.refused()]
+    with world.state() as state:
+        return [row.uri for row in state.refused()]
 
 
 def sound(report: RunReport) -> bool:

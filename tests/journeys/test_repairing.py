@@ -188,8 +188,8 @@ def test_what_is_listed_again_is_no_extra(world: World) -> None:
 def test_a_source_that_was_set_back_repairs_nothing(world: World) -> None:
     world.pull()
     (world.folder / "objects/0001.html").unlink()
-    with world.destination() as destination:
-        set_cursor(destination._dependencies.state, resource_list_at=1 << 52)
+    with world.state() as state:
+        set_cursor(state, resource_list_at=1 << 52)
 
     with pytest.raises(RollbackError):
         repair(world)
@@ -203,8 +203,8 @@ def test_a_repair_is_no_change_for_the_next_program(world: World) -> None:
     (world.folder / "objects/0002.html").write_text("my own words")
     repair(world)
 
-    with world.destination() as destination:
-        kinds = [row.kind for row in destination._dependencies.state.changes(41)]
+    with world.state() as state:
+        kinds = [row.kind for row in state.changes(41)]
 
     assert kinds == ["touched", "touched"]
 
@@ -238,7 +238,8 @@ def test_a_dry_run_without_findings_puts_nothing_in_doubt(world: World) -> None:
 
     with world.destination() as destination:
         report = destination.repair(None, PullOptions(dry_run=True))
-        assert destination._dependencies.state.pending_of(BASE + "objects/0001.html") is None
+    with world.state() as state:
+        assert state.pending_of(BASE + "objects/0001.html") is None
     assert report.dry_run
 
 

@@ -9,6 +9,7 @@ from resourcesync.destination.options import Filters, PullOptions
 from resourcesync.destination.planner import DeletionLimit
 from resourcesync.destination.reports import MirrorState, Mode
 from resourcesync.destination.status import status_of
+from resourcesync.destination.sync_state import SyncState
 from resourcesync.errors import DiscontinuityError, SourceUnavailableError
 from resourcesync.source.plan import ChangeLists, Policy, PublicationStep
 from tests.support.memory_fetcher import Answer
@@ -31,8 +32,7 @@ _RESOURCE_LIST = BASE + "resourcesync/resourcelist.xml"
 
 
 def state_of(world: World) -> MirrorState:
-    with world.destination() as destination:
-        state = destination._dependencies.state
+    with world.state() as state:
         return status_of(str(world.folder), state, running=False).state
 
 
@@ -175,8 +175,8 @@ def test_after_a_kill_nobody_calls_a_mirror_in_sync_that_has_something_to_do(
     world.remove(_GONE)
     world.publish()
     killed(world, writes)
-    with world.destination() as destination:
-        as_of = destination._sync_state.as_of
+    with world.state() as state:
+        as_of = SyncState(state).as_of
 
     assert state_of(world) is not MirrorState.IN_SYNC or as_of == told or world.in_sync()
 
@@ -260,12 +260,12 @@ def test_a_dry_run_that_meets_rewritten_lists_writes_nothing_down(world: World) 
     set_back(world, before)
     heated(world, "after")
 
-    with world.destination() as destination:
-        cursor = destination._sync_state.cursor
+    with world.state() as state:
+        cursor = SyncState(state).cursor
     world.pull(dry_run=True)
 
-    with world.destination() as destination:
-        assert destination._sync_state.cursor == cursor
+    with world.state() as state:
+        assert SyncState(state).cursor == cursor
 
 
 @pytest.mark.parametrize("cause", ["filters", "kill", "repair"])

@@ -25,7 +25,7 @@ OTHER_FILTERS = Filters(exclude=("*.none",))
 
 def _ahead(world: LooseWorld, hours: int, monkeypatch: pytest.MonkeyPatch, name: str = "") -> None:
     """Let resources be modified so much later than the lists say, all or those of a name."""
-    entry: Callable[..., str] = world.source._entry
+    entry: Callable[..., str] = world.source.entry
 
     def later(uri: str, data: bytes | None, lastmod: int | None, **of: Any) -> str:
         if data is not None and lastmod is not None and name in uri:
@@ -34,7 +34,7 @@ def _ahead(world: LooseWorld, hours: int, monkeypatch: pytest.MonkeyPatch, name:
                 of["moment"] += hours * HOUR
         return entry(uri, data, lastmod, **of)
 
-    monkeypatch.setattr(world.source, "_entry", later)
+    monkeypatch.setattr(world.source, "entry", later)
 
 
 @pytest.mark.parametrize("name", ["", "c.txt"])
@@ -150,7 +150,7 @@ def test_lists_that_end_a_second_before_the_next_one_begins_are_no_hole_when_the
     world.pull()
     for day in range(3):
         world.rotate()
-        closed, current = world.source._lists[-2:]
+        closed, current = world.source.lists[-2:]
         closed.until = current.start - apart
         world.source.snapshot(current.start)
         world.show()

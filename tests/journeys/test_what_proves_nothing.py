@@ -6,6 +6,7 @@ import pytest
 
 from resourcesync.destination.options import Filters
 from resourcesync.destination.reports import MirrorState, Mode
+from resourcesync.destination.sync_state import SyncState
 from resourcesync.errors import RollbackError, SourceUnavailableError
 from tests.support.rewriting import killed
 from tests.support.world import World
@@ -119,8 +120,8 @@ def test_filters_that_a_killed_pull_stored_are_obeyed_by_the_next_one(
 
     world.pull()
 
-    with world.destination() as destination:
-        excluded = destination._sync_state.filters
+    with world.state() as state:
+        excluded = SyncState(state).filters
     assert excluded is not None
     assert world.in_sync() is not bool(excluded.exclude)
 

@@ -1,9 +1,11 @@
 """Plain entries take the fast path, past expat; nothing about a document changes by that."""
 
 import io
+import pyexpat
 import re
 import time
 from contextlib import suppress
+from typing import Any
 
 import pytest
 
@@ -21,7 +23,6 @@ from fuzz.long_lists import (
     tell_both_ways,
 )
 from fuzz.randomness import chance
-from resourcesync.documents._scanner import DocumentScanner
 from resourcesync.documents.reader import Limits, read_stream
 from resourcesync.errors import DocumentError
 from resourcesync.model.resources import Resource
@@ -205,17 +206,30 @@ def size(data: bytes) -> int:
     return len(data.translate(None, b" \n"))
 
 
+class Noting:
+    """A parser of expat that notes how many bytes it is given each time, without blanks."""
+
+    def __init__(self, real: Any, sizes: list[int]) -> None:
+        self.__dict__.update(real=real, sizes=sizes)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.real, name)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        setattr(self.real, name, value)
+
+    def Parse(self, block: bytes, is_final: bool) -> object:
+        self.sizes.append(size(block))
+        return self.real.Parse(block, is_final)
+
+
 def fed_to_expat(data: bytes) -> list[int]:
     """Return how many bytes expat was given each time, without blanks."""
     sizes: list[int] = []
-    feed = DocumentScanner.feed
-
-    def note(self: DocumentScanner, block: bytes) -> None:
-        sizes.append(size(block))
-        feed(self, block)
+    make = pyexpat.ParserCreate
 
     with pytest.MonkeyPatch.context() as patch, small_blocks(), suppress(DocumentError):
-        patch.setattr(DocumentScanner, "feed", note)
+        patch.setattr(pyexpat, "ParserCreate", lambda *given: Noting(make(*given), sizes))
         for _ in read_stream(io.BytesIO(data), uri=URI).rows():
             pass
     return sizes

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from resourcesync.cluster.politeness import LONGEST_WAIT, HostLimits, Turn, TurnQueue
 from resourcesync.errors import ConfigurationError
 from resourcesync.ports.engines import UnitOutcome
+from tests.support.memory_use import memory_use
 
 AHEAD: Final = 5
 LITTLE: Final = 1e-6
@@ -262,7 +263,19 @@ def test_hosts_that_are_done_with_are_forgotten_but_for_those_that_said_to_wait(
     assert turns.done
     assert turns.quiet_until("h19999") == 5.0
     assert turns.quiet_until("h0") < 0
-    assert len(turns._hosts) <= 10_000
+
+
+def test_hosts_that_said_nothing_take_no_memory_once_they_are_done_with() -> None:
+    def finish(count: int, wait: float | None) -> int:
+        turns = TurnQueue((Named(f"{i}", f"h{i}") for i in range(count)), HostLimits())
+        with memory_use() as used:
+            while (turn := turns.next_turn(0.0, 4)) is not None:
+                turns.finish(turn, UnitOutcome(turn.unit.name, wait=wait), 0.0)
+            return used()
+
+    for wait in (None, 5.0):
+        assert finish(20_000, wait) < 1.1 * finish(12_000, wait) + 100_000
+    assert finish(12_000, None) < finish(12_000, 5.0) / 5
 
 
 @pytest.mark.parametrize("name", ["units", "rate", "jobs"])

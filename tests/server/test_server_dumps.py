@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from starlette.types import ASGIApp
 
+from resourcesync.adapters.catalogue import FileChangeLog
 from resourcesync.adapters.system import SystemClock
 from resourcesync.cli.main import run
 from resourcesync.documents import read
@@ -45,7 +46,7 @@ def app(tree: PublishedTree) -> ASGIApp:
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dumps, "_SIZE", PackageSize(max_entries=10))
+    monkeypatch.setattr(dumps, "PACKAGE_SIZE", PackageSize(max_entries=10))
 
 
 def served(tree: PublishedTree) -> ASGIApp:
@@ -141,19 +142,20 @@ def test_more_than_may_be_made_at_a_time_are_refused_and_all_is_released(
 ) -> None:
     (tree.root / "big.bin").write_bytes(os.urandom(2_000_000))
     publish_tree(tree.root, {}, clock=SystemClock())
-    made = tree.dumps(SystemClock())
-    app = tree.application(SystemClock(), mounts={tree.dumps_path: made})
+    closed, app = (
+        tree.application(
+            SystemClock(), mounts={tree.dumps_path: tree.dumps(SystemClock(), most=most)}
+        )
+        for most in (0, 1)
+    )
     [path] = packages(app)
 
-    made._running = made._most
-    refused = ask(app, path)
-    made._running = 0
+    refused = ask(closed, path)
     left = ask(app, path, gone_after=1)
 
     assert refused.status == 503
     assert refused.fields["retry-after"]
     assert len(left.body) < 2_000_000
-    assert made._running == 0
     assert zipfile.is_zipfile(io.BytesIO(ask(app, path).body))
 
 
@@ -161,12 +163,12 @@ def test_a_package_that_takes_too_long_is_cut(
     app: ASGIApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     [path] = packages(app)
-    monkeypatch.setattr(dumps, "_LONGEST", 0.0)
+    monkeypatch.setattr(dumps, "MAX_PACKAGE_SECONDS", 0.0)
 
     assert ask(app, path).status == 503
 
 
-@pytest.mark.parametrize("most", ["_MOST_RESOURCES", "MAX_ENTRIES"])
+@pytest.mark.parametrize("most", ["MAX_RESOURCES", "MAX_ENTRIES"])
 def test_too_large_a_set_is_refused_with_what_to_do(
     app: ASGIApp, small: None, monkeypatch: pytest.MonkeyPatch, most: str
 ) -> None:
@@ -186,10 +188,11 @@ def test_an_empty_set_has_an_empty_dump(tmp_path: Path) -> None:
     assert packages(served(find_tree(tmp_path / "tree"))) == []
 
 
-def test_a_catalogue_that_moves_on_between_plan_and_package_makes_none(tree: PublishedTree) -> None:
+def test_a_catalogue_that_moves_on_between_plan_and_package_makes_none(
+    tree: PublishedTree, monkeypatch: pytest.MonkeyPatch
+) -> None:
     looks: list[int] = []
-    made = tree.dumps(SystemClock())
-    real = made._open_snapshot
+    real = FileChangeLog.snapshot
 
     class Later:
         def __init__(self, snapshot: CatalogueSnapshot) -> None:
@@ -199,13 +202,13 @@ def test_a_catalogue_that_moves_on_between_plan_and_package_makes_none(tree: Pub
         return snapshot.at.replace(year=2030)
 
     @contextmanager
-    def look() -> Iterator[CatalogueSnapshot]:
+    def look(self: FileChangeLog) -> Iterator[CatalogueSnapshot]:
         looks.append(1)
-        with real() as snapshot:
+        with real(self) as snapshot:
             yield Later(snapshot) if len(looks) > 2 else snapshot  # type: ignore[misc]
 
-    made._open_snapshot = look
-    app = tree.application(SystemClock(), mounts={tree.dumps_path: made})
+    monkeypatch.setattr(FileChangeLog, "snapshot", look)
+    app = served(tree)
     [path] = packages(app)
 
     assert ask(app, path).status == 503

@@ -4,7 +4,8 @@ import asyncio
 import gzip
 import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from starlette.types import ASGIApp
 
 from resourcesync.server import content_encoding
 from resourcesync.server.conditions import ResponseValidators
-from resourcesync.server.content_encoding import Coding, Encoder, choose, codings
+from resourcesync.server.content_encoding import Encoder, choose, codings
 from resourcesync.server.files import FileState, OpenFile
 from tests.support.asgi import ask
 from tests.support.served_tree import YEAR_AGO, application, plant, settled
@@ -43,6 +44,37 @@ def without_zstd(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(content_encoding, "codings", lambda: gzip_alone)
     choose.cache_clear()
     yield
+    choose.cache_clear()
+
+
+class Counted:
+    """The coding gzip, which knows how many bytes went into each document that it made."""
+
+    def __init__(self) -> None:
+        self.made: list[int] = []
+        self.ended: Callable[[], object] = lambda: None
+        self.coding = replace(codings()[-1], start=self.start)
+
+    def start(self) -> "Counted":
+        self.made.append(0)
+        self._real = zlib.compressobj(6, zlib.DEFLATED, 31)
+        return self
+
+    def compress(self, data: bytes, /) -> bytes:
+        self.made[-1] += len(data)
+        return self._real.compress(data)
+
+    def flush(self) -> bytes:
+        self.ended()
+        return self._real.flush()
+
+
+@pytest.fixture
+def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counted]:
+    found = Counted()
+    monkeypatch.setattr(content_encoding, "codings", lambda: (found.coding,))
+    choose.cache_clear()
+    yield found
     choose.cache_clear()
 
 
@@ -122,50 +154,38 @@ def test_only_documents_are_coded_and_only_where_it_pays(root: Path, app: ASGIAp
 
 
 def test_a_document_is_compressed_once_for_each_state(
-    root: Path, app: ASGIApp, monkeypatch: pytest.MonkeyPatch, without_zstd: None
+    root: Path, app: ASGIApp, counted: Counted
 ) -> None:
-    made: list[int] = []
-    real = content_encoding._compress
-
-    def counted(opened: OpenFile, size: int, coding: Coding) -> bytes | None:
-        made.append(size)
-        return real(opened, size, coding)
-
-    monkeypatch.setattr(content_encoding, "_compress", counted)
     first = [ask(app, LIST, fields={"accept-encoding": "gzip"}).body for _ in range(3)]
     (root / LIST[1:]).write_bytes(XML[:-5])
     second = ask(application(root), LIST, fields={"accept-encoding": "gzip"})
 
-    assert made == [len(XML), len(XML) - 5]
+    assert counted.made == [len(XML), len(XML) - 5]
     assert {gzip.decompress(body) for body in first} == {XML}
     assert gzip.decompress(second.body) == XML[:-5]
 
 
 def test_nothing_is_compressed_for_who_has_it_already(
-    root: Path, app: ASGIApp, monkeypatch: pytest.MonkeyPatch, without_zstd: None
+    root: Path, app: ASGIApp, counted: Counted
 ) -> None:
     known = ask(app, LIST, fields={"accept-encoding": "gzip"}).fields["etag"]
-    monkeypatch.delattr(content_encoding, "_compress")
+    counted.made.clear()
 
     asked = {"accept-encoding": "gzip", "if-none-match": known}
     assert ask(application(root, settled()), LIST, fields=asked).status == 304
+    assert counted.made == []
 
 
 def test_a_document_that_changes_while_it_is_compressed_is_never_a_mixture(
-    root: Path, monkeypatch: pytest.MonkeyPatch, without_zstd: None
+    root: Path, counted: Counted
 ) -> None:
     path = root / LIST[1:]
-    real = content_encoding._compress
-    left = [1]
 
-    def meddling(opened: OpenFile, size: int, coding: Coding) -> bytes | None:
-        body = real(opened, size, coding)
-        while left:
-            left.pop()
-            path.write_bytes(XML[: -len(XML) // 2])
-        return body
+    def meddle() -> None:
+        counted.ended = lambda: None
+        path.write_bytes(XML[: -len(XML) // 2])
 
-    monkeypatch.setattr(content_encoding, "_compress", meddling)
+    counted.ended = meddle
 
     answer = ask(application(root), LIST, fields={"accept-encoding": "gzip"})
 
@@ -174,10 +194,11 @@ def test_a_document_that_changes_while_it_is_compressed_is_never_a_mixture(
 
 def test_a_document_that_is_cut_short_meanwhile_is_not_compressed(root: Path) -> None:
     path = root / LIST[1:]
-    with OpenFile(os.open(path, os.O_RDONLY), FileState.from_stat(path.stat())) as opened:
+    condition = FileState.from_stat(path.stat())
+    with OpenFile(os.open(path, os.O_RDONLY), condition) as opened:
         os.truncate(path, 100)
 
-        assert content_encoding._compress(opened, len(XML), codings()[-1]) is None
+        assert asyncio.run(Encoder().encode(opened, condition, codings()[-1], 0)) is None
 
 
 class Files:
@@ -192,7 +213,8 @@ class Files:
         path = self.paths[number]
         condition = FileState.from_stat(path.stat())
         with OpenFile(os.open(path, os.O_RDONLY), condition) as opened:
-            body = await encoder.encode(opened, condition, codings()[-1], number)
+            coding = content_encoding.codings()[-1]
+            body = await encoder.encode(opened, condition, coding, number)
         assert body is not None
         assert zlib.decompress(body, 31) == path.read_bytes()
         return body
@@ -203,25 +225,19 @@ def test_what_is_kept_is_bounded_and_the_latest_stays(tmp_path: Path) -> None:
 
     async def drive() -> None:
         kept = await files.encode(encoder, 0)
+        sizes = [len(kept)]
         for number in range(1, 12):
-            await files.encode(encoder, number)
+            sizes.insert(0, len(await files.encode(encoder, number)))
             assert await files.encode(encoder, 0) is kept
-            assert encoder._size == sum(map(len, encoder._bodies.values())) <= 8000
+            while sum(sizes) > 8000:
+                sizes.pop(-2)  # the oldest, for the last of these is asked for all the time
+            assert encoder.cached_bytes == sum(sizes)
 
     asyncio.run(drive())
 
 
-def test_who_asks_at_once_waits_for_one_and_may_leave(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    files, encoder, made = Files(tmp_path, 1), Encoder(), list[int]()
-    real = content_encoding._compress
-
-    def counted(opened: OpenFile, size: int, coding: Coding) -> bytes | None:
-        made.append(size)
-        return real(opened, size, coding)
-
-    monkeypatch.setattr(content_encoding, "_compress", counted)
+def test_who_asks_at_once_waits_for_one_and_may_leave(tmp_path: Path, counted: Counted) -> None:
+    files, encoder = Files(tmp_path, 1), Encoder(kept=0)
 
     async def drive() -> None:
         first = asyncio.create_task(files.encode(encoder, 0))
@@ -229,11 +245,12 @@ def test_who_asks_at_once_waits_for_one_and_may_leave(
         await asyncio.sleep(0)
         first.cancel()
         assert len(set(await asyncio.gather(*others))) == 1
+        assert counted.made == [1000]
+        await files.encode(encoder, 0)  # what is over is not waited for again
 
     asyncio.run(drive())
 
-    assert made == [1000]
-    assert not encoder._running
+    assert counted.made == [1000, 1000]
 
 
 @pytest.mark.parametrize(

@@ -11,17 +11,17 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 import pytest
+import uvicorn
 from hypothesis import given
 from hypothesis import strategies as st
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.server import ServerState
 
 from resourcesync.errors import ConfigurationError
-from resourcesync.server import uvicorn_server
 from resourcesync.server.connections import ConnectionGuard, ConnectionLimits, JoiningTransport
 from resourcesync.server.uvicorn_server import SecondApplication, serve_forever
 from tests.support.served_tree import application, plant
@@ -51,11 +51,18 @@ class ForeignTransport:
         self.sent += data
 
 
+class GuardedConfig(uvicorn.Config):
+    """What a guard has to know."""
+
+    limits = ConnectionLimits()
+    exempt_port: int | None = None
+
+
 def test_a_transport_of_another_loop_is_served_too(app: ASGIApp) -> None:
     transport = ForeignTransport()
 
     async def drive() -> None:
-        configuration = uvicorn_server._UvicornConfig(app, ConnectionLimits())
+        configuration = GuardedConfig(cast("Any", app), interface="asgi3", log_config=None)
         configuration.load()
         guard = ConnectionGuard(configuration, ServerState(), {})
         guard.connection_made(cast("asyncio.Transport", transport))

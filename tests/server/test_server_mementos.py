@@ -267,7 +267,7 @@ def test_a_long_timemap_is_sent_piece_by_piece(
     app: ASGIApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = get(app, MAP + "a%20b.xml")
-    monkeypatch.setattr(mementos, "_PAGE", 1)
+    monkeypatch.setattr(mementos, "MAP_PAGE", 1)
 
     answer = get(app, MAP + "a%20b.xml")
 

@@ -187,7 +187,7 @@ def test_any_server_is_told_that_a_mounted_application_cannot_start(served: Serv
 def test_an_application_that_does_not_end_is_cut_off(
     served: ServedSource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("resourcesync.server.mounts._PATIENCE", 0.05)
+    monkeypatch.setattr("resourcesync.server.mounts.PATIENCE", 0.05)
     log: list[str] = []
 
     with ServerThread(make(served, one=Echo(log, "one"), two=hang)):

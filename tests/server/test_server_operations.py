@@ -97,10 +97,10 @@ def test_a_label_cannot_forge_a_line() -> None:
     )
 
 
-def test_a_look_that_takes_too_long_is_not_ready(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("resourcesync.server.admin._PATIENCE", 0.0)
+def test_a_look_that_takes_too_long_is_not_ready() -> None:
+    app = OperationsApplication(look=lambda: None, patience=0.0)
 
-    assert ask(OperationsApplication(look=lambda: None), "/readyz").status == 503
+    assert ask(app, "/readyz").status == 503
 
 
 def test_the_page_leads_to_every_list_and_says_how_to_follow(tree: PublishedTree) -> None:

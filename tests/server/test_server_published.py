@@ -1,7 +1,10 @@
 """What the operator left out of the lists is not served either."""
 
 import shutil
+import sqlite3
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from starlette.types import ASGIApp
@@ -102,16 +105,29 @@ def test_a_tree_without_a_catalogue_is_served_whole(tmp_path: Path) -> None:
     assert found(find_tree(tmp_path).application(SystemClock()), *NAMES) == list(NAMES)
 
 
-def test_a_catalogue_on_a_disk_that_cannot_be_written_is_read_as_it_is(tmp_path: Path) -> None:
+def test_a_catalogue_on_a_disk_that_cannot_be_written_is_read_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     plant(tmp_path)
     served(tmp_path, exclude=("*.key",))
     path = tmp_path / ".resourcesync/catalogue.db"
+    for ending in ("-wal", "-shm"):  # they belong to who reads it where it can be written
+        path.with_name(path.name + ending).unlink(missing_ok=True)
 
-    note = database._read_unchanging(path, NOTE)
+    connect: Callable[..., sqlite3.Connection] = sqlite3.connect
+
+    def connected(address: str, **options: Any) -> sqlite3.Connection:
+        if "immutable=1" not in address:  # it would need a file beside it
+            raise sqlite3.OperationalError("unable to open database file")
+        return connect(address, **options)
+
+    with monkeypatch.context() as unwritable:
+        unwritable.setattr(sqlite3, "connect", connected)
+        note = database.read_note(path, NOTE)
+        assert database.read_note(path, "nothing") is None
 
     assert note is not None
     assert note == database.read_note(path, NOTE)
-    assert database._read_unchanging(path, "nothing") is None
 
 
 @pytest.mark.parametrize(

@@ -8,15 +8,16 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.cli.main import run as command
 from resourcesync.errors import ConfigurationError
-from resourcesync.simulator import live_server, scenario_files
+from resourcesync.simulator import live_server, scenario_files, simulation
 from resourcesync.simulator.live import MOMENT, ScenarioSource
-from resourcesync.simulator.origin import BASE
+from resourcesync.simulator.origin import BASE, SimulatedOrigin
 from resourcesync.simulator.profiles import PROFILES
 from resourcesync.simulator.scenario import (
     DAY,
@@ -29,8 +30,8 @@ from resourcesync.simulator.scenario import (
     Scenario,
     Sizes,
 )
-from resourcesync.simulator.simulation import _Simulation, simulate_source
-from resourcesync.simulator.temporary_folders import make_folders
+from resourcesync.simulator.simulation import simulate_source
+from resourcesync.simulator.source import PackedDocuments, SimulatedSource
 from tests.support.commands import files_of
 from tests.support.started import Started
 
@@ -84,6 +85,23 @@ def got(
     return response.status, dict(response.getheaders()), response.read()
 
 
+class Observed(SimulatedSource):
+    """The latest Source that was simulated, and its documents."""
+
+    latest: "Observed"
+
+    def __init__(
+        self,
+        origin: SimulatedOrigin,
+        scenario: Scenario,
+        documents: PackedDocuments,
+        *others: Any,
+    ) -> None:
+        super().__init__(origin, scenario, documents, *others)
+        self.documents = documents
+        Observed.latest = self
+
+
 def simulated(scenario: Scenario, until: float) -> tuple[dict[str, bytes], dict[str, str]]:
     """Return the documents of a simulated run at a time, and what the resources are then."""
     documents: dict[str, bytes] = {}
@@ -92,19 +110,18 @@ def simulated(scenario: Scenario, until: float) -> tuple[dict[str, bytes], dict[
     def tell(elapsed: float, event: str, _: object) -> None:
         if elapsed > until or event in {"pull", "fault"}:
             return
-        source = world._source
+        source = Observed.latest
         digests.clear()
         digests.update({name: version.digest for name, version in source.origin.versions.items()})
         if event != "change":
             documents.clear()
-            for name in source._documents.names():
+            for name in source.documents.names():
                 answer = source.answer(name)
                 documents[name] = b"" if answer is None else answer.body
 
-    with make_folders() as folders:
-        world = _Simulation(scenario, DestinationSettings(), folders, tell)
-        with closing(world.destination):
-            world.run()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(simulation, "SimulatedSource", Observed)
+        simulation.simulate(scenario, DestinationSettings(), tell)
     return documents, digests
 
 

@@ -1,6 +1,7 @@
 """What a scenario says is refused with its reason, or can begin; nothing crashes, nothing hangs."""
 
-from contextlib import suppress
+from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import fields, replace
 from typing import Any
 
@@ -49,9 +50,21 @@ def written(draw: st.DrawFn) -> dict[str, Any]:
     table = USUAL
     for names in draw(st.lists(st.sampled_from(KEYS), min_size=1, max_size=2, unique=True)):
         value = draw(ODD)
-        with suppress(ConfigurationError):  # sizes may have become another thing
-            table = scenario_files._with_one_value(table, names, value)
+        table = changed(table, names, value)
     return table
+
+
+def changed(table: dict[str, Any], names: Sequence[str], value: object) -> dict[str, Any]:
+    """Return a scenario with another value; the same if its table has become another thing."""
+    found = deepcopy(table)
+    place: Any = found
+    for name in names[:-1]:
+        place = place.setdefault(name, {})
+        place = place[0] if isinstance(place, list) and place else place
+        if not isinstance(place, dict):
+            return table
+    place[names[-1]] = value
+    return found
 
 
 def begin(scenario: Scenario) -> None:

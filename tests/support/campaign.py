@@ -10,8 +10,7 @@ from typing import Any, Final
 from msgspec import structs
 
 from resourcesync.adapters.in_memory import MemoryCatalogue
-from resourcesync.destination.destination import Destination
-from resourcesync.destination.options import Filters
+from resourcesync.destination.options import Dependencies, Filters
 from resourcesync.destination.planner import DeletionLimit
 from resourcesync.destination.reports import MirrorState, RunReport
 from resourcesync.errors import ResourceSyncError
@@ -217,7 +216,7 @@ class Campaign(Rotting):
                 known.append(body)
 
     def published_once(self) -> bool:
-        return self.loose is not None and bool(self.loose._lists)
+        return self.loose is not None and bool(self.loose.lists)
 
     def _has_hashes(self) -> bool:
         return self.style is None or self.style.hashes
@@ -255,14 +254,13 @@ class Campaign(Rotting):
     # --- the mirror ---
 
     @contextmanager
-    def destination(self, source: str | None = BASE) -> Iterator[Destination]:
-        with super().destination(source) as destination:
+    def dependencies(self, source: str | None = BASE) -> Iterator[Dependencies]:
+        with super().dependencies(source) as equipment:
             if self.fuse is None:
-                yield destination
+                yield equipment
                 return
-            equipment = destination._dependencies
             copies, state = Dying(equipment.copies, self.fuse), Dying(equipment.state, self.fuse)
-            yield Destination(structs.replace(equipment, copies=copies, state=state))
+            yield structs.replace(equipment, copies=copies, state=state)
 
     def address(self) -> str:
         return BASE if self.loose is None else f"{BASE}resourcesync/capabilitylist.xml"

@@ -60,7 +60,7 @@ class EventServer:
             protocol_version = "HTTP/1.1"
 
             def do_GET(self) -> None:
-                server._answer(self)
+                server.answer(self)
 
             def log_message(self, *_: object) -> None:
                 pass
@@ -116,7 +116,7 @@ class EventServer:
         before = self._listening
         threading.Thread(target=wait, daemon=True).start()
 
-    def _answer(self, handler: BaseHTTPRequestHandler) -> None:
+    def answer(self, handler: BaseHTTPRequestHandler) -> None:
         manners = self.manners
         query = {key: item[0] for key, item in parse_qs(urlsplit(handler.path).query).items()}
         self.asked.append({**{k.lower(): v for k, v in handler.headers.items()}, **query})

@@ -125,7 +125,7 @@ class ForeignLife(MovingLife, LooseWorld):
         """List what changed, some seconds later."""
         self.clock.advance(seconds=seconds)
         now = to_microseconds(self.clock.now())
-        entries = [] if not self.source._lists else self.source.open_list.entries
+        entries = [] if not self.source.lists else self.source.open_list.entries
         before = len(entries)
         self.source.publish(now, self.originals.contents())
         self._as_it_does(before)

@@ -26,7 +26,7 @@ class LinkingSource(LooseSource):
         self.links: dict[str, str] = {}
         self.patches: dict[str, str] = {}
 
-    def _entry(
+    def entry(
         self,
         uri: str,
         data: bytes | None,
@@ -35,7 +35,7 @@ class LinkingSource(LooseSource):
         change: str = "",
         moment: int = 0,
     ) -> str:
-        entry = super()._entry(uri, data, lastmod, change=change, moment=moment)
+        entry = super().entry(uri, data, lastmod, change=change, moment=moment)
         links = self.links.get(uri, "") if data is not None else ""
         if change == "updated":
             links += self.patches.pop(uri, "")

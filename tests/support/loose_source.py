@@ -65,8 +65,8 @@ class LooseSource:
     def __init__(self, base: str, style: Style) -> None:
         self._base = base
         self._style = style
-        self._known: dict[str, tuple[bytes, int]] = {}
-        self._lists: list[ListedChanges] = []
+        self.known: dict[str, tuple[bytes, int]] = {}
+        self.lists: list[ListedChanges] = []
         self._at: int | None = None
         self._resource_list = ""
 
@@ -75,25 +75,25 @@ class LooseSource:
 
         A change is never put before another one of the same resource.
         """
-        if not self._lists:
-            self._known = {uri: (data, now) for uri, data in contents.items()}
-            self._lists.append(ListedChanges(number=1, start=now))
+        if not self.lists:
+            self.known = {uri: (data, now) for uri, data in contents.items()}
+            self.lists.append(ListedChanges(number=1, start=now))
             self.snapshot(now)
             return
-        before, entries, listed = self._known, list[str](), self._lists[-1].entries
+        before, entries, listed = self.known, list[str](), self.lists[-1].entries
         after = {}
         for uri, data in contents.items():
             old = before.get(uri)
             after[uri] = old if old is not None and old[0] == data else (data, now)
             if old is None or old[0] != data:
                 kind = "created" if old is None else "updated"
-                entries.append(self._entry(uri, data, now, change=kind, moment=now))
+                entries.append(self.entry(uri, data, now, change=kind, moment=now))
         entries.extend(
-            self._entry(uri, None, None, change="deleted", moment=now)
+            self.entry(uri, None, None, change="deleted", moment=now)
             for uri in before
             if uri not in contents
         )
-        self._known = after
+        self.known = after
         places = [entry[: entry.index("</loc>")] for entry in entries]
         while late and any(entry.startswith(tuple(places)) for entry in listed[-late:]):
             late -= 1
@@ -103,24 +103,24 @@ class LooseSource:
     @property
     def open_list(self) -> ListedChanges:
         """The list that further changes are added to."""
-        return self._lists[-1]
+        return self.lists[-1]
 
     def snapshot(self, now: int) -> None:
         """Write the Resource List anew."""
         self._at = now
-        entries = (self._entry(uri, *known) for uri, known in sorted(self._known.items()))
+        entries = (self.entry(uri, *known) for uri, known in sorted(self.known.items()))
         self._resource_list = self._document(
             f'<rs:md capability="resourcelist" at="{self._moment(now)}"/>', entries
         )
 
     def rotate(self, now: int) -> None:
         """Close the open list and begin a new one; forget the oldest."""
-        if not self._lists:
+        if not self.lists:
             return
-        newest = self._lists[-1]
+        newest = self.lists[-1]
         newest.until = now
-        self._lists.append(ListedChanges(number=newest.number + 1, start=now))
-        del self._lists[: -1 - (self._style.keep if self._style.index else 0)]
+        self.lists.append(ListedChanges(number=newest.number + 1, start=now))
+        del self.lists[: -1 - (self._style.keep if self._style.index else 0)]
 
     def documents(self) -> dict[str, str]:
         """Return all documents by name."""
@@ -133,11 +133,11 @@ class LooseSource:
             "resourcelist.xml": self._resource_list,
         }
         if not self._style.index:
-            return names | {"changelist.xml": self._change_list(self._lists[-1])}
-        names |= {self._name(each): self._change_list(each) for each in self._lists}
+            return names | {"changelist.xml": self._change_list(self.lists[-1])}
+        names |= {self._name(each): self._change_list(each) for each in self.lists}
         names["changelist.xml"] = self._document(
-            f'<rs:md capability="changelist"{self._from(self._lists[0].start)}/>',
-            map(self._part, reversed(self._lists) if self._style.newest_first else self._lists),
+            f'<rs:md capability="changelist"{self._from(self.lists[0].start)}/>',
+            map(self._part, reversed(self.lists) if self._style.newest_first else self.lists),
             tag="sitemapindex",
         )
         return names
@@ -161,7 +161,7 @@ class LooseSource:
     def _from(self, moment: int) -> str:
         return f' from="{self._moment(moment)}"'
 
-    def _entry(
+    def entry(
         self,
         uri: str,
         data: bytes | None,

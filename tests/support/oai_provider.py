@@ -112,7 +112,7 @@ class Provider:
                 "Identify": self._identify,
                 "ListMetadataFormats": self._formats,
                 "ListSets": self._sets,
-                "ListRecords": self._records,
+                "ListRecords": self.records,
             }.get(verb)
             inner = make(arguments) if make else _error("badVerb", verb)
             moment = f"{self.now:%Y-%m-%dT%H:%M:%SZ}"
@@ -160,7 +160,7 @@ class Provider:
         )
         return f"<ListSets>{rows}</ListSets>"
 
-    def _records(self, arguments: dict[str, str]) -> str:
+    def records(self, arguments: dict[str, str]) -> str:
         quirks = self.quirks
         token = arguments.get("resumptionToken", "")
         at = 0
@@ -181,7 +181,7 @@ class Provider:
         if not found or prefix == quirks.empty:
             return _error("noRecordsMatch", "")
         rows, is_more = self._rows(found, at)
-        listed = "".join(self._record(prefix, *row) for row in rows)
+        listed = "".join(self.record(prefix, *row) for row in rows)
         tail = self._tail(f"{prefix}|{spec}|{begin}|{end}", at, len(found), is_more=is_more)
         return f"<ListRecords>{listed}{tail}</ListRecords>"
 
@@ -227,7 +227,7 @@ class Provider:
             if within(moment) and (not spec or item is None or spec in item.sets)
         ]
 
-    def _record(self, prefix: str, local: str, moment: datetime, item: Item | None) -> str:
+    def record(self, prefix: str, local: str, moment: datetime, item: Item | None) -> str:
         form = "%Y-%m-%d" if self.quirks.granularity == "YYYY-MM-DD" else "%Y-%m-%dT%H:%M:%SZ"
         sets = "".join(f"<setSpec>{spec}</setSpec>" for spec in (item.sets if item else ()))
         status = "" if item else ' status="deleted"'

@@ -5,6 +5,7 @@ import random
 from pathlib import Path
 from typing import Final
 
+from resourcesync.destination.sync_state import SyncState
 from resourcesync.errors import ResourceSyncError
 from tests.support.world import BASE, World
 
@@ -47,6 +48,6 @@ class Rotting(World):
         self.rotten -= self.found
 
     def _excluded(self) -> bool:
-        with World.destination(self) as destination:
-            filters = destination._sync_state.filters
+        with self.state() as state:
+            filters = SyncState(state).filters
         return filters is not None and bool(filters.exclude)

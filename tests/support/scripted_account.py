@@ -1,7 +1,9 @@
 """An account in memory, as a plug-in: its address names one of the systems that a test made."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from resourcesync.model.resources import Resource
 from resourcesync.ports.accounts import AccountOptions, ChangeBatch
 from resourcesync.wiring import plugins
+from tests.support.distributions import install
 from tests.support.telling import TellingAccount, TellingSystem
 
 SCHEME: Final = "told"
@@ -37,7 +40,7 @@ class ScriptedSystem(TellingSystem):
         self.on_lot: Callable[[], None] = lambda: None
         self.fails: Exception | None = None
         """What is raised in place of an answer, if anything is."""
-        self.lots: list[ChangeBatch] = []
+        self.lots: Iterable[ChangeBatch] = ()
         """What is told in place of the log, if there is anything."""
 
 
@@ -86,13 +89,13 @@ def open_account(options: AccountOptions) -> Iterator[ScriptedAccount]:
 @contextmanager
 def scripted(monkeypatch: pytest.MonkeyPatch, *names: str) -> Iterator[list[ScriptedSystem]]:
     """Let ``told:NAME`` be a system of its own; yield them."""
-    built_in = plugins._BUILT_IN[plugins.ACCOUNTS]
-    assert isinstance(built_in, dict)
-    monkeypatch.setitem(built_in, SCHEME, f"{__name__}:open_account")
     systems = [ScriptedSystem() for _ in names]
     _SYSTEMS.update(
         {f"{SCHEME}:{name}": system for name, system in zip(names, systems, strict=True)}
     )
-    yield systems
+    offered = {plugins.ACCOUNTS: {SCHEME: f"{__name__}:open_account"}}
+    with TemporaryDirectory() as site, monkeypatch.context() as installed:
+        installed.syspath_prepend(install(Path(site), "scripted_account", offered, ""))
+        yield systems
     for name in names:
         del _SYSTEMS[f"{SCHEME}:{name}"]

@@ -15,7 +15,6 @@ from resourcesync.cluster import package_worker, worker
 from resourcesync.cluster.slices import SliceQueue
 from resourcesync.cluster.tables import ParquetTables
 from resourcesync.cluster.worker_context import WorkerContext
-from resourcesync.destination.destination import Destination
 from resourcesync.destination.options import Dependencies
 from resourcesync.ports.cancellation import CancelToken
 from resourcesync.ports.engines import UnitOutcome
@@ -69,8 +68,8 @@ class SharedCampaign(Campaign):
         shutil.rmtree(self.scratch)
 
     @contextmanager
-    def destination(self, source: str | None = BASE) -> Iterator[Destination]:
-        with MirrorFolder(self.folder, self.clock, self._open) as mirror:
+    def dependencies(self, source: str | None = BASE) -> Iterator[Dependencies]:
+        with MirrorFolder(self.folder, self.clock, self.open_state) as mirror:
             copies, state = mirror.copies, mirror.state
             assert copies is not None and isinstance(state, TabledState)  # noqa: PT018 - two types
             self._fold(state)
@@ -89,7 +88,7 @@ class SharedCampaign(Campaign):
                 slice_rows=3,
             )
             SliceQueue(crew, self.clock, self._tell).recover()
-            dependencies = Dependencies(
+            yield Dependencies(
                 folder=str(self.folder),
                 source=source,
                 fetcher=self.fetcher,
@@ -106,7 +105,6 @@ class SharedCampaign(Campaign):
                 mappers=self.mappers,
                 strategy=TableSyncStrategy(crew),
             )
-            yield Destination(dependencies)
             if self.luck.random() < 0.8:  # else what was changed stays beside the table
                 self._fold(state)
 
@@ -118,7 +116,7 @@ class SharedCampaign(Campaign):
     def _tell(self, event: str, fields: Any) -> None:
         self.events.append((event, fields))
 
-    def _open(self, path: Path) -> SqliteMirrorState:
+    def open_state(self, path: Path) -> SqliteMirrorState:
         return TabledState(path, self.tables, self.scratch / "parts")
 
     def _fold(self, state: TabledState) -> None:

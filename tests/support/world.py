@@ -22,6 +22,7 @@ from resourcesync.destination.reports import RunReport
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.ports import FetchRequest
 from resourcesync.ports.cancellation import CancelToken
+from resourcesync.ports.mirror import MirrorStateStore
 from resourcesync.source.paging import PageLimits
 from resourcesync.source.plan import Policy, PublicationStep
 from resourcesync.source.publisher import ListPublisher, Publication
@@ -94,29 +95,39 @@ class World:
     # --- the mirror ---
 
     @contextmanager
-    def destination(self, source: str | None = BASE) -> Iterator[Destination]:
+    def dependencies(self, source: str | None = BASE) -> Iterator[Dependencies]:
         with MirrorFolder(self.folder, self.clock) as mirror:
             assert mirror.copies is not None
             assert mirror.state is not None
-            yield Destination(
-                Dependencies(
-                    folder=str(self.folder),
-                    source=source,
-                    fetcher=self.fetcher,
-                    copies=self.before(mirror.copies),
-                    state=self.before(mirror.state),
-                    clock=self.clock,
-                    cancel=CancelToken(self.clock),
-                    report=lambda event, fields: self.events.append((event, fields)),
-                    scratch=mirror.copies.scratch,
-                    check_folder=mirror.check_marker,
-                    purge=mirror.copies.purge,
-                    traffic=lambda: (self.fetcher.requests, self.fetcher.received),
-                    room=lambda: self.room,
-                    patches=self.patches,
-                    mappers=self.mappers,
-                )
+            yield Dependencies(
+                folder=str(self.folder),
+                source=source,
+                fetcher=self.fetcher,
+                copies=self.before(mirror.copies),
+                state=self.before(mirror.state),
+                clock=self.clock,
+                cancel=CancelToken(self.clock),
+                report=lambda event, fields: self.events.append((event, fields)),
+                scratch=mirror.copies.scratch,
+                check_folder=mirror.check_marker,
+                purge=mirror.copies.purge,
+                traffic=lambda: (self.fetcher.requests, self.fetcher.received),
+                room=lambda: self.room,
+                patches=self.patches,
+                mappers=self.mappers,
             )
+
+    @contextmanager
+    def destination(self, source: str | None = BASE) -> Iterator[Destination]:
+        with self.dependencies(source) as dependencies:
+            yield Destination(dependencies)
+
+    @contextmanager
+    def state(self) -> Iterator[MirrorStateStore]:
+        """Open what the mirror remembers, as another program does."""
+        with MirrorFolder(self.folder, self.clock) as mirror:
+            assert mirror.state is not None
+            yield mirror.state
 
     def pull(self, source: str | None = BASE, **options: Any) -> RunReport:
         self.fetcher.asked.clear()

@@ -71,7 +71,7 @@ def test_a_memory_of_the_first_schema_is_taken_over(tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "push.db")) as old:
         old.executescript(
             f"PRAGMA application_id = {0x52535331};"
-            f"{follower_store._SCHEMA[0]}"
+            f"{follower_store.MIGRATIONS[0]}"
             f"INSERT INTO follower VALUES ('arxiv', '{TOPIC}', '{HUB}', 'active', 'abc', x'01',"
             " '', x'', '', 1796083200000000, 0, 1796083200000000); PRAGMA user_version = 1;"
         )

@@ -125,7 +125,7 @@ def test_an_endless_body_is_read_no_further_than_its_limit() -> None:
 def test_a_delivery_that_is_too_slow_is_refused(
     world: World, uri: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(websub, "_BODY_SECONDS", 0.1)
+    monkeypatch.setattr(websub, "BODY_SECONDS", 0.1)
     active = world.subscribed()
     assert b" 408 " in raw(f"{uri}{active.token}", b"Content-Length: 10", b"x")
     assert world.hints == ["arxiv"]

@@ -13,7 +13,7 @@ from resourcesync.errors import ConfigurationError
 from resourcesync.ports.cancellation import CancelToken
 
 _POLL_SECONDS: Final = 0.1
-_PATIENCE: Final = 50
+END_CHECKS: Final = 50
 """Number of checks whether a program that was asked to end has ended: five seconds."""
 
 
@@ -82,7 +82,7 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
         return
     _signal(process, signal.SIGTERM)
     pause = Event()
-    for _ in range(_PATIENCE):
+    for _ in range(END_CHECKS):
         if process.poll() is not None and not _signal(process, 0):
             return
         pause.wait(_POLL_SECONDS)

@@ -24,7 +24,6 @@ _CLONE: Final = 0x40049409
 """FICLONE of Linux: the same blocks for two files, until one of them is written."""
 _CHUNK: Final = 1 << 18
 _BATCH: Final = 512
-"""Files that are synced and renamed together."""
 _TEMPORARY: Final = ".tmp-"
 _NAME: Final = re.compile(r"[0-9a-f]{64}")
 _SHARD: Final = re.compile(r"[0-9a-f]{2}")
@@ -39,10 +38,12 @@ class FolderVersions:
 
     Args:
         root: The folder.
+        batch: Number of files that are synced and renamed together.
     """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, *, batch: int = _BATCH) -> None:
         self._root = root
+        self._batch = batch
         self._start = f"{root}/"  # a Path for each of millions would take longer than the work
         self._waiting: dict[str, tuple[str, int]] = {}
         self._shards: set[str] = set()
@@ -71,7 +72,7 @@ class FolderVersions:
         except OSError as error:
             raise _failed(self.path(sha256), error) from error
         self._waiting[sha256] = temporary, length
-        if len(self._waiting) >= _BATCH:
+        if len(self._waiting) >= self._batch:
             self.flush()
         return True
 

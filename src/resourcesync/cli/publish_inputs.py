@@ -99,7 +99,8 @@ SYSTEM_OPTIONS: Final = ("with", "auth", "proxy", "proxy_auth", "ca_file")
 """Options that are only for other systems, by the names of their values."""
 _FILE_WRITING_SCHEME: Final = "oai:"
 """Prefix of systems whose adapter writes files into the folder of the documents."""
-_RETRY_SECONDS: Final = 2.0
+RETRY_SECONDS: Final = 2.0
+"""Seconds before the first retry after a failure; each further pause is twice as long."""
 _MAX_RETRY_SECONDS: Final = 300.0
 
 OnPublished = Callable[["PublicationResult"], None]
@@ -258,7 +259,7 @@ class ExternalInput:
             except ResourceSyncError as error:
                 if is_first:
                     raise
-                pause = min(_RETRY_SECONDS * 2.0 ** min(failures, 16), _MAX_RETRY_SECONDS)
+                pause = min(RETRY_SECONDS * 2.0 ** min(failures, 16), _MAX_RETRY_SECONDS)
                 failures += 1
                 on_failed(error, pause)
                 clock.sleep(pause)

@@ -71,7 +71,7 @@ class DocumentSurvey:
     algorithms: Counter[str] = field(default_factory=Counter)
     changes: Counter[str] = field(default_factory=Counter)
     newest: datetime | None = None
-    _newest_text: str = ""
+    _newest_text: str = field(default="", compare=False)
 
     def add(self, other: "DocumentSurvey") -> None:
         """Count what another survey has counted."""

@@ -80,11 +80,19 @@ class OperationsApplication:
     Args:
         look: The readiness check of the Source.
         counts: The sources of metrics.
+        patience: Seconds that a check has.
     """
 
-    def __init__(self, *, look: ReadinessCheck, counts: Sequence[MetricsSource] = ()) -> None:
+    def __init__(
+        self,
+        *,
+        look: ReadinessCheck,
+        counts: Sequence[MetricsSource] = (),
+        patience: float = _PATIENCE,
+    ) -> None:
         self._check_ready = look
         self._sources = counts
+        self._patience = patience
         self._busy: asyncio.Lock | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -103,7 +111,7 @@ class OperationsApplication:
         # One check at a time: frequent requests wait, and take no threads from readers.
         self._busy = self._busy or asyncio.Lock()
         try:
-            async with asyncio.timeout(_PATIENCE), self._busy:
+            async with asyncio.timeout(self._patience), self._busy:
                 if path == b"/metrics":
                     return _text_reply(await to_thread.run_sync(self._write_metrics), _METRICS_TYPE)
                 await to_thread.run_sync(self._check_ready)

@@ -151,6 +151,11 @@ class Encoder:
         self._running: dict[_Key, asyncio.Task[bytes | None]] = {}
         self._limiter: CapacityLimiter | None = None
 
+    @property
+    def cached_bytes(self) -> int:
+        """Return the number of bytes in the cache."""
+        return self._size
+
     def choose(self, field: str, size: int, validators: ResponseValidators) -> Coding | None:
         """Return the coding for a document of ``size`` bytes; ``None`` to send it from the disk.
 

@@ -46,10 +46,13 @@ from resourcesync.server.representations import InMemoryRepresentation
 
 _LOG: Final = logging.getLogger(__name__)
 
-_MOST_RESOURCES: Final = 1_000_000
-_SIZE: Final = PackageSize(max_entries=10_000)
+MAX_RESOURCES: Final = 1_000_000
+"""The most resources of a Source that is offered as dumps on request."""
+PACKAGE_SIZE: Final = PackageSize(max_entries=10_000)
+"""The limits of one package."""
 _PIECE: Final = 256 * 1024
-_LONGEST: Final = 3600.0
+MAX_PACKAGE_SECONDS: Final = 3600.0
+"""Seconds after which the sending of a package is cut."""
 _BUSY: Final = (b"retry-after", b"30")
 _NO_CACHE: Final = (b"cache-control", b"no-cache")
 _NOSNIFF: Final = (b"x-content-type-options", b"nosniff")
@@ -145,12 +148,12 @@ class DumpApplication:
         with self._open_snapshot() as snapshot:
             if known is not None and known.at == snapshot.at:
                 return known
-            if snapshot.count(_MOST_RESOURCES + 1) > _MOST_RESOURCES:
+            if snapshot.count(MAX_RESOURCES + 1) > MAX_RESOURCES:
                 raise StorageError(
                     "there are too many resources", hint="publish dumps: resourcesync dump DIR"
                 )
             header = self._header(snapshot.at)
-            packages = plan_packages(header, snapshot.resources(), size=_SIZE)
+            packages = plan_packages(header, snapshot.resources(), size=PACKAGE_SIZE)
             starts = tuple(islice((entries[0].uri for entries in packages), MAX_ENTRIES + 1))
             if len(starts) > MAX_ENTRIES:
                 raise StorageError("there are too many packages")
@@ -190,7 +193,7 @@ class DumpApplication:
             return refuse(503, "Too many packages are being made.", _BUSY)
         self._running += 1
         try:
-            async with asyncio.timeout(_LONGEST):
+            async with asyncio.timeout(MAX_PACKAGE_SECONDS):
                 await self._make(exchange, plan, number, headers)
         except TimeoutError as error:
             raise StorageError("a package took longer than an hour") from error
@@ -223,7 +226,7 @@ class DumpApplication:
             if snapshot.at != plan.at:
                 raise OriginalChangedError("there are newer packages")
             resources = snapshot.resources(start, end)
-            return next(plan_packages(self._header(plan.at), resources, size=_SIZE))
+            return next(plan_packages(self._header(plan.at), resources, size=PACKAGE_SIZE))
 
     def _bytes_of(self, content: Resource | Link) -> Iterator[bytes]:
         assert isinstance(content, Resource), "a Resource Dump has no patches"

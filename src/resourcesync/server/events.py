@@ -42,7 +42,7 @@ _LOG: Final = logging.getLogger(__name__)
 
 _MOST_EVENTS: Final = 200
 _MOST_BATCHES: Final = 64
-_MOST_BYTES: Final = 4 * 1024 * 1024
+_CACHE_BYTES: Final = 4 * 1024 * 1024
 _READERS: Final = 4
 _SLICE: Final = 100
 _HEADERS: Final = (
@@ -107,13 +107,20 @@ class EventApplication:
         log: The log of changes.
         most: The most clients at a time; further ones get 503.
         pace: The intervals.
+        cache: The most bytes that are stored for clients that are behind.
     """
 
     def __init__(
-        self, log: SourceChangeLog, *, most: int = 300, pace: StreamTiming | None = None
+        self,
+        log: SourceChangeLog,
+        *,
+        most: int = 300,
+        pace: StreamTiming | None = None,
+        cache: int = _CACHE_BYTES,
     ) -> None:
         self._log = log
         self._most = most
+        self._most_cached = cache
         self._timing = pace or StreamTiming()
         self._clients: set[asyncio.Event] = set()
         self._batches: OrderedDict[_LogPosition, _Batch] = OrderedDict()
@@ -124,6 +131,11 @@ class EventApplication:
         self._opening: asyncio.Lock | None = None
         self._limiter: CapacityLimiter | None = None
         self._sent = 0
+
+    @property
+    def cached_bytes(self) -> int:
+        """Return the number of bytes that are stored for clients that are behind."""
+        return self._cached_bytes
 
     @property
     def clients(self) -> int:
@@ -307,7 +319,7 @@ class EventApplication:
         self._batches[self._last] = batch
         self._last = batch.last
         self._cached_bytes += len(batch.data)
-        while len(self._batches) > _MOST_BATCHES or self._cached_bytes > _MOST_BYTES:
+        while len(self._batches) > _MOST_BATCHES or self._cached_bytes > self._most_cached:
             _, dropped = self._batches.popitem(last=False)
             self._cached_bytes -= len(dropped.data)
 

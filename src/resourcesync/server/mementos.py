@@ -47,7 +47,7 @@ _LOG: Final = logging.getLogger(__name__)
 
 _CHUNK: Final = 256 * 1024
 _SECOND: Final = 1_000_000
-_PAGE: Final = 500
+MAP_PAGE: Final = 500
 """Versions of a TimeMap that are read at a time."""
 _FOREVER: Final = (b"cache-control", b"max-age=31536000, immutable")
 _NO_CACHE: Final = (b"cache-control", b"no-cache")
@@ -204,7 +204,7 @@ class MementoApplication:
 
     async def _timemap(self, exchange: HttpExchange, uri: str) -> None:
         """Send the list of all versions, some hundred at a time (RFC 7089 §5)."""
-        page = await to_thread.run_sync(self._index.versions, uri, 0, _PAGE)
+        page = await to_thread.run_sync(self._index.versions, uri, 0, MAP_PAGE)
         if not page:
             await exchange.send(_absent())
             return
@@ -218,7 +218,9 @@ class MementoApplication:
         await exchange.start(HttpReply(status=200, headers=headers))
         async with exchange.watch_disconnect() as gone:
             while page and not gone.done():
-                more = await to_thread.run_sync(self._index.versions, uri, page[-1].moment, _PAGE)
+                more = await to_thread.run_sync(
+                    self._index.versions, uri, page[-1].moment, MAP_PAGE
+                )
                 for version in page:
                     if version is page[-1] and not more:
                         relation = _last(relation)

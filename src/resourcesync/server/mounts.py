@@ -19,7 +19,7 @@ from resourcesync.server.paths import is_plain, without_authority
 
 _LOG: Final = logging.getLogger(__name__)
 
-_PATIENCE: Final = 10.0
+PATIENCE: Final = 10.0
 """Seconds that an application has to end."""
 
 STOPPING: Final = "resourcesync.stopping"
@@ -176,7 +176,7 @@ class _Lifespan:
         """Wait for the task's end, up to a limit."""
         assert self._task is not None
         self._to_application.put_nowait({"type": "lifespan.shutdown"})
-        _, late = await asyncio.wait((self._task,), timeout=_PATIENCE)
+        _, late = await asyncio.wait((self._task,), timeout=PATIENCE)
         if late:
             _LOG.warning("an application does not end and is cancelled")
             self._task.cancel()

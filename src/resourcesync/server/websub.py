@@ -37,7 +37,8 @@ from resourcesync.websub.subscription_status import DeliveryFault
 _LOG: Final = logging.getLogger(__name__)
 
 _PATHS: Final = frozenset({b"", b"/", b"/publish", b"/subscribe"})
-_BODY_SECONDS: Final = 10.0
+BODY_SECONDS: Final = 10.0
+"""Seconds in which the body of a request has to arrive."""
 _BODIES: Final = 16
 """Number of bodies that are read at a time: each may take a MiB."""
 _WAIT_SECONDS: Final = 10.0
@@ -158,7 +159,7 @@ class HubApplication:
         if announces_too_long(scope, most):
             return refuse(413, f"At most {most} bytes.", (b"connection", b"close"))
         async with self._bodies:
-            body = await read_body(receive, most=most, seconds=_BODY_SECONDS)
+            body = await read_body(receive, most=most, seconds=BODY_SECONDS)
         if isinstance(body, HttpReply):
             return body
         if is_form:
@@ -267,7 +268,7 @@ class CallbackApplication:
             await to_thread.run_sync(self._subscriber.refuse, token, DeliveryFault.SIZE)
             return refuse(413, f"At most {MOST_PAYLOAD} bytes.", _CLOSE)
         async with self._bodies:
-            body = await read_body(receive, most=MOST_PAYLOAD, seconds=_BODY_SECONDS)
+            body = await read_body(receive, most=MOST_PAYLOAD, seconds=BODY_SECONDS)
             if isinstance(body, HttpReply):
                 fault = DeliveryFault.SIZE if body.status == _TOO_LONG else DeliveryFault.BODY
                 await to_thread.run_sync(self._subscriber.refuse, token, fault)

@@ -11,7 +11,8 @@ from typing import Final, NamedTuple
 
 from resourcesync.errors import StorageError
 
-_MEMORY: Final = Path("/dev/shm")  # noqa: S108 - a file system in memory, where there is one
+MEMORY_FOLDER: Final = Path("/dev/shm")  # noqa: S108
+"""A file system in memory, where there is one."""
 _QUICK: Final = "resourcesync-simulated-"
 _LARGE: Final = "resourcesync-packed-"
 _NEW: Final = 60.0
@@ -43,7 +44,7 @@ def make_folders(within: TemporaryFolders | None = None) -> Iterator[TemporaryFo
     Raises:
         StorageError: They cannot be made.
     """
-    memory, disk = within or (_MEMORY if _MEMORY.is_dir() else None, None)
+    memory, disk = within or (MEMORY_FOLDER if MEMORY_FOLDER.is_dir() else None, None)
     with ExitStack() as held:
         try:
             found = TemporaryFolders(

@@ -46,10 +46,12 @@ class Block(NamedTuple, Generic[E]):
     text: bytes
 
 
-def blocks(entries: Iterable[E], render: Callable[[Sequence[E]], bytes]) -> Iterator[Block[E]]:
+def blocks(
+    entries: Iterable[E], render: Callable[[Sequence[E]], bytes], most: int = _BLOCK
+) -> Iterator[Block[E]]:
     """Yield entries some hundred at a time, which is faster to render than one by one."""
     remaining = iter(entries)
-    while some := list(islice(remaining, _BLOCK)):
+    while some := list(islice(remaining, most)):
         yield Block(some, render(some))
 
 
@@ -62,12 +64,18 @@ class Paginator(Generic[E]):
         entries: The entries.
         render: Returns the bytes of some entries.
         limits: The limits of a page.
+        block: The most entries that are rendered together.
     """
 
     def __init__(
-        self, entries: Iterable[E], render: Callable[[Sequence[E]], bytes], limits: PageLimits
+        self,
+        entries: Iterable[E],
+        render: Callable[[Sequence[E]], bytes],
+        limits: PageLimits,
+        *,
+        block: int = _BLOCK,
     ) -> None:
-        self._remaining = blocks(entries, render)
+        self._remaining = blocks(entries, render, block)
         self._render = render
         self._limits = limits
         self._ahead: list[Block[E]] = []  # the next block is the last of these

@@ -11,9 +11,10 @@ from typing import BinaryIO, Final
 
 from resourcesync.errors import StorageError
 
-_BLOCK: Final = 4_096
+BLOCK_MARKS: Final = 4_096
+"""Marks that are written to the store together."""
 _BYTES: Final = 8
-_SMALL: Final = 64
+SMALL_TAIL: Final = 64
 """Most marks of one document that stay in memory and out of the file."""
 AT_ONCE: Final = 500_000
 """Marks that are compared at a time: some 50 MB of them."""
@@ -96,7 +97,7 @@ class Marks:
         """
         self._tail.append(mark)
         self._count += 1
-        if self._store is not None and len(self._tail) == _BLOCK:
+        if self._store is not None and len(self._tail) == BLOCK_MARKS:
             self._places.append(self._store.write(self._tail))
             self._tail = array("q")
 
@@ -106,7 +107,7 @@ class Marks:
         Raises:
             StorageError: The disk is full.
         """
-        if self._store is not None and len(self._tail) > _SMALL:
+        if self._store is not None and len(self._tail) > SMALL_TAIL:
             self._places.append(self._store.write(self._tail))
             self._tail = array("q")
 
@@ -122,7 +123,7 @@ class Marks:
         left = self._count - len(self._tail)
         for place in self._places:
             assert self._store is not None, "they are in memory"
-            count = min(left, _BLOCK)
+            count = min(left, BLOCK_MARKS)
             yield self._store.read(place, count)
             left -= count
         yield self._tail

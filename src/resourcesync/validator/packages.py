@@ -1,11 +1,20 @@
-"""Checks of packages: their members against their manifest (§11.2, §13.2)."""
+"""Checks of packages: the manifest, and the members against the manifest (§11.2, §13.2)."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import BinaryIO, Final
 
+from resourcesync.documents.packages.reader import PackageReader, open_package
+from resourcesync.errors import DocumentError, PackageError, PackedMemberError, VerificationError
+from resourcesync.model.resources import Change
 from resourcesync.model.vocabulary import Capability
-from resourcesync.validator.findings import RuleFinding
+from resourcesync.validator.examination import validate_document
+from resourcesync.validator.findings import RuleFinding, by_place
+from resourcesync.validator.marks import MarkStore
+from resourcesync.validator.rule import RuleProfile
+from resourcesync.validator.rules import RULES
+from resourcesync.validator.sample import Unreached
 from resourcesync.validator.summaries import (
     DocumentSummary,
     ListedResource,
@@ -150,3 +159,172 @@ def judge_contents_copy(packed: DocumentSummary, copy: DocumentSummary) -> Itera
 def _summary_content(document: DocumentSummary) -> tuple[object, ...]:
     times = (document.at, document.completed, document.from_, document.until)
     return (*times, document.entries, document.resources, document.changes)
+
+
+ENDINGS: Final = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.xz", ".txz")
+_MANIFEST_FAULTS: Final = frozenset({"manifest-missing", "manifest-duplicate"})
+_OUR_LIMITS: Final = ("-limit", "-ratio")
+_BLOCK: Final = 65_536
+
+
+def is_package_name(target: str) -> bool:
+    """True if a file or an address has the name of a package."""
+    return target.partition("?")[0].lower().endswith(ENDINGS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedPackage:
+    """A package as a dump lists it.
+
+    Attributes:
+        uri: Its whole address.
+        dump: The dump that lists it.
+        package: Its entry there.
+        copy: The copy of its manifest that was read; ``None`` when there is none.
+    """
+
+    uri: str
+    dump: DocumentSummary
+    package: ListedTarget
+    copy: DocumentSummary | None = None
+
+
+class PackageValidator:
+    """Checks one package.
+
+    Args:
+        uri: Its address or file.
+        profile: The text of the standard for its manifest.
+        listed: Its entry in a dump, if any.
+        store: Stores digests of its entries.
+
+    Attributes:
+        manifest: Summary of its manifest; ``None`` before reading, or when there is none.
+        members: Number of members that were read.
+    """
+
+    def __init__(
+        self,
+        uri: str,
+        profile: RuleProfile,
+        listed: ListedPackage | None = None,
+        store: MarkStore | None = None,
+    ) -> None:
+        self._uri = uri
+        self._profile = profile
+        self._listed = listed
+        self._store = store
+        self.manifest: DocumentSummary | None = None
+        self.members = 0
+
+    def judge(self, file: BinaryIO) -> Iterator[RuleFinding | Unreached]:
+        """Yield the faults of the package in a seekable file, at any position."""
+        listed = self._listed
+        if listed is not None:
+            names = [digest.algorithm for digest in listed.package.digests]
+            file.seek(0)
+            measured = _measure(iter(lambda: file.read(_BLOCK), b""), names)
+            yield from judge_listed_package(listed.dump, listed.package, *measured)
+        try:
+            yield from self._judge_opened(open_package(file, uri=self._uri))
+        except PackageError as error:
+            yield self._report_broken(error)
+        except DocumentError as error:
+            yield Unreached(uri=self._uri, error=error)
+        if self.manifest is not None and listed is not None and listed.copy is not None:
+            yield from judge_contents_copy(self.manifest, listed.copy)
+
+    def _report_broken(self, error: PackageError) -> RuleFinding | Unreached:
+        """Return the event for a package that cannot be opened.
+
+        A limit of ours, or a format that the standard allows and we do not support, is not a fault
+        of the package.
+        """
+        named = "" if self._listed is None else self._listed.package.media_type.lower()
+        is_foreign = error.code == "package-unknown" and named and not _is_known(named)
+        if is_foreign or error.code.endswith(_OUR_LIMITS):
+            return Unreached(uri=self._uri, error=error)
+        rule = RULES["RM01" if error.code in _MANIFEST_FAULTS else "RM10"]
+        return RuleFinding(rule=rule, uri=self._uri, message=error.message)
+
+    def _judge_opened(self, reader: PackageReader) -> Iterator[RuleFinding]:
+        listed: list[ListedResource] = []
+        examination = validate_document(
+            reader.manifest_chunks(),
+            uri=f"{self._uri}#/{MANIFEST}",
+            profile=self._profile,
+            on_resource=listed.append,
+            store=self._store,
+        )
+        findings = list(by_place(examination))
+        self.manifest = examination.summary
+        dump = None if self._listed is None else self._listed.dump.capability
+        wrong = list(judge_manifest(examination.summary, dump=dump))
+        if wrong and examination.summary.capability is not None:
+            yield from wrong  # faults of its entries would only follow from these
+            return
+        yield from findings
+        found = [PackageFile(name=MANIFEST, length=examination.summary.size)]
+        yield from self._members(reader, {resource.path: resource for resource in listed}, found)
+        if examination.summary.is_index:  # its parts were read, or an error was raised
+            found += map(_member_as_listed, listed)
+        found += [PackageFile(name=name, length=0) for name in reader.unlisted]
+        yield from judge_package(self._uri, found, examination.summary, listed, dump=dump)
+
+    def _members(
+        self, reader: PackageReader, listed: dict[str, ListedResource], found: list[PackageFile]
+    ) -> Iterator[RuleFinding]:
+        for member in reader.members():
+            entry_told = member.entry
+            resource = entry_told.resource if isinstance(entry_told, Change) else entry_told
+            entry = listed.get(resource.path)
+            if member.is_deletion or entry is None:
+                continue
+            try:
+                length, hashes = _measure(member.chunks(), entry.hashes)
+                found.append(PackageFile(name=entry.path.lstrip("/"), length=length, hashes=hashes))
+            except PackedMemberError as error:
+                if error.code != "member-missing":
+                    yield _finding_for(entry, f"{entry.path}: {error.message}")
+                    found.append(_member_as_listed(entry))
+            except VerificationError as error:
+                said = dict(error.evidence)
+                message = (
+                    f"{entry.path} has {said.get('got', '')} instead of {said.get('list', '')}"
+                )
+                yield _finding_for(entry, message)
+                found.append(_member_as_listed(entry))
+            self.members += 1
+
+
+def _is_known(media_type: str) -> bool:
+    return any(name in media_type for name in ("zip", "tar", "octet-stream"))
+
+
+def _measure(chunks: Iterable[bytes], algorithms: Iterable[str]) -> tuple[int, dict[str, str]]:
+    digests = {
+        name: hashlib.new(name.replace("-", ""), usedforsecurity=False) for name in algorithms
+    }
+    length = 0
+    for chunk in chunks:
+        length += len(chunk)
+        for digest in digests.values():
+            digest.update(chunk)
+    return length, {name: digest.hexdigest() for name, digest in digests.items()}
+
+
+def _member_as_listed(entry: ListedResource) -> PackageFile:
+    """Return a member that was checked already: it exists, and gets no further findings."""
+    return PackageFile(name=entry.path.lstrip("/"), length=entry.length or 0)
+
+
+def _finding_for(entry: ListedResource, message: str) -> RuleFinding:
+    place = entry.place
+    return RuleFinding(
+        rule=RULES["RM07"],
+        uri=entry.document,
+        message=message,
+        line=place.line,
+        column=place.column,
+        length=place.length,
+    )

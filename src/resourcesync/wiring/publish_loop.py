@@ -77,7 +77,7 @@ class PublishLoop:
         Raises:
             ConfigurationError: The extra ``watch`` is not installed.
         """
-        return FolderWatcher(Path(self._top), self._is_ours)
+        return FolderWatcher(Path(self._top), self.is_ours)
 
     def run(self, watcher: Watcher, chosen: Mapping[str, object], asked: PublishRequest) -> None:
         """Publish, wait, and publish again; this never ends.
@@ -105,7 +105,12 @@ class PublishLoop:
             else:
                 failures = 0
 
-    def _is_ours(self, path: str) -> bool:
+    def is_ours(self, path: str) -> bool:
+        """True if a file of the tree is hidden, or is one of our own documents.
+
+        Args:
+            path: Its resolved path.
+        """
         name = path.removeprefix(self._top)
         return (
             name.startswith((".", *(f"{our}/" for our in self._ours)))

@@ -336,11 +336,12 @@ class PublishedTree:
         names = (*self._served().documents_names, b"dump")
         return "/" + os.fsdecode(b"/".join(names))
 
-    def dumps(self, clock: Clock) -> DumpApplication:
+    def dumps(self, clock: Clock, *, most: int = 2) -> DumpApplication:
         """Return the application of the Resource Dump on demand, for ``dumps_path``.
 
         Args:
             clock: Time.
+            most: The most packages that are made at a time.
 
         Raises:
             ConfigurationError: The tree has no catalogue.
@@ -351,6 +352,7 @@ class PublishedTree:
             PresentContents(*self._originals(clock)),
             uri=self.capability_list.rpartition("/")[0] + "/dump/",
             capability_list=self.capability_list,
+            most=most,
         )
 
     def _originals(self, clock: Clock) -> tuple[FileTreeOriginals, OpenOriginal]:

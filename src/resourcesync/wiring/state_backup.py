@@ -35,7 +35,8 @@ _PARTS_NOTE: Final = "store-tables"
 """The note with the names of the parts that the state in the store may name."""
 _BACKUP_INTERVAL: Final = timedelta(days=1)
 _BLOCK: Final = 1 << 20
-_MIN_LIMIT: Final = 64 << 20
+MIN_LIMIT: Final = 64 << 20
+"""Bytes that a restored state may always have, however small its backup is."""
 _MOST_GROWTH: Final = 100
 """Greatest compression ratio; real ones are 5 to 20."""
 
@@ -128,7 +129,7 @@ def restore(store: Store, folder: Path) -> bool:
         if stream is None:
             return False
         stack.enter_context(stream)
-        most = _MIN_LIMIT + _MOST_GROWTH * (0 if stored is None else stored.length)
+        most = MIN_LIMIT + _MOST_GROWTH * (0 if stored is None else stored.length)
         make_folder(own, 0o700)
         place = own / f"restored-{secrets.token_hex(8)}"
         try:

@@ -29,7 +29,7 @@ from resourcesync.validator.notifications import (
     judge_message,
     read_message,
 )
-from resourcesync.validator.package_examination import (
+from resourcesync.validator.packages import (
     ListedPackage,
     PackageValidator,
     is_package_name,
@@ -46,7 +46,7 @@ from resourcesync.wiring.document_access import (
 )
 from resourcesync.wiring.mirrors import Network
 
-_MOST_TARGETS: Final = 200_000
+MAX_TARGETS: Final = 200_000
 """Most stored entries for documents and packages: some 100 MB of them."""
 _FOLLOWED: Final = frozenset({Capability.DESCRIPTION, Capability.CAPABILITY_LIST})
 _CHANNELS: Final = frozenset(
@@ -101,7 +101,7 @@ class DocumentWalk:
             self._unvisited(linked_documents(last) if is_first else _listed_documents(last))
         )
         self._targets += len(last.targets)
-        if self._targets > _MOST_TARGETS:
+        if self._targets > MAX_TARGETS:
             self._targets -= len(last.targets)
             last.targets.clear()
             self.has_dropped_targets = True

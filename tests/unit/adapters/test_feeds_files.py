@@ -83,7 +83,7 @@ class Reader:
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(line_feeds, "_POLL_SECONDS", 0.05)
+    monkeypatch.setattr(line_feeds, "POLL_SECONDS", 0.05)
 
 
 @pytest.fixture
@@ -201,7 +201,7 @@ def test_a_reader_that_was_away_for_two_rotations_misses_nothing(path: Path) -> 
 def test_what_is_written_to_a_renamed_file_soon_after_is_told(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(line_feeds, "_LATE_WRITE_SECONDS", 0.8)
+    monkeypatch.setattr(line_feeds, "LATE_WRITE_SECONDS", 0.8)
     reader = Reader(path)
     add(path, line("a"))
     reader.read()

@@ -129,8 +129,8 @@ def test_what_says_nothing_is_left_out(address: str, client: "Redis") -> None:
 def test_an_entry_that_is_too_long_is_left_out_and_never_fetched(
     address: str, client: "Redis", monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(redis_feed, "_MOST_BYTES", 10_000)
-    monkeypatch.setattr(redis_feed, "_MUCH_BYTES", 20_000)
+    monkeypatch.setattr(redis_feed, "MAX_ENTRY_BYTES", 10_000)
+    monkeypatch.setattr(redis_feed, "MAX_READ_BYTES", 20_000)
     add(client, "a")
     client.xadd(STREAM, {"json": "x" * 3_000_000})
     for name in "bcdefg":
@@ -148,7 +148,7 @@ def test_an_entry_that_is_too_long_is_left_out_and_never_fetched(
 def test_who_may_run_no_scripts_there_reads_all_the_same(
     address: str, client: "Redis", monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(redis_feed, "_MOST_BYTES", 10_000)
+    monkeypatch.setattr(redis_feed, "MAX_ENTRY_BYTES", 10_000)
     add(client, "a")
     client.xadd(STREAM, {"json": "x" * 30_000})
     add(client, "b")

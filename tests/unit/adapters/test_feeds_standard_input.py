@@ -103,7 +103,7 @@ def test_who_waits_is_told_in_time_that_nothing_came(pipe: Pipe) -> None:
 def test_a_line_that_is_too_long_is_passed_over(
     pipe: Pipe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(line_feeds, "_GATHER", 0.01)
+    monkeypatch.setattr(line_feeds, "GATHER_SECONDS", 0.01)
 
     def write() -> None:
         pipe.write(line("a"))

@@ -28,9 +28,9 @@ from tests.support.feeding import line, names, omissions, options
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[EventServer]:
-    monkeypatch.setattr(event_feeds, "_FIRST_PAUSE", 0.1)
-    monkeypatch.setattr(change_feed, "_LONGEST", 0.02)
-    monkeypatch.setattr(fetcher, "_TURN", 0.02)
+    monkeypatch.setattr(event_feeds, "FIRST_PAUSE", 0.1)
+    monkeypatch.setattr(change_feed, "MAX_BATCH_SECONDS", 0.02)
+    monkeypatch.setattr(fetcher, "MAX_TURN_SECONDS", 0.02)
     with EventServer() as running:
         yield running
 
@@ -290,7 +290,7 @@ def test_a_reader_that_is_slow_holds_the_server_up_and_no_memory(
 ) -> None:
     with own(server) as account:
         position = begun(account, server)
-        monkeypatch.setattr(change_feed, "_LONGEST", 5.0)
+        monkeypatch.setattr(change_feed, "MAX_BATCH_SECONDS", 5.0)
         for number in range(1_100):
             server.tell(line(f"n{number}", type="t" * 2_000).rstrip(), "updated")
         told = []

@@ -168,7 +168,7 @@ def test_rows_are_written_in_groups_of_one_size_whatever_pieces_they_come_in(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(table_files, "GROUP", 4)
-    monkeypatch.setattr(table_files, "_BUFFERED_ROWS", 8)
+    monkeypatch.setattr(table_files, "BUFFERED_ROWS", 8)
     batches = pa.table({"number": range(23)}).to_batches(max_chunksize=3)
 
     with table_files.atomic_write(tmp_path / "rows.parquet") as stream:

@@ -104,9 +104,9 @@ def test_a_record_in_another_set_is_told_again(tmp_path: Path) -> None:
 def test_of_a_record_that_is_listed_twice_the_later_one_counts(tmp_path: Path) -> None:
     made = titled(tmp_path, count=1)
     moment, _ = made.provider.items["10673/0"]
-    old = made.provider._record("oai_dc", "10673/0", moment - timedelta(days=1), None)
-    plain = made.provider._records
-    made.provider._records = (  # type: ignore[method-assign] # a provider that lists it twice
+    old = made.provider.record("oai_dc", "10673/0", moment - timedelta(days=1), None)
+    plain = made.provider.records
+    made.provider.records = (  # type: ignore[method-assign] # a provider that lists it twice
         lambda arguments: plain(arguments).replace("</ListRecords>", f"{old}</ListRecords>")
     )
 
@@ -300,8 +300,8 @@ def test_all_formats_are_published_when_that_is_asked(tmp_path: Path) -> None:
 def test_one_format_of_an_item_may_be_withdrawn(tmp_path: Path) -> None:
     made = titled(tmp_path, count=1, prefixes="oai_dc,mods")
     made.fill()
-    answer = made.provider._record
-    made.provider._record = (  # type: ignore[method-assign] # a provider with a change of mind
+    answer = made.provider.record
+    made.provider.record = (  # type: ignore[method-assign] # a provider with a change of mind
         lambda prefix, local, moment, item: answer(
             prefix, local, moment, None if prefix == "mods" else item
         )

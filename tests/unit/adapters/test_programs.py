@@ -68,7 +68,7 @@ def test_what_a_stopped_program_began_ends_with_it(tmp_path: Path) -> None:
 def test_what_heeds_no_signal_is_ended_too_after_a_while(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(consumer_programs, "_PATIENCE", 3)
+    monkeypatch.setattr(consumer_programs, "END_CHECKS", 3)
     ready, late = tmp_path / "ready", tmp_path / "late"
     script = f"(trap '' TERM; touch {ready}; sleep 1; touch {late}) & wait"
 

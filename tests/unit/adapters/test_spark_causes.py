@@ -5,7 +5,6 @@ from collections.abc import Callable
 
 import pytest
 
-from resourcesync.cluster.engines import spark
 from resourcesync.cluster.engines.spark import SparkEngine, cause_of
 from resourcesync.errors import EngineError
 
@@ -70,9 +69,8 @@ class Busy:
         raise RuntimeError("it was cancelled")
 
 
-def test_a_cluster_that_begins_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spark, "_PATIENCE", 0.05)
-    engine = SparkEngine(Busy())
+def test_a_cluster_that_begins_nothing_is_given_up() -> None:
+    engine = SparkEngine(Busy(), patience=0.05)
     with pytest.raises(EngineError, match=r"started the task within 0.05 s"):
         engine.check()
     engine.close()

@@ -9,10 +9,11 @@ import pytest
 
 from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.adapters.mirror.copies import FileTreeCopies
-from resourcesync.adapters.stored_copies import StoredCopies
+from resourcesync.adapters.stored_copies import Stage, StoredCopies
 from resourcesync.errors import StorageError
 from resourcesync.model.digests import Digest
 from resourcesync.ports import CopyInstallation, CopyMove
+from resourcesync.ports.stores import ObjectContent
 from tests.support.storing import ShelfStore
 
 
@@ -29,13 +30,18 @@ def shelf(tmp_path: Path) -> ShelfStore:
 
 
 @pytest.fixture
-def copies(own: Path, shelf: ShelfStore) -> Iterator[StoredCopies]:
+def stage(own: Path) -> Iterator[Stage]:
     root, folder = (os.open(path, os.O_RDONLY) for path in (own.parent, own))
     local = FileTreeCopies(root, folder)
-    yield StoredCopies(shelf, local.stage, ManualClock())
+    yield local.stage
     local.close()
     os.close(folder)
     os.close(root)
+
+
+@pytest.fixture
+def copies(stage: Stage, shelf: ShelfStore) -> StoredCopies:
+    return StoredCopies(shelf, stage, ManualClock())
 
 
 def put(copies: StoredCopies, path: str, body: bytes, replaces: str | None = None) -> str:
@@ -52,10 +58,13 @@ def test_who_writes_at_the_same_time_is_not_overwritten(
 ) -> None:
     version = put(copies, "a.txt", b"ours")
     look = ShelfStore.stat
+    raced: list[str] = []
 
     def and_then_another_writes(self: ShelfStore, key: str) -> object:
         found = look(self, key)
-        shelf.spoil(key, b"somebody's")
+        if not raced:
+            raced.append(key)
+            shelf.spoil(key, b"somebody's")
         return found
 
     staged = copies.stage(["sha-256"])
@@ -63,8 +72,9 @@ def test_who_writes_at_the_same_time_is_not_overwritten(
     staged.seal()
     shelf.spoil("a.txt", b"somebody's")
     with monkeypatch.context() as racing:
-        racing.setattr(copies, "_stat", lambda path: and_then_another_writes(shelf, path))
+        racing.setattr(ShelfStore, "stat", and_then_another_writes)
         (found,) = copies.install([CopyInstallation(staged=staged, path="a.txt", replaces=version)])
+    assert raced == ["a.txt"]
     assert isinstance(found, StorageError)
     assert found.code == "local-change"
     assert shelf.contents() == {"a.txt": b"somebody's"}
@@ -72,23 +82,24 @@ def test_who_writes_at_the_same_time_is_not_overwritten(
 
 @pytest.mark.parametrize("in_flight", [1, 4])
 def test_a_store_that_is_down_is_not_asked_for_each_copy(
-    copies: StoredCopies, shelf: ShelfStore, monkeypatch: pytest.MonkeyPatch, in_flight: int
+    stage: Stage, tmp_path: Path, in_flight: int
 ) -> None:
     asked: list[str] = []
 
-    def down(self: ShelfStore, key: str, *args: object) -> str | None:
-        asked.append(key)
-        raise RuntimeError("the line is dead")
+    class Down(ShelfStore):
+        max_in_flight = in_flight
 
-    monkeypatch.setattr(copies, "_in_flight", in_flight)
+        def put(self, key: str, content: ObjectContent, replaces: str | None) -> str | None:
+            asked.append(key)
+            raise RuntimeError("the line is dead")
+
+    copies = StoredCopies(Down(tmp_path / "shelf"), stage, ManualClock())
     batch = []
     for number in range(50):
         staged = copies.stage(["sha-256"])
         staged.seal()
         batch.append(CopyInstallation(staged=staged, path=f"{number}.txt"))
-    with monkeypatch.context() as broken:
-        broken.setattr(ShelfStore, "put", down)
-        found = copies.install(batch)
+    found = copies.install(batch)
     assert all(isinstance(item, StorageError) and item.code == "store" for item in found)
     assert 3 <= len(asked) < 3 + in_flight
     assert list(copies.paths()) == []

@@ -96,8 +96,8 @@ def test_a_part_that_is_listed_twice_is_read_once(small: World) -> None:
 
 @pytest.mark.parametrize("room", [-1, 0])
 def test_an_index_has_a_largest_number_of_parts(room: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert resource_reader._MAX_PARTS == 50_000
-    monkeypatch.setattr(resource_reader, "_MAX_PARTS", 100 + room)
+    assert resource_reader.MAX_PARTS == 50_000
+    monkeypatch.setattr(resource_reader, "MAX_PARTS", 100 + room)
     parts = [f"http://a/{number}" for number in range(100)]
     opened = read_stream(BytesIO(index("resourcelist", *parts)), uri=URI)
 

@@ -90,7 +90,7 @@ def test_a_list_in_order_is_written_as_one_run() -> None:
         fill(spool, pairs)
         spool.close_input()
 
-        assert len(spool._runs) == 1
+        assert spool.run_count == 1
         assert list(spool) == pairs
         assert len(disk.files) == 1
 
@@ -105,7 +105,7 @@ def test_lists_in_order_one_after_the_other_make_one_run_each() -> None:
         assert [pair[1] for pair in spool] == [
             number for start in (1_000, 3_000, 5_000) for number in range(start, start + 100)
         ]
-        assert len(spool._runs) == 3
+        assert spool.run_count == 3
 
 
 @pytest.mark.parametrize("count", [0, 1, 3, 4, 5, 255, 256, 257, 1_030, 20_000])
@@ -126,7 +126,7 @@ def test_more_runs_than_are_merged_at_a_time_need_two_files_and_no_more() -> Non
         fill(spool, pairs)
         spool.close_input()
 
-        assert 1 < len(spool._runs) <= 64
+        assert 1 < spool.run_count <= 64
         assert len(disk.files) == 3
         assert len(disk.still_open) == 1
         assert list(spool) == sorted(pairs, key=itemgetter(0))

@@ -1,6 +1,7 @@
 """What the package exports: all of it documented, nothing else, and nothing paid before its use."""
 
 import ast
+import importlib
 import inspect
 import io
 import json
@@ -107,18 +108,16 @@ def test_type_checkers_see_the_names_that_there_are(module: ModuleType) -> None:
     assert module.__file__ is not None
     stub = ast.parse(Path(module.__file__).with_suffix(".pyi").read_text("utf-8"))
     homes = {
-        alias.asname: f"{node.module}:{alias.name}"
+        alias.asname: (node.module, alias.name)
         for node in stub.body
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }
-    told = {
-        name: f"resourcesync.{home if ':' in home else f'{home}:{name}'}"
-        for name, home in module._HOMES.items()
-    }
     (listed,) = [node.value for node in stub.body if isinstance(node, ast.Assign)]
 
-    assert homes == told
+    assert set(homes) == {*module.__all__} - {"__version__"}
+    for name, (home, own) in homes.items():
+        assert getattr(module, f"{name}") is getattr(importlib.import_module(f"{home}"), own)
     assert ast.literal_eval(listed) == module.__all__
 
 

@@ -6,13 +6,14 @@ from collections.abc import Generator, Iterator
 
 import pytest
 
-from resourcesync.adapters.http.fetcher import StreamRun, StreamSink
+from resourcesync.adapters.http.fetcher import StreamRun
+from resourcesync.adapters.http.transfer_run import FetchOutcome
 from resourcesync.errors import (
     ResourceMissingError,
     SourceRefusedError,
     SourceUnavailableError,
 )
-from resourcesync.ports import FetchRequest, FetchResponse, Purpose, Streamer
+from resourcesync.ports import FetchRequest, FetchResponse, Streamer
 from tests.support.event_server import EventServer
 from tests.support.fetching import quick_fetcher
 
@@ -110,7 +111,7 @@ def test_a_server_that_says_nothing_at_all_is_given_up(
     server: EventServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hold = threading.Event()
-    monkeypatch.setattr(server, "_answer", lambda _: hold.wait(5))
+    monkeypatch.setattr(server, "answer", lambda _: hold.wait(5))
     fetcher = quick_fetcher(server.url.removesuffix("/stream"), timeout=0.4)
     began = time.monotonic()
     with pytest.raises(SourceUnavailableError) as slow:
@@ -122,18 +123,23 @@ def test_a_server_that_says_nothing_at_all_is_given_up(
 
 
 def test_time_that_the_caller_takes_is_not_counted_against_the_server(
-    server: EventServer,
+    server: EventServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server.manners.prelude = b"x" * 100
     fetcher = quick_fetcher(server.url.removesuffix("/stream"), timeout=0.4)
-    run = StreamRun(*fetcher._parts())
-    turns = run.turns(FetchRequest(uri=server.url, sink=StreamSink(), purpose=Purpose.STREAM))
-    next(turns)  # nothing has come yet
-    time.sleep(0.8)
+    turns = StreamRun.turns
 
-    for _ in range(3):
-        assert next(turns) is None
-    turns.close()
+    def dawdling(
+        run: StreamRun, request: FetchRequest
+    ) -> Generator[FetchOutcome | None, None, None]:
+        real = turns(run, request)
+        assert next(real) is None  # nothing has come yet
+        time.sleep(0.8)
+        yield from real
+
+    monkeypatch.setattr(StreamRun, "turns", dawdling)
+
+    assert until(fetcher.stream(server.url, ()), b"x" * 100)
 
 
 def test_secrets_go_to_their_own_origin_and_policy_holds_for_addresses(

@@ -44,7 +44,7 @@ def record(catalogue: CatalogueStore, *versions: int) -> None:
 def test_so_many_are_forgotten_at_a_time_that_others_may_write(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(catalogue_file, "_FORGOTTEN", 2)
+    monkeypatch.setattr(catalogue_file, "MAX_FORGOTTEN", 2)
     with closing(FileCatalogue(tmp_path / "catalogue.db", ManualClock())) as catalogue:
         record_first(catalogue, resource("a"))
         record(catalogue, *range(1, 8))

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resourcesync.errors import ConfigurationError
-from resourcesync.source import naming, paging
+from resourcesync.source import naming
 from resourcesync.source.naming import SourceNaming
 from resourcesync.source.paging import PageLimits, Paginator
 
@@ -108,12 +108,10 @@ def test_pages_hold_everything_once_in_order_and_each_as_much_as_it_may(
     fragments: list[bytes], entries: int, size: int, overhead: int, block: int
 ) -> None:
     limits = PageLimits(max_entries=entries, max_bytes=size)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(paging, "_BLOCK", block)
-        pages = Paginator(fragments, joined, limits)
-        found = []
-        while pages:
-            found.append([item for part in pages.page(overhead) for item in part.entries])
+    pages = Paginator(fragments, joined, limits, block=block)
+    found = []
+    while pages:
+        found.append([item for part in pages.page(overhead) for item in part.entries])
 
     assert [fragment for page in found for fragment in page] == fragments
     for page in found:
@@ -135,8 +133,7 @@ def test_a_page_that_is_begun_already_takes_only_what_is_left() -> None:
     assert not pages
 
 
-def test_pages_read_no_further_than_one_block_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(paging, "_BLOCK", 3)
+def test_pages_read_no_further_than_one_block_ahead() -> None:
     taken = []
 
     def fragments() -> Iterator[bytes]:
@@ -144,7 +141,7 @@ def test_pages_read_no_further_than_one_block_ahead(monkeypatch: pytest.MonkeyPa
             taken.append(number)
             yield b"x"
 
-    pages = Paginator(fragments(), joined, PageLimits(max_entries=3))
+    pages = Paginator(fragments(), joined, PageLimits(max_entries=3), block=3)
 
     list(pages.page(0))
 

@@ -1,5 +1,6 @@
 """A table is published without a catalogue: what is refused, what stays, what is healed."""
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -12,9 +13,9 @@ from resourcesync.errors import (
     StateError,
     StorageError,
 )
+from resourcesync.source import inventory
 from resourcesync.source.plan import PublicationStep
 from resourcesync.wiring import inventory_publication
-from resourcesync.wiring.inventory_publication import ListUnit
 from resourcesync.wiring.publishing import PublishRequest
 from tests.support.table_world import BASE, Row, TableWorld
 
@@ -232,21 +233,23 @@ def test_a_publication_that_breaks_off_is_ended_as_it_was_begun(
     class Stop(BaseException):
         pass
 
-    written = inventory_publication._write_sheets
-    for most in (0, 1, 3):
-        left = [most]
-
-        def some(unit: ListUnit, shelf: object, left: list[int] = left) -> object:
+    def some(write: Callable[..., object], left: list[int]) -> Callable[..., object]:
+        def limited(*arguments: object, **options: object) -> object:
             if not left[0]:
                 raise Stop
             left[0] -= 1
-            return written(unit, shelf)  # type: ignore[arg-type]
+            return write(*arguments, **options)
 
-        monkeypatch.setattr(inventory_publication, "_write_sheets", some)
-        with pytest.raises(Stop):
-            world.publish(PublishRequest(step=PublicationStep.REBASE))
+        return limited
+
+    for most in (0, 1, 3):
+        with monkeypatch.context() as stopping:
+            left = [most]
+            for write in (inventory.write_pages, inventory.write_changes):
+                stopping.setattr(inventory_publication, write.__name__, some(write, left))
+            with pytest.raises(Stop):
+                world.publish(PublishRequest(step=PublicationStep.REBASE))
         world.clock.advance(hours=1)
-    monkeypatch.setattr(inventory_publication, "_write_sheets", written)
     lost = min(world.bytes().keys() & other.bytes().keys() - former)
     (world.out / "resourcesync" / lost).unlink()
     world.publish()

@@ -16,6 +16,7 @@ from resourcesync.adapters.catalogue.database import PublishLock
 from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.errors import DiskFullError, LockedError, StateError, StorageError
 from tests.support.recording import NOW, TICK, changes, record_first, resource
+from tests.support.sqlite_connections import prepared
 
 
 def open_file(path: Path) -> FileCatalogue:
@@ -189,11 +190,11 @@ def test_a_place_that_cannot_hold_a_catalogue_is_an_error_of_storage(tmp_path: P
             open_file(path)
 
 
-def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
+def test_a_full_disk_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "catalogue.db"
+    prepared(monkeypatch, lambda connection: connection.execute("PRAGMA max_page_count = 40"))
     with open_file(path) as catalogue:
         record_first(catalogue, resource("a"))
-        catalogue._connection.execute("PRAGMA max_page_count = 10")
 
         with pytest.raises(DiskFullError):
             record_first(catalogue, *(resource(f"b{number}") for number in range(5_000)))

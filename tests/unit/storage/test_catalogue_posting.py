@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resourcesync.adapters.catalogue import FileCatalogue, PostedCatalogue
+from resourcesync.adapters.catalogue import FileCatalogue, PostedCatalogue, database
 from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.errors import LockedError, StateError, StorageError
 from resourcesync.model.resources import Change, Resource
@@ -212,9 +213,9 @@ def test_programs_post_while_the_catalogue_is_published(
 def test_a_program_that_waits_too_long_for_another_is_told(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with PostedCatalogue(path) as catalogue, PostedCatalogue(path) as other:
-        other._connection.execute("PRAGMA busy_timeout = 10")
-        catalogue._connection.execute("BEGIN IMMEDIATE")
+    monkeypatch.setattr(database, "BUSY_MILLISECONDS", 10)
+    with PostedCatalogue(path) as other, closing(sqlite3.connect(path)) as writer:
+        writer.execute("BEGIN IMMEDIATE")
 
         with pytest.raises(LockedError, match="another program is writing"):
             other.post([change("created", "a")], NOW)

@@ -88,7 +88,7 @@ def test_any_name_that_a_file_can_have_is_published_and_found_again(
 def test_a_folder_too_large_for_memory_is_listed_window_by_window(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(folders, "_WINDOW", 7)
+    monkeypatch.setattr(folders, "WINDOW", 7)
     put(tmp_path, *(f"{number:03}" for number in range(50)))
 
     found = published(originals(tmp_path))
@@ -100,7 +100,7 @@ def test_a_folder_too_large_for_memory_is_listed_window_by_window(
 def test_no_name_is_lost_at_the_edge_of_a_window(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int
 ) -> None:
-    monkeypatch.setattr(folders, "_WINDOW", 7)
+    monkeypatch.setattr(folders, "WINDOW", 7)
     put(tmp_path, *(f"{number:03}" for number in range(count)))
 
     assert len(published(originals(tmp_path))) == count
@@ -109,7 +109,7 @@ def test_no_name_is_lost_at_the_edge_of_a_window(
 def test_a_tree_deeper_than_the_descriptors_we_hold_is_read_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(folders, "_MAX_OPEN", 4)
+    monkeypatch.setattr(folders, "MAX_OPEN", 4)
     deep = "d/" * 30
     put(tmp_path, *(f"{deep[: 2 * level]}{name}" for level in range(31) for name in ("a", "z")))
     held = len(os.listdir("/proc/self/fd"))
@@ -225,7 +225,7 @@ def test_a_name_with_a_line_break_is_left_out_and_said(tmp_path: Path, name: str
 
 
 def test_the_omissions_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tree, "_MAX_OMISSIONS", 3)
+    monkeypatch.setattr(tree, "MAX_OMISSIONS", 3)
     put(tmp_path, *(f".{number}" for number in range(9)))
 
     assert len(reasons(originals(tmp_path))) == 3

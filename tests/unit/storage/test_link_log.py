@@ -7,8 +7,8 @@ import pytest
 
 from resourcesync.adapters.mirror.schema import APPLICATION_ID, LINKS_SINCE, MIGRATIONS
 from resourcesync.adapters.mirror.state import SqliteMirrorState
-from resourcesync.adapters.mirror.state_logs import _ORPHANS
 from resourcesync.ports.mirror import Copy, LinkRow, PatchRow, StateTransaction
+from tests.support.sqlite_connections import plan_of, statements
 
 COPY = Copy("x", "x", 3, "", "", None, "", "", "sig", "weak", 0)
 
@@ -71,12 +71,19 @@ def test_many_orphans_are_read_page_by_page_while_they_are_settled() -> None:
     assert seen == names
 
 
-def test_looking_for_orphans_reads_only_what_was_forgotten() -> None:
-    state = state_with(("x", "a"))
-    plan = state._db.execute(f"EXPLAIN QUERY PLAN {_ORPHANS}", ("", 10)).fetchall()
-    assert plan[0][3].startswith("SEARCH mark USING")
-    assert "link_via (via=?" in plan[0][3]
-    assert "SEARCH link USING PRIMARY KEY (uri=? AND via>?)" in plan[-1][3]
+def test_looking_for_orphans_reads_only_what_was_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = statements(monkeypatch)
+    with state_with(("x", "a"), path=tmp_path / "s") as state:
+        told.clear()
+        assert list(state.orphans()) == []
+
+    (statement,) = told
+    plan = plan_of(tmp_path / "s", statement)
+    assert plan[0].startswith("SEARCH mark USING")
+    assert "link_via (via=?" in plan[0]
+    assert "SEARCH link USING PRIMARY KEY (uri=? AND via>?)" in plan[-1]
 
 
 def test_what_became_of_a_patch_is_remembered_until_its_copy_goes() -> None:

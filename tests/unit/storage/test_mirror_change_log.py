@@ -235,7 +235,7 @@ def test_it_is_remembered_when_each_change_came_and_how_the_source_dates_it(
 def test_the_newest_runs_are_kept_and_found(
     state: SqliteMirrorState, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("resourcesync.adapters.mirror.state._MAX_RUNS", 3)
+    monkeypatch.setattr("resourcesync.adapters.mirror.state.MAX_RUNS", 3)
     rows = [
         RunRow(run=f"r{n}", started=n, ended=n + 1, mode="", outcome="ok", counts="{}")
         for n in range(5)

@@ -1,5 +1,7 @@
 """What the memory of a mirror knows of the links of entries, and when it tells of others."""
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -98,8 +100,8 @@ def test_a_memory_from_before_knows_none_and_learns_them(tmp_path: Path) -> None
     path = tmp_path / "state.db"
     SqliteMirrorState(path).close()
     before = schema.ENTRIES_SINCE - 1
-    with SqliteMirrorState(path) as state:
-        state._db.executescript(
+    with closing(sqlite3.connect(path)) as database:
+        database.executescript(
             "DROP TABLE entry; DROP TABLE tabled; ALTER TABLE trash DROP COLUMN digests;"
             f"PRAGMA user_version = {before}"
         )

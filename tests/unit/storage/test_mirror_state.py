@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from resourcesync.adapters.mirror.schema import APPLICATION_ID, MIGRATIONS
-from resourcesync.adapters.mirror.state import _FIND_COPY, SqliteMirrorState
+from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.errors import StateError
 from resourcesync.ports.mirror import (
     LARGE,
@@ -20,6 +20,7 @@ from resourcesync.ports.mirror import (
     StateTransaction,
     TrashRow,
 )
+from tests.support.sqlite_connections import plan_of, statements
 
 
 def copy(uri: str) -> Copy:
@@ -260,13 +261,19 @@ def test_large_copies_are_found_by_their_first_digest(state: SqliteMirrorState) 
     assert state.copy_by_digest("sha-256:dd", LARGE - 1) is None
 
 
-def test_finding_a_copy_by_its_digest_reads_no_other_copy(state: SqliteMirrorState) -> None:
-    plan = state._db.execute(f"EXPLAIN QUERY PLAN {_FIND_COPY}", ("a", "b", LARGE)).fetchall()
+def test_finding_a_copy_by_its_digest_reads_no_other_copy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = statements(monkeypatch)
+    with SqliteMirrorState(tmp_path / "s") as state:
+        told.clear()
+        assert state.copy_by_digest("sha-256:aa", LARGE) is None
 
-    assert [row[3] for row in plan] == [
+    (statement,) = told
+    assert plan_of(tmp_path / "s", statement) == [
         "SEARCH copy USING INDEX copy_digests (digests>? AND digests<?)"
     ]
-    assert f"length >= {LARGE}" in _FIND_COPY
+    assert f"length >= {LARGE}" in statement
     assert f"length >= {LARGE}" in "".join(MIGRATIONS)
 
 

@@ -83,7 +83,7 @@ def test_every_file_is_durable_before_the_first_gets_its_name(
     group = batch(copies, COUNT)
     disk = Disk(monkeypatch, seconds)
     if not several:
-        monkeypatch.setattr("resourcesync.adapters.mirror.staging._SLOW", 1.0)
+        monkeypatch.setattr("resourcesync.adapters.mirror.staging.SLOW_SECONDS", 1.0)
 
     results = copies.install(group)
 

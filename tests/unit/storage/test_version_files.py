@@ -1,16 +1,15 @@
 """The store of versions: what has its name is whole, and nothing is kept twice."""
 
 import errno
+import fcntl
 import hashlib
 import io
 import os
 import stat
 from pathlib import Path
-from typing import BinaryIO
 
 import pytest
 
-from resourcesync.adapters import version_files
 from resourcesync.adapters.version_files import FolderVersions
 from resourcesync.errors import DiskFullError, StorageError
 
@@ -87,17 +86,21 @@ def test_a_file_that_is_written_in_place_later_does_not_change_what_was_kept(
 def test_where_blocks_can_be_shared_the_bytes_are_proved_and_not_copied(
     store: FolderVersions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def clone(target: int, stream: BinaryIO) -> bool:
+    def clone(target: int, request: int, source: int) -> int:
         os.write(target, BODY)
         os.lseek(target, 0, os.SEEK_SET)
-        return True
+        return 0
 
-    monkeypatch.setattr(version_files, "_cloned", clone)
+    monkeypatch.setattr(fcntl, "ioctl", clone)  # as a file system that can
+    path = tmp_path / "original"
+    path.write_bytes(b"never read")
 
-    assert store.store(io.BytesIO(b"never read"), NAME, len(BODY))
+    with path.open("rb") as stream:
+        assert store.store(stream, NAME, len(BODY))
     assert read(store) == BODY
     other = hashlib.sha256(b"b version").hexdigest()
-    assert not store.store(io.BytesIO(b"never read"), other, len(BODY))
+    with path.open("rb") as stream:
+        assert not store.store(stream, other, len(BODY))
 
 
 def test_a_content_that_was_cut_short_is_kept_anew(store: FolderVersions, tmp_path: Path) -> None:
@@ -179,10 +182,8 @@ def test_what_is_removed_before_it_was_named_leaves_nothing(
     assert files(tmp_path) == {}
 
 
-def test_many_contents_are_named_without_being_asked_to_settle(
-    store: FolderVersions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(version_files, "_BATCH", 3)
+def test_many_contents_are_named_without_being_asked_to_settle(tmp_path: Path) -> None:
+    store = FolderVersions(tmp_path / "versions", batch=3)
     names = {hashlib.sha256(body).hexdigest(): body for body in (b"1", b"2", b"3", b"4")}
     for name, body in names.items():
         keep(store, body, name)

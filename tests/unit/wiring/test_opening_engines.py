@@ -65,7 +65,7 @@ def test_what_is_not_installed_is_told_with_the_command_that_installs_it(
 
 
 def test_a_scheduler_that_does_not_answer_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dask_engine, "_PATIENCE", 0.3)
+    monkeypatch.setattr(dask_engine, "PATIENCE", 0.3)
     with (
         pytest.raises(EngineError, match=r"no Dask scheduler answers at tcp://127") as caught,
         open_engine(f"dask://127.0.0.1:{free_port()}"),

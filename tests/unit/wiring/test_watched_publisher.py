@@ -188,7 +188,7 @@ def test_our_own_documents_are_no_hint(tmp_path: Path) -> None:
         kept.keeper.run(script, URL | {"out": "lists", "robots": True}, PublishRequest())
 
     def is_ours(name: str) -> bool:
-        return kept.keeper._is_ours(str(tmp_path.resolve() / name))
+        return kept.keeper.is_ours(str(tmp_path.resolve() / name))
 
     ours = [
         "lists/resourcesync/changelist.xml",

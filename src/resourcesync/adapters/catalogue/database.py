@@ -50,7 +50,9 @@ _SOUND: Final = """
     AND (ifnull(NEW.hash, '') = '' OR typeof(NEW.hash) = 'text' AND NEW.hash LIKE '%:%')
     AND typeof(ifnull(NEW.media_type, '')) = 'text' AND typeof(ifnull(NEW.more, '')) = 'text'
 """
-_MIGRATIONS: Final = (
+BUSY_MILLISECONDS: Final = 5_000
+"""Milliseconds to wait for another program that writes."""
+MIGRATIONS: Final = (
     f"""
     CREATE TABLE resource (
         uri TEXT PRIMARY KEY, {_COLUMNS}, fingerprint TEXT NOT NULL
@@ -155,7 +157,7 @@ def open_writing(path: Path) -> sqlite3.Connection:
             raise StorageError(f"cannot open {path}: {error.strerror}") from error
         connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         try:
-            connection.execute("PRAGMA busy_timeout = 5000")
+            connection.execute(f"PRAGMA busy_timeout = {BUSY_MILLISECONDS}")
             _migrate(connection, path)
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")
@@ -199,15 +201,15 @@ def _migrate(connection: sqlite3.Connection, path: Path) -> None:
             f"{path} is not a catalogue of this package",
             hint="choose another path for the catalogue",
         )
-    if version > len(_MIGRATIONS):
+    if version > len(MIGRATIONS):
         raise StateError(
             f"{path} was written by a newer version of this package",
-            evidence=(("schema", str(version)), ("known", str(len(_MIGRATIONS)))),
+            evidence=(("schema", str(version)), ("known", str(len(MIGRATIONS)))),
             hint="upgrade the package",
         )
-    for number in range(version, len(_MIGRATIONS)):
+    for number in range(version, len(MIGRATIONS)):
         connection.executescript(
-            f"BEGIN IMMEDIATE; {_MIGRATIONS[number]}"
+            f"BEGIN IMMEDIATE; {MIGRATIONS[number]}"
             f"PRAGMA application_id = {_APPLICATION_ID};"
             f"PRAGMA user_version = {number + 1}; COMMIT"
         )

@@ -69,7 +69,8 @@ FROM change WHERE seq > ? ORDER BY seq
 _OLDEST: Final = "SELECT seq FROM change WHERE seq <= ? ORDER BY seq LIMIT ?"
 FORGOTTEN_NOTE: Final = "changes-forgotten"
 """The note with the number up to which changes were deleted."""
-_FORGOTTEN: Final = 10_000
+MAX_FORGOTTEN: Final = 10_000
+"""The most changes that are forgotten in one transaction, so that others may write."""
 _BEFORE: Final = "SELECT datetime_us FROM change WHERE seq <= ? ORDER BY seq DESC LIMIT 1"
 
 
@@ -164,16 +165,16 @@ class FileCatalogue:
             StateError: The file is damaged.
         """
         with guarded(self._path):
-            numbers = self._connection.execute(_OLDEST, (last, _FORGOTTEN + 1)).fetchall()
+            numbers = self._connection.execute(_OLDEST, (last, MAX_FORGOTTEN + 1)).fetchall()
         if not numbers:
             return False
-        until = numbers[:_FORGOTTEN][-1][0]
+        until = numbers[:MAX_FORGOTTEN][-1][0]
         with self._writing() as connection:
             connection.execute("DELETE FROM change WHERE seq <= ?", (until,))
             connection.execute(
                 "INSERT OR REPLACE INTO note VALUES (?,?)", (FORGOTTEN_NOTE, str(until))
             )
-        return len(numbers) > _FORGOTTEN
+        return len(numbers) > MAX_FORGOTTEN
 
     def latest(self) -> datetime | None:
         """Return the latest time that was assigned, ``None`` before the first.

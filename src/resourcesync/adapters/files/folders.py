@@ -17,8 +17,10 @@ GONE: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ESTALE}
 """Errors for a listed name that is gone, or changed its type."""
 
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY
-_MAX_OPEN: Final = 64  # descriptors of ancestors kept open; deeper trees are walked down again
-_WINDOW: Final = 500_000  # names of one folder in memory; larger folders are listed again
+MAX_OPEN: Final = 64
+"""The most open descriptors of ancestors; deeper trees are walked down again."""
+WINDOW: Final = 500_000
+"""The most names of one folder in memory; larger folders are listed again."""
 
 
 def open_root(root: Path) -> int:
@@ -110,8 +112,8 @@ class FolderStack:
     def enter(self, folder: ScannedFolder) -> None:
         """Go down one level."""
         self._folders.append(folder)
-        if len(self._folders) > _MAX_OPEN + 1:
-            self._folders[-_MAX_OPEN - 1].close()
+        if len(self._folders) > MAX_OPEN + 1:
+            self._folders[-MAX_OPEN - 1].close()
 
     def leave(self) -> None:
         """Go up one level."""
@@ -130,17 +132,17 @@ def sorted_keys(listing: Callable[[], Iterator[str]]) -> Iterator[str]:
         listing: Lists the folder again, in any order.
     """
     keys = listing()
-    window = list(islice(keys, _WINDOW))
+    window = list(islice(keys, WINDOW))
     window.sort()
     extra = next(keys, None)
     if extra is None:
         yield from window
         return
-    window = nsmallest(_WINDOW, chain(window, (extra,), keys))
+    window = nsmallest(WINDOW, chain(window, (extra,), keys))
     while window:
         yield from window
         last = window[-1]
-        window = nsmallest(_WINDOW, (key for key in listing() if key > last))
+        window = nsmallest(WINDOW, (key for key in listing() if key > last))
 
 
 _MAX_HOPS: Final = 8

@@ -164,7 +164,8 @@ class SiblingCache:
         return True
 
 
-_MAX_OMISSIONS: Final = 10_000
+MAX_OMISSIONS: Final = 10_000
+"""The most omissions of one scan that are stored with their reasons."""
 _TRIES: Final = 3
 _SECOND: Final = 1_000_000_000
 _FRESH: Final = 20_000_000  # the coarsest tick of a kernel's file times, doubled
@@ -348,7 +349,7 @@ class FileTreeOriginals:
         return names
 
     def _omit(self, name: str, reason: str) -> None:
-        if reason != LEFT_OUT and len(self._omissions) < _MAX_OMISSIONS:
+        if reason != LEFT_OUT and len(self._omissions) < MAX_OMISSIONS:
             self._omissions.append(Omission(name=name, reason=reason))
 
     def measure(self, original: Original) -> tuple[Resource, str]:

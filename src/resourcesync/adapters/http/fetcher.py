@@ -19,7 +19,7 @@ from resourcesync.errors import SourceError
 from resourcesync.ports import Clock, FetchFailure, FetchRequest, FetchResponse, Purpose
 from resourcesync.ports.cancellation import CancelToken
 
-_TURN = 0.1
+MAX_TURN_SECONDS = 0.1
 """The longest time of one turn of the loop, in seconds."""
 
 
@@ -57,7 +57,7 @@ class StreamRun(TransferRun):
 
     def turns(self, request: FetchRequest) -> Generator[FetchOutcome | None, None, None]:
         """Carry out one request; yield ``None`` after each turn of the loop, then the outcome."""
-        self._nap = min(self._nap, _TURN)
+        self._nap = min(self._nap, MAX_TURN_SECONDS)
         self._accept_requests(iter((request,)))
         with self._lend() as self._engine:
             while not self._done:

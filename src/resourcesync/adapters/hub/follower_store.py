@@ -12,7 +12,7 @@ from resourcesync.adapters.hub.database import Database
 from resourcesync.ports.subscriptions import ChannelSubscription, FollowerState
 
 _APPLICATION_ID: Final = 0x52535331  # "RSS1"
-_SCHEMA: Final = (
+MIGRATIONS: Final = (
     """
     CREATE TABLE follower (
         name TEXT NOT NULL, topic TEXT NOT NULL, hub TEXT NOT NULL, state TEXT NOT NULL,
@@ -44,7 +44,7 @@ class FileFollowers:
     """
 
     def __init__(self, path: Path) -> None:
-        self._database = Database(path, _APPLICATION_ID, _SCHEMA)
+        self._database = Database(path, _APPLICATION_ID, MIGRATIONS)
 
     def close(self) -> None:
         """Close the file."""

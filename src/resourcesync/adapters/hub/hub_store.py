@@ -22,7 +22,7 @@ from resourcesync.ports.subscriptions import (
 )
 
 _APPLICATION_ID: Final = 0x52534831  # "RSH1"
-_SCHEMA: Final = (
+MIGRATIONS: Final = (
     """
     CREATE TABLE topic (name TEXT PRIMARY KEY, latest INTEGER NOT NULL) WITHOUT ROWID;
     CREATE TABLE payload (
@@ -96,7 +96,7 @@ class FileHub:
     """
 
     def __init__(self, path: Path) -> None:
-        self._database = Database(path, _APPLICATION_ID, _SCHEMA)
+        self._database = Database(path, _APPLICATION_ID, MIGRATIONS)
 
     def close(self) -> None:
         """Close the file."""

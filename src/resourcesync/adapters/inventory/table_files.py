@@ -20,7 +20,8 @@ from resourcesync.model.timestamps import from_microseconds
 
 GROUP: Final = 50_000
 """Rows of one group: about as many as in one list."""
-_BUFFERED_ROWS: Final = 4 * GROUP
+BUFFERED_ROWS: Final = 4 * GROUP
+"""Rows in memory at which a group is written."""
 
 
 class RowGroupWriter:
@@ -42,7 +43,7 @@ class RowGroupWriter:
         """Add some rows."""
         self._waiting.append(rows)
         self._buffered += rows.num_rows
-        if self._buffered >= _BUFFERED_ROWS:
+        if self._buffered >= BUFFERED_ROWS:
             self._flush(self._buffered - self._buffered % GROUP)
 
     def close(self) -> None:

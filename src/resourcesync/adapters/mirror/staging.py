@@ -291,7 +291,8 @@ def open_staging(folder: Path) -> Iterator[Staging]:
 
 
 _PROBED: Final = 8
-_SLOW: Final = 50e-6
+SLOW_SECONDS: Final = 50e-6
+"""Seconds of one sync from which a disk counts as slow."""
 _THREADS: Final = 4
 _WORTH: Final = 16
 _AT_ONCE: Final = 256
@@ -353,7 +354,7 @@ class FileSyncer:
             started = self._monotonic()
             done += _sync_all([file])
             quickest = min(quickest, self._monotonic() - started)
-        self._is_slow = _SLOW <= quickest < inf
+        self._is_slow = SLOW_SECONDS <= quickest < inf
         return done
 
 

@@ -45,7 +45,8 @@ TABLES_NOTE: Final = "tables"
 """The note with the parts of the table of the copies; a state without it has no table."""
 
 _PAGE: Final = 2_000
-_MAX_RUNS: Final = 10_000
+MAX_RUNS: Final = 10_000
+"""The most runs in the history; older ones are removed."""
 _MAX_DOCUMENTS: Final = 100_000
 _NOTHING: Final = StateTransaction()
 
@@ -407,7 +408,7 @@ class SqliteMirrorState(MirrorLogs):
                 (row.run, row.started, row.ended, row.mode, row.outcome, row.counts),
             )
             db.execute(
-                "DELETE FROM run WHERE rowid <= (SELECT max(rowid) FROM run) - ?", (_MAX_RUNS,)
+                "DELETE FROM run WHERE rowid <= (SELECT max(rowid) FROM run) - ?", (MAX_RUNS,)
             )
             change_log.delete_old_changes(db, row.ended)
 

@@ -15,7 +15,7 @@ GAPS: Final = "gaps"
 """The key by which an operator accepts lost changes."""
 _MOST_CHANGES: Final = 1_000
 _MOST_BYTES: Final = 4 * 1024 * 1024
-_LONGEST: Final = 1.0
+MAX_BATCH_SECONDS: Final = 1.0
 """Seconds that a change waits for others before it is reported."""
 _ACCEPTED: Final = "accept"
 _SHOWN: Final = 200
@@ -137,7 +137,7 @@ class PendingChanges:
         """True if the batch should be reported now."""
         if self._since is None:
             return False
-        return self.is_full or self._clock.monotonic() - self._since >= _LONGEST
+        return self.is_full or self._clock.monotonic() - self._since >= MAX_BATCH_SECONDS
 
     @property
     def is_full(self) -> bool:

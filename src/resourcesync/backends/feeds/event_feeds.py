@@ -64,7 +64,8 @@ def decode_own_event(
 
 
 _KEYS: Final = frozenset({GAPS, "quiet", "silence"})
-_FIRST_PAUSE: Final = 1.0
+FIRST_PAUSE: Final = 1.0
+"""Seconds before the first reconnection; each further pause is twice as long."""
 _LONGEST_PAUSE: Final = 60.0
 _MOST_ID: Final = 8 * 1024
 _TYPE: Final = "text/event-stream"
@@ -340,7 +341,7 @@ class StreamSession:
 
     def record_end(self, trouble: SourceError | None) -> None:
         """Record the end of a connection, and its cause."""
-        self._pause = min(max(_FIRST_PAUSE, self._pause * 2), _LONGEST_PAUSE)
+        self._pause = min(max(FIRST_PAUSE, self._pause * 2), _LONGEST_PAUSE)
         asked = self._reader.retry or 0.0
         if isinstance(trouble, SourceUnavailableError):
             asked = trouble.retry_after or 0.0

@@ -206,7 +206,8 @@ _BLOCK: Final = 64 * 1024
 _MAX_BATCH_BYTES: Final = 192 * 1024
 _BACKLOG_BYTES: Final = 32 * 1024
 """Bytes at which the wait for more ends: a pipe holds little more."""
-_GATHER: Final = 0.5
+GATHER_SECONDS: Final = 0.5
+"""Seconds for which standard input may collect more before it is read."""
 _INPUT_POLL_SECONDS: Final = 1.0
 _TOO_LONG: Final = f"longer than {MAX_LINE:,} bytes"
 
@@ -246,7 +247,7 @@ class StandardInput(ChangeFeed):
                 _INPUT_POLL_SECONDS if not wait else until - self._clock.monotonic()
             ):
                 if not self._is_behind:
-                    self._clock.sleep(_GATHER)
+                    self._clock.sleep(GATHER_SECONDS)
                 lot = PendingChanges(self._clock)
                 self._read(lot)
                 yield lot.take(_POSITION, is_last=self._is_over)
@@ -295,8 +296,9 @@ class StandardInput(ChangeFeed):
         return [decode_entry(line, _NAME)] if line.strip() else []
 
 
-_POLL_SECONDS: Final = 0.25
-_LATE_WRITE_SECONDS: Final = 5.0
+POLL_SECONDS: Final = 0.25
+"""Seconds between two checks whether a file has grown."""
+LATE_WRITE_SECONDS: Final = 5.0
 """Seconds after its last byte for which a rotated file may still be written to."""
 
 
@@ -365,12 +367,12 @@ class GrowingFile(ChangeFeed):
                 if is_there:
                     return
                 raise _missing_file(self._path)
-            self._clock.sleep(_POLL_SECONDS)
+            self._clock.sleep(POLL_SECONDS)
 
     def _read_changes(self, lines: "_LineReader", until: float) -> Iterator[ChangeBatch]:
         """Yield the changes in one file, until time is up, or it is rotated and complete."""
         lot = PendingChanges(self._clock)
-        patience = max(until, self._clock.monotonic() + _LATE_WRITE_SECONDS)
+        patience = max(until, self._clock.monotonic() + LATE_WRITE_SECONDS)
         while lines.is_intact():
             while lines.read(lot):
                 if lot.is_due:
@@ -379,7 +381,7 @@ class GrowingFile(ChangeFeed):
                 break
             if lot:
                 yield lot.take(lines.position())
-            self._clock.sleep(_POLL_SECONDS)
+            self._clock.sleep(POLL_SECONDS)
         if lot:
             yield lot.take(lines.position())
 
@@ -390,7 +392,7 @@ class GrowingFile(ChangeFeed):
         now = self._clock.monotonic()
         if lines.is_current(self._path):
             return now >= until
-        if lines.age(self._clock) > _LATE_WRITE_SECONDS:
+        if lines.age(self._clock) > LATE_WRITE_SECONDS:
             lines.finish(lot)
             return True
         return now >= patience

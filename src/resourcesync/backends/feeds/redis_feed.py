@@ -47,9 +47,9 @@ _KEYS: Final = frozenset({GAPS, "stream", "user", "password", "ca_file"})
 _FIELDS: Final = frozenset({"uri", "change", "lastmod", "datetime", "hash", "type", "encoding"})
 _ID: Final = re.compile(r"([0-9]{1,20})-([0-9]{1,20})")
 _AT_ONCE: Final = 200
-_MOST_BYTES: Final = MAX_LINE
+MAX_ENTRY_BYTES: Final = MAX_LINE
 """The most bytes of one entry; a longer one is left out."""
-_MUCH_BYTES: Final = 8 << 20
+MAX_READ_BYTES: Final = 8 << 20
 """Bytes after which no more entries are requested at once."""
 _READ_BOUNDED: Final = """
 local told, size = {}, 0
@@ -220,7 +220,7 @@ class RedisStream(ChangeFeed):
         with _guard_redis(self._name):
             try:
                 found: Any = self._client.eval(
-                    _READ_BOUNDED, 1, self._name, start, _AT_ONCE, _MOST_BYTES, _MUCH_BYTES
+                    _READ_BOUNDED, 1, self._name, start, _AT_ONCE, MAX_ENTRY_BYTES, MAX_READ_BYTES
                 )
             except NoPermissionError:
                 told: Any = self._client.xrange(self._name, min=start, count=_AT_ONCE)
@@ -270,9 +270,9 @@ class RedisStream(ChangeFeed):
             ) from error
 
     def _decode_entry(self, number: str, fields: Mapping[bytes, bytes]) -> Change | Omission:
-        if not fields or sum(map(len, fields.values())) > _MOST_BYTES:
+        if not fields or sum(map(len, fields.values())) > MAX_ENTRY_BYTES:
             name = f"{self._name} {number}"
-            return Omission(name=name, reason=f"longer than {_MOST_BYTES:,} bytes")
+            return Omission(name=name, reason=f"longer than {MAX_ENTRY_BYTES:,} bytes")
         if b"json" in fields:
             return _timed(decode_entry(fields[b"json"], self._name), number)
         texts = {key.decode("utf-8", "replace"): value for key, value in fields.items()}

@@ -165,7 +165,8 @@ def _set_lock(file: int, what: int, start: int) -> None:
 PATIENCE: Final = 60.0
 """Seconds to wait for a process that replaces or moves the same key."""
 _TEMPORARY: Final = f"{OWN_FOLDER}/on-its-way"
-_OLD: Final = 24 * 3_600 * 10**9
+ABANDONED_NANOSECONDS: Final = 24 * 3_600 * 10**9
+"""Age of a temporary file, in nanoseconds, at which no process can still write it."""
 _IN_FLIGHT: Final = 16
 _TRIES: Final = 100
 _BLOCK: Final = 1 << 20
@@ -367,7 +368,7 @@ class FolderStore:
         asked = secrets.token_hex(16)
         with self._places.parent(f"{_TEMPORARY}/{asked}", create=True) as (folder, _):
             os.close(os.open(asked, _NEW_FILE, 0o666, dir_fd=folder))
-            oldest = os.stat(asked, dir_fd=folder).st_ctime_ns - _OLD
+            oldest = os.stat(asked, dir_fd=folder).st_ctime_ns - ABANDONED_NANOSECONDS
             os.unlink(asked, dir_fd=folder)
             with os.scandir(folder) as entries:
                 for entry in entries:

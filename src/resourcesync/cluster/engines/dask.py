@@ -12,7 +12,8 @@ from resourcesync.cluster.engines.executors import run_unit
 from resourcesync.errors import ConfigurationError, EngineError
 from resourcesync.ports.engines import HostShare, UnitFunction, UnitFuture, UnitOutcome, WorkUnit
 
-_PATIENCE: Final = 30
+PATIENCE: Final = 30
+"""Seconds to wait for the scheduler and for the first worker."""
 """Seconds to wait for the scheduler, and for its first worker."""
 _FRESH: Final = 10
 """Number of calls of ``slots`` between two requests to the scheduler."""
@@ -82,12 +83,12 @@ class DaskEngine:
     def close(self) -> None:
         """Disconnect from the cluster; units in progress are cancelled."""
         with suppress(OSError, TimeoutError, RuntimeError):  # it may be gone already
-            self._client.close(timeout=_PATIENCE)
+            self._client.close(timeout=PATIENCE)
 
     def _connect(self) -> Any:
         distributed = _imported()
         try:
-            client = distributed.Client(self._address, timeout=_PATIENCE, set_as_default=False)
+            client = distributed.Client(self._address, timeout=PATIENCE, set_as_default=False)
         except (OSError, TimeoutError, ValueError) as error:
             raise EngineError(
                 f"no Dask scheduler answers at {self._address}",
@@ -95,7 +96,7 @@ class DaskEngine:
                 hint="start one: dask scheduler",
             ) from error
         try:
-            client.wait_for_workers(1, timeout=_PATIENCE)
+            client.wait_for_workers(1, timeout=PATIENCE)
         except TimeoutError as error:
             client.close()
             raise EngineError(

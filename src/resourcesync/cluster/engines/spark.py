@@ -16,8 +16,7 @@ from resourcesync.ports.engines import HostShare, UnitFunction, UnitFuture, Unit
 
 _MOST: Final = 512
 """The most units at a time: each has a Python thread and a Java thread."""
-_PATIENCE: Final = 600
-"""Seconds to wait for the first worker."""
+_PATIENCE: Final = 600.0
 _NAME: Final = "resourcesync"
 _PYTHON: Final = "python3"
 """The Python that Spark uses by default."""
@@ -46,12 +45,19 @@ class SparkEngine:
         context: A ``pyspark.SparkContext``; the caller owns and stops it.
         most: Most units at a time; ``None`` for one for each core.
         ended: Called when the engine is closed and its jobs have ended.
+        patience: Seconds to wait for the first worker.
     """
 
     def __init__(
-        self, context: Any, most: int | None = None, *, ended: Callable[[], None] = lambda: None
+        self,
+        context: Any,
+        most: int | None = None,
+        *,
+        ended: Callable[[], None] = lambda: None,
+        patience: float = _PATIENCE,
     ) -> None:
         self._context = context
+        self._patience = patience
         self._most = min(_MOST, most or _MOST)
         self._ended = ended
         self._numbers = itertools.count()
@@ -88,11 +94,11 @@ class SparkEngine:
         group = f"{self._groups}-check"
         try:
             asked = self._threads.submit(self._run_job, group, "which version", _version, None)
-            found = asked.result(_PATIENCE)
+            found = asked.result(self._patience)
         except TimeoutError as error:
             self._context.cancelJobGroup(group)
             raise EngineError(
-                f"no Spark worker started the task within {_PATIENCE} s",
+                f"no Spark worker started the task within {self._patience:g} s",
                 hint="check that it has workers, and that they are not busy",
             ) from error
         except EngineError as error:

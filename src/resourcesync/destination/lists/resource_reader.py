@@ -30,7 +30,8 @@ from resourcesync.model.timestamps import end_of_lastmod, known_microseconds, la
 from resourcesync.model.vocabulary import Capability, Dialect
 from resourcesync.ports.mirror import ProcessedDocument
 
-_MAX_PARTS: Final = 50_000
+MAX_PARTS: Final = 50_000
+"""The most parts of an index (sitemaps.org)."""
 _SECOND: Final = 1_000_000
 PART_UNREAD: Final = "part-unread"
 """Code of a refused part of a list that cannot be read."""
@@ -412,11 +413,11 @@ def parts_of(document: Document) -> dict[str, Part]:
     for entry in document.entries():
         assert isinstance(entry, Part), "an index has parts"
         parts.setdefault(entry.uri, entry)  # absolute: resolved by the reader
-        if len(parts) > _MAX_PARTS:
+        if len(parts) > MAX_PARTS:
             raise DocumentLimitError(
                 "an index lists too many documents",
                 uri=document.uri,
-                evidence=(("limit", f"{_MAX_PARTS}"),),
+                evidence=(("limit", f"{MAX_PARTS}"),),
                 hint="report it to the Source; check its lists: resourcesync validate URL",
             )
     if document.uri in parts:
