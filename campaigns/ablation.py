@@ -176,6 +176,14 @@ def _one_clock() -> Iterator[Patch]:
     yield cursor.Cursor, "after", one
 
 
+def _order_unread() -> Iterator[Patch]:
+    yield scan, "count_old_entries", lambda *_: 0
+
+
+def _outdated_index_believed() -> Iterator[Patch]:
+    yield reader, "_without_validators", lambda record: record
+
+
 def _unreadable_lists_skipped() -> Iterator[Patch]:
     read_chain = reader.ChangeListReader._read_chain  # noqa: SLF001 - a part is replaced
 
@@ -256,6 +264,8 @@ RULES: Final[dict[str, Callable[[], Iterator[Patch]]]] = {
     "after a kill a baseline is due": _killed_work_believed,
     "a baseline reads the Change Lists past all caches": _caches_believed,
     "the clock of the lists is asked": _one_clock,
+    "the order of undated changes counts": _order_unread,
+    "an index that is outdated is read again": _outdated_index_believed,
 }
 """What each rule is, and what takes it away."""
 
@@ -273,6 +283,8 @@ HELD: Final = {
     "the last change proves": "times_of_changes",
     "a baseline reads the Change Lists past all caches": "pulling_rewritten_lists",
     "the clock of the lists is asked": "times_of_changes",
+    "the order of undated changes counts": "lists_behind_the_resource_list",
+    "an index that is outdated is read again": "lists_behind_the_resource_list",
 }
 """Rules that hardly any world needs, each with the tests of the lives that do."""
 

@@ -5,6 +5,8 @@ Destination with a pace of its own, and faults with rates of their own; both run
 every fourth world the Source packs dumps, too; in every second one both sides also die while they
 write, disks are full, lists are dropped or have holes, and storms of errors pass. When all is quiet
 again, the run has *converged*, or the Destination *waits* and says so, or it is *silently wrong*.
+
+Beside every fourth world there is a short life of a Source whose lists are not ours.
 """
 
 import os
@@ -14,6 +16,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from typing import Any, Final
 
+from campaigns.dated import live_dated
 from campaigns.outcome import Asked, Campaign, Outcome
 from resourcesync.simulator.measures import Measurement
 from resourcesync.simulator.scenario import (
@@ -142,10 +145,11 @@ def world_of(seed: int) -> Scenario:
     return with_deaths(scenario) if seed % 4 in {0, 1} else scenario
 
 
-def live(seed: int) -> tuple[int, Measurement]:
-    """Live the world of a seed."""
+def live(seed: int) -> tuple[int, Measurement, str]:
+    """Live the world of a seed, and how the short life beside it ended, if there is one."""
     scenario = world_of(seed)
-    return seed, simulate(scenario, scenario.destinations[0])
+    beside = live_dated(seed) if seed % 4 == 3 else ""
+    return seed, simulate(scenario, scenario.destinations[0]), beside
 
 
 def run(asked: Asked) -> Outcome:
@@ -154,11 +158,12 @@ def run(asked: Asked) -> Outcome:
     sums = Counter[str]()
     seeds = range(asked.seed, asked.seed + asked.size)
     with ProcessPoolExecutor(max_workers=os.cpu_count()) as pool:
-        for seed, measured in pool.map(live, seeds, chunksize=4):
+        for seed, measured, beside in pool.map(live, seeds, chunksize=4):
             ended[measured.outcome] += 1
             if measured.outcome == "waiting":
                 waiting.append(str(seed))
             sums.update(
+                lives=bool(beside),
                 pulls=measured.pulls,
                 changes=measured.changes,
                 crashes=measured.crashes,
@@ -168,12 +173,15 @@ def run(asked: Asked) -> Outcome:
             again = (seed, 1)
             told = f"seed {seed}: called in sync and was not"
             outcome.require(not measured.lies, told, again=again)
+            told = f"seed {seed}, the life beside it: {beside}"
+            outcome.require(beside in {"", "converged"}, told, again=again)
             is_wrong = measured.outcome == "silently wrong"
             outcome.require(not is_wrong, f"seed {seed}: silently wrong", again=again)
     for name in ("converged", "waiting", "silently wrong"):
         outcome.add(name, ended[name])
     if waiting:
         outcome.add("seeds that waited", ", ".join(waiting))
+    outcome.add("short lives beside them", sums["lives"])
     for name in ("hours", "changes", "pulls", "failed", "crashes"):
         outcome.add(f"{name}, all runs", sums[name])
     outcome.require(ended, "nothing was lived")

@@ -12,6 +12,7 @@ import pytest
 from campaigns import fuzz
 from campaigns.__main__ import NAMES, load, main
 from campaigns.arxiv import Truth
+from campaigns.dated import live_dated
 from campaigns.generated import installed
 from campaigns.outcome import Asked, Campaign, Outcome, line, table
 from fuzz.targets import TARGETS
@@ -133,6 +134,12 @@ def test_the_first_violation_is_the_one_to_see_again() -> None:
 def test_a_campaign_of_uris_finds_no_violation(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["uris", "--size", "3000"]) == 0
     assert "places checked" in capsys.readouterr().out
+
+
+def test_short_lives_of_sources_whose_lists_lag_end_in_sync_each_time_alike() -> None:
+    once, again = ([live_dated(seed) for seed in (3, 4, 7)] for _ in range(2))
+
+    assert once == again == ["converged"] * 3
 
 
 def test_a_campaign_of_fuzzing_gives_each_target_its_share(

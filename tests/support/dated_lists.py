@@ -80,9 +80,9 @@ class DatedWorld(World):
         manifest = _document("changedump-manifest", _interval(since), "".join(changes))
         stream = io.BytesIO()
         with zipfile.ZipFile(stream, "w") as package:
-            package.writestr("manifest.xml", manifest)
+            package.writestr(zipfile.ZipInfo("manifest.xml"), manifest)
             for name, text in packed.items():
-                package.writestr(name, text)
+                package.writestr(zipfile.ZipInfo(name), text)
         self.contents["package.zip"] = stream.getvalue()
         values = f'type="application/zip"{_interval(since)} length="{len(stream.getvalue())}"'
         pointer = f"<url><loc>{BASE}package.zip</loc><rs:md {values}/></url>"
