@@ -55,7 +55,7 @@ class DatedLife:
         self._shape = luck.choice(("changelist", "changedump", "days"))
         self._borrowed = luck.choice((0.0, 0.3, 0.7))
         self._is_ended, self._is_made, self._is_moving = (luck.random() < 0.5 for _ in range(3))
-        self._is_moving &= self._shape == "changelist"
+        self._is_moving &= self._shape != "days"
         self._kept = luck.choice((2, 3, 30))
         head = self._shape if self._shape == "changedump" else "changelist"
         self._world = DatedWorld(folder, "resourcelist", head)
@@ -156,10 +156,10 @@ class DatedLife:
         self._world.resource_list(format_w3c(self._now), *there)
 
     def _write_lists(self, *, is_behind: bool = False) -> None:
-        """Write the lists; those that move may grow up to a deletion while they are behind."""
+        """Write the lists; they may grow up to a deletion while they are behind."""
         if not is_behind:
             self._listed, self._made = len(self._changes), self._now
-        elif self._is_moving:
+        else:
             rest = range(self._listed, len(self._changes))
             ends = (number + 1 for number in rest if not self._changes[number].text)
             self._listed = self._luck.choice((self._listed, *ends))

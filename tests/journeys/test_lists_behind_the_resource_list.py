@@ -82,6 +82,34 @@ def test_a_package_of_changes_that_lags_takes_back_nothing(
     assert_in_sync(world)
 
 
+@pytest.mark.parametrize("lastmod", ["", OLD])
+def test_a_package_that_lags_while_its_interval_moves_takes_back_nothing(
+    world: DatedWorld, lastmod: str
+) -> None:
+    world.offer("resourcelist", "changedump")
+    change = updated("x", "one", TEN, lastmod).replace("<rs:md ", '<rs:md path="/x" ')
+    for since in ("2026-02-19T12:00:00Z", "2026-02-19T13:00:00Z", "2026-02-19T14:00:00Z"):
+        world.change_dump(change, since=since, packed={"x": "one"})
+        pull(world)
+        assert world.texts() == {"x": "three", "y": "why"}
+
+
+@pytest.mark.parametrize("late", [deleted("x", TEN), updated("x", "one", TEN)])
+def test_a_list_that_grows_by_a_part_of_what_is_due_takes_back_nothing(
+    world: DatedWorld, late: str
+) -> None:
+    first = updated("y", "why", NINE, OLD)
+    world.change_list(first, interval=BEGIN)
+    assert_in_sync(world)
+
+    world.change_list(first, late, interval=BEGIN)
+    for _ in range(2):
+        pull(world)
+        assert world.texts() == {"x": "three", "y": "why"}
+    world.change_list(first, late, updated("x", "three", ELEVEN), interval=BEGIN)
+    assert_in_sync(world)
+
+
 def _name(change: str) -> str:
     return change.partition("</loc>")[0].rpartition("/")[2]
 

@@ -113,6 +113,7 @@ class Cursor:
         return ReadingStart(
             checkpoint=self.checkpoint or 0,
             list_clock=self.list_clock or 0,
+            resource_list_at=self.resource_list_at,
             head=self.head,
             processed=self.processed,
             open_lists=self.open_lists,

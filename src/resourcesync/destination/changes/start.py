@@ -18,6 +18,7 @@ class ReadingStart:
         is_resource_list: It is the moment of a Resource List, which has all up to it: earlier
             changes are older than its entries. Else a list may add a change of the second before
             late.
+        resource_list_at: Moment of the last Resource List that was processed; ``None`` if unknown.
         head: The Change List or its index that was processed; empty if none was.
         processed: Lists that were processed and may have grown since.
         open_lists: URIs of those that are behind an index.
@@ -28,6 +29,7 @@ class ReadingStart:
     checkpoint: int
     list_clock: int
     is_resource_list: bool = False
+    resource_list_at: int | None = None
     head: str = ""
     processed: tuple[ProcessedDocument, ...] = ()
     open_lists: tuple[str, ...] = ()
