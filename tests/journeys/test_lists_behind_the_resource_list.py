@@ -110,6 +110,17 @@ def test_a_list_that_grows_by_a_part_of_what_is_due_takes_back_nothing(
     assert_in_sync(world)
 
 
+def test_a_late_deletion_fetches_nothing_that_the_filters_leave_out(world: DatedWorld) -> None:
+    first = updated("y", "why", NINE, OLD)
+    world.change_list(first, interval=BEGIN)
+    world.pull(CAPABILITIES, changes={"max_size": 3})
+
+    world.change_list(first, deleted("x", TEN), interval=BEGIN)
+
+    assert pull(world).state is MirrorState.IN_SYNC
+    assert world.texts() == {"y": "why"}
+
+
 def _name(change: str) -> str:
     return change.partition("</loc>")[0].rpartition("/")[2]
 

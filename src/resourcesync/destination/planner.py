@@ -361,9 +361,11 @@ def decide(
     """
     if row is None:
         return None if copy is None else _decide_unlisted(copy, task, policy)
+    is_news = policy.absence is Absence.UNCHANGED
+    if row.change == ChangeKind.DELETED and row.undated and is_news and copy is not None:
+        row = row._replace(change=DISPUTED)  # it may be late, and the resource made again
     if row.change in _NOT_WANTED:
         return None if copy is None else _decide_unwanted(copy, row, policy)
-    is_news = policy.absence is Absence.UNCHANGED
     match = None if copy is None else match_copy(copy, row)
     # Of a change, a modification time alone is no proof: there may be two changes in its second.
     if copy is not None and match is Match.SAME and (row.hash or not is_news):

@@ -159,6 +159,14 @@ ROWS: dict[str, tuple[Any, Any, Any, DecisionPolicy, Any]] = {
         *(COPY, GONE, None, LISTS),
         Delete(COPY, DELETED_BY_SOURCE),
     ),
+    "a copy that a late change calls deleted is requested": (
+        *(COPY, GONE._replace(undated=True), None, CHANGES),
+        update(GONE._replace(undated=True, change=DISPUTED), ask=True),
+    ),
+    "without a copy nothing is done for what a late change calls deleted": (
+        *(None, GONE._replace(undated=True), None, CHANGES),
+        None,
+    ),
     "a copy that a change calls deleted is retained if nothing is to be deleted": (
         *(COPY, GONE, None, structs.replace(CHANGES, delete="never")),
         Retain(COPY, reason=DELETED_BY_SOURCE),

@@ -20,12 +20,11 @@ from resourcesync.destination.changes.times import (
 from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.lists.resource_reader import document_record
 from resourcesync.destination.lists.selection import ResourceSelection
-from resourcesync.destination.planner import DISPUTED, ListedEntry
+from resourcesync.destination.planner import ListedEntry
 from resourcesync.discovery import FetchedDocument
 from resourcesync.documents.reader import Document
 from resourcesync.model.capabilities import RefusedEntry
 from resourcesync.model.resources import Change
-from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.mirror import ProcessedDocument
 
 
@@ -240,7 +239,8 @@ class ChangeListScan:
             reading.change_count += 1
             row = self._selection.change_row(change)
             if row is not None:
-                reading.sorter.add(self._as_undated(row) if self._is_age_unknown(change) else row)
+                is_open = self._is_age_unknown(change)
+                reading.sorter.add(row._replace(undated=True) if is_open else row)
 
     def _accept_by_time(self, change: Change, position: int) -> bool:
         """Return whether a change of a list that was not read before counts as new, by its time.
@@ -270,13 +270,6 @@ class ChangeListScan:
             return not is_since(change, start.new_since + 1)
         at = start.resource_list_at
         return at is not None and change.time is not None and not is_since(change, at)
-
-    def _as_undated(self, row: ListedEntry) -> ListedEntry:
-        """Return a row that the Source itself decides about."""
-        is_late_deletion = (
-            row.change == ChangeKind.DELETED and not self._reading.start.is_resource_list
-        )
-        return row._replace(undated=True, change=DISPUTED if is_late_deletion else row.change)
 
     def _is_old(self, change: Change, position: int) -> bool:
         """True if the position of a change without its own time shows that it is older than T.
