@@ -33,7 +33,6 @@ _END = "\r\n\r\n"
 _END_LENGTH = len(_END)
 _LINE = r"[^\0\r\n]"
 _PLAIN_HEAD = re.compile(
-    rf"(?s:(?=.{{0,{LARGEST}}}\Z))"
     rf"HTTP/[0-9.]+ ([2-9][0-9]{{2}}(?: {_LINE}*)?)\r\n(?:{_LINE}+\r\n){{0,{MOST_FIELDS}}}\r\n\Z"
 )
 """A final head and nothing else, as nearly all are; others are read step by step."""
@@ -123,6 +122,8 @@ def parse_head(text: str, uri: str) -> ResponseHead | None:
         BadResponseError: ``headers``: they are too large; ``interim``: too many interim responses;
             ``framing``: lines that are no head, or an ambiguous end of the body.
     """
+    if len(text) > LARGEST:
+        raise _bad_head(uri, "headers", f"more than {LARGEST} bytes of headers")
     plain = _PLAIN_HEAD.match(text)
     if plain is not None:
         status, line = _read_status(plain[1])
@@ -131,8 +132,6 @@ def parse_head(text: str, uri: str) -> ResponseHead | None:
 
 
 def _parse_steps(text: str, uri: str) -> ResponseHead | None:
-    if len(text) > LARGEST:
-        raise _bad_head(uri, "headers", f"more than {LARGEST} bytes of headers")
     ends = text.count("\r\n")
     if "\0" in text or text.count("\r") != ends or text.count("\n") != ends:
         raise _bad_head(uri, "framing", "a control character in the head")
