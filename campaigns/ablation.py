@@ -181,7 +181,7 @@ def _order_unread() -> Iterator[Patch]:
 
 
 def _outdated_index_believed() -> Iterator[Patch]:
-    yield reader, "_without_validators", lambda record: record
+    yield reader, "_index_record", lambda record, _reading: record
 
 
 def _unreadable_lists_skipped() -> Iterator[Patch]:

@@ -110,6 +110,20 @@ def test_a_list_that_grows_by_a_part_of_what_is_due_takes_back_nothing(
     assert_in_sync(world)
 
 
+def test_a_late_deletion_is_done_where_the_source_no_longer_serves_the_resource(
+    world: DatedWorld,
+) -> None:
+    first = updated("y", "why", NINE, OLD)
+    world.change_list(first, interval=BEGIN)
+    assert_in_sync(world)
+    del world.contents["x"]
+
+    world.change_list(first, deleted("x", TEN), interval=BEGIN)
+
+    pull(world)
+    assert world.texts() == {"y": "why"}
+
+
 def test_a_late_deletion_fetches_nothing_that_the_filters_leave_out(world: DatedWorld) -> None:
     first = updated("y", "why", NINE, OLD)
     world.change_list(first, interval=BEGIN)

@@ -8,12 +8,9 @@ from pathlib import Path
 
 from tests.support.memory_fetcher import Answer
 from tests.support.world import BASE, World
+from tests.support.written_lists import written
 
 _NOW = datetime(2026, 3, 1, tzinfo=UTC)
-_NAMESPACES = (
-    'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
-    ' xmlns:rs="http://www.openarchives.org/rs/terms/"'
-)
 CAPABILITIES = f"{BASE}capabilities.xml"
 
 
@@ -106,9 +103,9 @@ def _document(capability: str, values: str, entries: str, tag: str = "urlset") -
     head = f'<rs:md capability="{capability}"{values}/>'
     if capability != "capabilitylist":
         head = f'<rs:ln rel="up" href="{CAPABILITIES}"/>{head}'
-    return f"<{tag} {_NAMESPACES}>{head}{entries}</{tag}>"
+    return written(head, entries, tag)
 
 
-def _interval(written: str) -> str:
-    ends = zip(("from", "until"), written.split(), strict=False)
+def _interval(interval: str) -> str:
+    ends = zip(("from", "until"), interval.split(), strict=False)
     return "".join(f' {key}="{end}"' for key, end in ends)

@@ -97,7 +97,7 @@ class WrittenWorld(World):
         source = self.source
         if name == "capabilitylist.xml":
             heads = (("resourcelist.xml", "resourcelist"), (source.head, "changelist"))
-            return _written(
+            return written(
                 '<rs:md capability="capabilitylist"/>',
                 "".join(
                     f'<url><loc>{_FOLDER}{uri}</loc><rs:md capability="{kind}"/></url>'
@@ -106,20 +106,21 @@ class WrittenWorld(World):
             )
         if name == "resourcelist.xml":
             entries = "".join(_entry(*each, "") for each in sorted(source.listed.items()))
-            return _written(f'<rs:md capability="resourcelist" at="{_w3c(source.at)}"/>', entries)
+            return written(f'<rs:md capability="resourcelist" at="{_w3c(source.at)}"/>', entries)
         if name == source.head and source.is_index:
             parts = (
                 f"<sitemap><loc>{_FOLDER}{each.name}</loc>{_interval(each)}</sitemap>"
                 for each in source.lists
             )
-            return _written('<rs:md capability="changelist"/>', "".join(parts), "sitemapindex")
+            return written('<rs:md capability="changelist"/>', "".join(parts), "sitemapindex")
         for told in source.lists:
             if told.name == name:
-                return _written(_interval(told), "".join(map(_change, told.changes)))
+                return written(_interval(told), "".join(map(_change, told.changes)))
         return None
 
 
-def _written(header: str, entries: str, tag: str = "urlset") -> str:
+def written(header: str, entries: str, tag: str = "urlset") -> str:
+    """Return a document of these texts."""
     return f"<{tag} {_NAMESPACES}>{header}{entries}</{tag}>"
 
 

@@ -330,9 +330,9 @@ class ChangeListReader:
             head = self._get(uri, reading, state, opened)
             if head is None:
                 self._read_open_lists(reading, state)
-                if reading.is_outdated and state is not None:
-                    known = state.document(uri)
-                    reading.documents += [] if known is None else [_without_validators(known)]
+                known = state.document(uri) if state is not None and reading.is_outdated else None
+                if known is not None:
+                    reading.documents.append(_index_record(known, reading))
                 return
             document = head.open()
             packages = self._dependencies.packages
@@ -347,9 +347,7 @@ class ChangeListReader:
             if document.header.is_index or is_archive(document.header):
                 self._read_index(document, reading, state)
                 if not grows_unseen(document.header):
-                    record = document_record(head)
-                    outdated = reading.is_outdated
-                    reading.documents.append(_without_validators(record) if outdated else record)
+                    reading.documents.append(_index_record(document_record(head), reading))
                 return
             self._read_one_list(head, document, reading, state, climbed=climbed)
 
@@ -537,9 +535,9 @@ def _reaches_back(history: ChangeHistory) -> bool:
     return history.reaches_back
 
 
-def _without_validators(record: ProcessedDocument) -> ProcessedDocument:
-    """Return the record of an index that is outdated: it is read again next time."""
-    return record._replace(etag="", last_modified="")
+def _index_record(record: ProcessedDocument, reading: Reading) -> ProcessedDocument:
+    """Return the record of an index to store; without validators if it is outdated."""
+    return record._replace(etag="", last_modified="") if reading.is_outdated else record
 
 
 def _processed_record(
