@@ -1,5 +1,6 @@
 """A long, hard life of one mirror, step by step, from a list of steps that can be cut down."""
 
+import hashlib
 import random
 import shutil
 from collections.abc import Iterator, Mapping
@@ -287,6 +288,7 @@ class Campaign(Rotting):
 
     def assert_in_sync(self) -> None:
         here, there = self._untampered(self.contents_here()), self._untampered(self.published)
+        there |= self._untampered(self._disputed_and_served())
         if self._excluded():
             here.pop(BASE + "h.txt", None)
             there.pop(BASE + "h.txt", None)
@@ -295,6 +297,26 @@ class Campaign(Rotting):
         other = {uri for uri in there if uri in here and here[uri] != there[uri]}
         wrong = f"missing {missing}, extra {extra}, other {other}"
         assert here == there, f"called in sync, but: {wrong}"
+
+    def _disputed_and_served(self) -> dict[str, bytes]:
+        """Return what the last pull requested, and the Source serves as the Resource List has it.
+
+        The Change List has later bytes, which the Source took back without a word: its documents
+        dispute the resource, and only a request can decide.
+        """
+        served = self.originals.contents()
+        return {
+            uri: served[uri]
+            for uri in map(BASE.__add__, self.asked_resources())
+            if uri in served and uri in self.published and self._is_baseline(uri, served[uri])
+        }
+
+    def _is_baseline(self, uri: str, data: bytes) -> bool:
+        if self.loose is None:
+            return False
+        entries = self.loose.documents()["resourcelist.xml"].split("\n")
+        digest = hashlib.sha256(data).hexdigest()
+        return any(f"<loc>{uri}</loc>" in each and digest in each for each in entries)
 
     def _untampered(self, files: Mapping[str, bytes]) -> dict[str, bytes]:
         return {uri: data for uri, data in files.items() if uri not in self.tampered}
