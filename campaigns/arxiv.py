@@ -36,11 +36,12 @@ from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.cancellation import CancelToken
 from resourcesync.ports.catalogue import Original
+from resourcesync.settings.publication import PublicationSettings
 from resourcesync.source.contents import PresentContents
 from resourcesync.source.plan import PublicationStep
 from resourcesync.wiring import catalogues, dump_publication, mirrors
+from resourcesync.wiring.publish_settings import dump_options_of
 from resourcesync.wiring.publishing import PublishRequest as AskedOfPublish
-from resourcesync.wiring.publishing import Settings
 
 _START: Final = datetime(2026, 1, 1, 20, tzinfo=UTC)
 _DAY: Final = 86_400.0
@@ -173,7 +174,7 @@ class _Source:
         with closing(FileCatalogue(self._path, self._clock)) as catalogue:
             dumped = dump_publication.dump(
                 dump_publication.DumpRequest(),
-                Settings(url=f"{self._web.url}/").packing,
+                dump_options_of(PublicationSettings(url=f"{self._web.url}/")),
                 catalogue,
                 FolderDocuments(self._web.root),
                 PresentContents(_Bodies(self._truth)),

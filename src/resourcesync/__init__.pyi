@@ -7,7 +7,6 @@ from resourcesync.api.publisher import Catalogue as Catalogue
 from resourcesync.api.publisher import Published as Published
 from resourcesync.api.publisher import Publisher as Publisher
 from resourcesync.api.settings import MirrorOptions as MirrorOptions
-from resourcesync.api.settings import PublisherOptions as PublisherOptions
 from resourcesync.api.source import Source as Source
 from resourcesync.api.source import discover as discover
 from resourcesync.api.source import offered_sets as offered_sets
@@ -37,14 +36,15 @@ from resourcesync.model.vocabulary import Capability as Capability
 from resourcesync.model.vocabulary import ChangeKind as ChangeKind
 from resourcesync.ports.catalogue import Posted as Posted
 from resourcesync.ports.changes import MirrorChangeKind as MirrorChangeKind
+from resourcesync.settings.credentials import Credentials as Credentials
+from resourcesync.settings.keywords import PublisherOptions as PublisherOptions
+from resourcesync.settings.network import Network as Network
 from resourcesync.source.document_writer import WrittenDocument as WrittenDocument
 from resourcesync.source.scan import LeftFile as LeftFile
 from resourcesync.validator.findings import RuleFinding as RuleFinding
 from resourcesync.validator.rule import Level as Level
 from resourcesync.validator.rule import Rule as Rule
 from resourcesync.validator.rule import Severity as Severity
-from resourcesync.wiring.credentials import Credentials as Credentials
-from resourcesync.wiring.mirrors import Network as Network
 
 __all__ = [
     "AuditFinding",

@@ -18,7 +18,7 @@ from resourcesync.cli.watch_pages import WatchPages
 from resourcesync.server.admin import OperationsApplication
 from resourcesync.server.dashboard.app import Dashboard
 from resourcesync.server.uvicorn_server import ServerThread
-from resourcesync.wiring.mirrors import Network
+from resourcesync.settings.network import Network
 from tests.support.command_line import Said
 from tests.support.settings_file import museum, put
 from tests.support.tiny_source import TinySource

@@ -22,8 +22,8 @@ from resourcesync.cli.explore_tui import BackgroundWalk, ExplorerApp, Step
 from resourcesync.discovery.tree import SourceNode
 from resourcesync.errors import ResourceMissingError
 from resourcesync.ports.cancellation import CancelToken
+from resourcesync.settings.network import Network
 from resourcesync.wiring import document_access
-from resourcesync.wiring.mirrors import Network
 from tests.support.commands import script
 from tests.support.tiny_source import TinySource
 

@@ -9,10 +9,10 @@ import pytest
 
 from resourcesync.cli.main import run
 from resourcesync.ports.cancellation import CancelToken
+from resourcesync.settings.network import Network
 from resourcesync.validator.rules import RULES
 from resourcesync.validator.sample import Unreached
 from resourcesync.wiring import validation
-from resourcesync.wiring.mirrors import Network
 from resourcesync.wiring.validation import CutShort, ReadAgain, ValidationOptions, Validator
 from tests.support.command_line import LATER, Said, rows
 from tests.support.judged import offer

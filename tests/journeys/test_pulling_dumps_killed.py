@@ -16,6 +16,7 @@ from resourcesync.destination.options import Dependencies, PullOptions
 from resourcesync.destination.reports import MirrorState, RunReport
 from resourcesync.errors import DiskFullError
 from resourcesync.ports.cancellation import CancelToken
+from resourcesync.settings.network import Network
 from resourcesync.wiring import mirrors
 from tests.support.documents import document
 from tests.support.dump_world import AT, DumpWorld, Packed, Told, many, md, rows, sha256, zipped
@@ -230,7 +231,7 @@ class Served:
             with mirrors.open_destination(
                 self.folder,
                 source=uri,
-                network=mirrors.Network(retries=0, timeout=5.0),
+                network=Network(retries=0, timeout=5.0),
                 report=lambda event, fields: None,
                 cancel=CancelToken(SystemClock()),
             ) as destination:

@@ -9,7 +9,8 @@ from resourcesync.adapters.system import SystemClock
 from resourcesync.destination.options import PullOptions
 from resourcesync.destination.reports import MirrorState, RunReport
 from resourcesync.ports.cancellation import CancelToken
-from resourcesync.wiring.mirrors import Network, open_destination
+from resourcesync.settings.network import Network
+from resourcesync.wiring.mirrors import open_destination
 from tests.support.commands import files_of, resourcesync
 from tests.support.nginx import Asked, Certificate, installed, serving
 

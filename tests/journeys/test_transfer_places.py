@@ -9,7 +9,7 @@ import pytest
 from resourcesync.destination.lists.fetch_locations import MAX_MIRRORS
 from resourcesync.destination.options import Filters
 from resourcesync.destination.reports import MirrorState
-from resourcesync.wiring.mirrors import Network
+from resourcesync.settings.network import Network
 from tests.support.hostile_server import HostileServer, answer
 from tests.support.scripted_source import ScriptedSource, duplicate, serve, sha256
 

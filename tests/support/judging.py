@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 from resourcesync.adapters.system import SystemClock
 from resourcesync.ports.cancellation import CancelToken
+from resourcesync.settings.network import Network
 from resourcesync.validator.findings import RuleFinding
-from resourcesync.wiring.mirrors import Network
 from resourcesync.wiring.validation import ValidationEvent, ValidationOptions, Validator
 
 LONG = 30.0

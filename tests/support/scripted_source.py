@@ -10,7 +10,8 @@ from resourcesync.adapters.system import SystemClock
 from resourcesync.destination.options import PullOptions
 from resourcesync.destination.reports import RunReport
 from resourcesync.ports.cancellation import CancelToken
-from resourcesync.wiring.mirrors import Network, open_destination
+from resourcesync.settings.network import Network
+from resourcesync.wiring.mirrors import open_destination
 from tests.support.hostile_server import Asked, HostileServer, Step, answer
 
 OPEN = (

@@ -12,7 +12,7 @@ from resourcesync.adapters.system import SystemClock
 from resourcesync.cli.main import run
 from resourcesync.errors import LockedError
 from resourcesync.ports.subscriptions import ChannelSubscription, FollowerState
-from resourcesync.wiring.mirrors import Network
+from resourcesync.settings.network import Network
 from resourcesync.wiring.push_subscriptions import PushState, PushSubscriptions
 from tests.support.commands import free_port
 from tests.support.pushing import served_with_hub, wait_until

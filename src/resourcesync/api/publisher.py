@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, Unpack
 
-from resourcesync.api.settings import PublisherOptions, publisher_settings
+from resourcesync.api.settings import publisher_settings
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.resources import Change, Resource
 from resourcesync.ports.catalogue import Posted
+from resourcesync.settings.keywords import PublisherOptions
 from resourcesync.source.document_writer import WrittenDocument
 from resourcesync.source.plan import PublicationStep
 from resourcesync.source.scan import LeftFile

@@ -14,8 +14,8 @@ from resourcesync.documents.reader import Document
 from resourcesync.errors import ConfigurationError, SourceNotFoundError, UnexpectedDocumentError
 from resourcesync.model.capabilities import Part
 from resourcesync.model.resources import Change, Resource
+from resourcesync.settings.network import Network
 from resourcesync.wiring import document_access, machine
-from resourcesync.wiring.mirrors import Network
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

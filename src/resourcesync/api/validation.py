@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from typing import BinaryIO, Final, Literal
 
 from resourcesync.errors import ConfigurationError, ResourceSyncError
+from resourcesync.settings.network import Network
 from resourcesync.validator.examination import validate_document
 from resourcesync.validator.findings import RuleFinding, by_place
 from resourcesync.validator.rule import RuleProfile
 from resourcesync.validator.sample import SampleSize, Unreached
 from resourcesync.wiring import machine
-from resourcesync.wiring.mirrors import Network
 from resourcesync.wiring.validation import ValidationOptions, Validator
 
 _BLOCK: Final = 65_536

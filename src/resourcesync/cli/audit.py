@@ -5,7 +5,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TextIO
+from typing import Any, Final, Literal, NamedTuple, TextIO
 
 import click
 
@@ -34,9 +34,7 @@ from resourcesync.cli.render_audit import (
 )
 from resourcesync.destination.audits.reports import AuditReport, FindingKind
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
-
-if TYPE_CHECKING:
-    from resourcesync.wiring.mirrors import Network
+from resourcesync.settings.network import Network
 
 
 def _forms(text: str) -> tuple[str, ...]:
@@ -118,7 +116,7 @@ def _list_option(name: str, what: str) -> Callable[[Any], Any]:
 @_list_option("missing", "paths that are missing in the mirror")
 @_list_option("different", "paths that differ")
 @_list_option("extra", "paths that the Source does not list")
-@options.with_options(options.CONNECTION)
+@options.CONNECTION
 @options.CONFIG
 @options.output_options
 def command(output: OutputOptions, **values: Any) -> Job:
@@ -200,12 +198,12 @@ def _audit_all(arguments: AuditArguments, screen: Screen) -> CommandOutcome:
 
 def _targets(place: str, arguments: AuditArguments) -> "tuple[tuple[Path, ...], Network]":
     """Return the mirrors of a name or a folder, and the network settings for their Source."""
-    from resourcesync.wiring import mirrors, sets  # noqa: PLC0415 - help stays quick
+    from resourcesync.wiring import sets  # noqa: PLC0415 - help stays quick
 
     configuration = arguments.configuration
     folders = sets.each_mirror([configuration.folder(place)])
     if arguments.offline:
-        return folders, mirrors.Network()
+        return folders, Network()
     return folders, configuration.network(place, arguments.connection)
 
 

@@ -14,8 +14,7 @@ from resourcesync.cli.configured_mirrors import MirrorConfiguration
 from resourcesync.cli.configured_sources import ConfiguredSources
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.formatting import QUIET, TextLine
-from resourcesync.cli.mirror_options import pull_keys
-from resourcesync.cli.options import SectionedCommand, Setting, option
+from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import (
     CommandOutcome,
     Job,
@@ -26,6 +25,7 @@ from resourcesync.cli.output import (
 )
 from resourcesync.config import files
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
+from resourcesync.settings.tables import SettingValue, pull_keys
 
 EXAMPLE: Final = """\
 # Settings of resourcesync. Uncomment what you need, then: resourcesync config check
@@ -275,8 +275,8 @@ def _show(
 
 
 def _effective_settings(
-    settings: Mapping[str, Setting], *, built_in: bool
-) -> Iterator[tuple[str, Setting]]:
+    settings: Mapping[str, SettingValue], *, built_in: bool
+) -> Iterator[tuple[str, SettingValue]]:
     """Yield the settings of a pull: those of the environment, of the file, and the built-in."""
     keys = pull_keys()
     for key in (*(setting for setting in settings if setting not in keys), *keys):
@@ -286,11 +286,11 @@ def _effective_settings(
             yield key, _of_environment(key, text, variable)
         elif key in settings:
             yield key, settings[key]
-        elif built_in and isinstance(default := keys[key].default, str | bool) and default:
-            yield key, Setting(value=default, written=default, origin="built-in")
+        elif built_in and (shown := keys[key].setting.shown):
+            yield key, SettingValue(value=shown, written=shown, origin="built-in")
 
 
-def _of_environment(key: str, text: str, variable: str) -> Setting:
+def _of_environment(key: str, text: str, variable: str) -> SettingValue:
     """Return the value of a variable.
 
     Raises:
@@ -301,7 +301,7 @@ def _of_environment(key: str, text: str, variable: str) -> Setting:
             config.parse_proxy(text)
         except ConfigurationError as error:
             raise ConfigurationError(f"{variable}: {error.message}", hint=error.hint) from None
-    return Setting(value=text, written=text, origin=variable)
+    return SettingValue(value=text, written=text, origin=variable)
 
 
 def _as_toml(value: object) -> str:

@@ -18,6 +18,7 @@ from resourcesync.cli.formatting import NORMAL, QUIET, TextLine
 from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
 from resourcesync.errors import ConfigurationError, StorageError
+from resourcesync.settings.network import Network
 
 if TYPE_CHECKING:
     from resourcesync.destination.audits.reports import AuditReport
@@ -227,7 +228,7 @@ class _Demo:
         with mirrors.open_destination(
             self._mirror,
             source=source,
-            network=mirrors.Network(proxy=""),  # the demo's server is on this machine
+            network=Network(proxy=""),  # the demo's server is on this machine
             report=self._report,
             cancel=machine.new_cancel_token(),
         ) as destination:
@@ -260,7 +261,7 @@ class _Demo:
 
         with mirrors.open_destination(
             self._mirror,
-            network=mirrors.Network(proxy=""),
+            network=Network(proxy=""),
             report=self._report,
             cancel=machine.new_cancel_token(),
         ) as destination:

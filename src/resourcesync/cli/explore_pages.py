@@ -16,8 +16,8 @@ from resourcesync.errors import BudgetError, ConfigurationError, ResourceSyncErr
 from resourcesync.ports import Clock
 from resourcesync.ports.cancellation import CancelToken
 from resourcesync.server.dashboard.views import DocumentTree, TreeItem
+from resourcesync.settings.network import Network
 from resourcesync.wiring import document_access
-from resourcesync.wiring.mirrors import Network
 
 _SECONDS: Final = 15.0
 _MAX_NODES: Final = 500

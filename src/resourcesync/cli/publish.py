@@ -26,8 +26,8 @@ from resourcesync.config import files
 from resourcesync.errors import ConfigurationError, ResourceSyncError
 
 if TYPE_CHECKING:
+    from resourcesync.settings.network import Network
     from resourcesync.wiring.inventories import TableSource
-    from resourcesync.wiring.mirrors import Network
     from resourcesync.wiring.publishing import PublicationResult, PublishRequest
 
 
@@ -143,11 +143,10 @@ _MAX_NAMES: Final = 10_000
 @click.command("publish", cls=SectionedCommand)
 @click.argument("tree", metavar="[DIR|NAME|SYSTEM:…]", required=False)
 @option("--all", "all", is_flag=True, help="Publish every source of the configuration file.")
-@options.with_options(publish_options.TREE)
-@option("--allow-empty", is_flag=True, help="Publish even if there are no files.")
 @option("-n", "--dry-run", is_flag=True, help="Show what has changed; write nothing.")
-@options.with_options(publish_options.POLICY, publish_options.VERSIONS)
-@options.with_options(publish_options.STEPS, publish_options.WATCH, publish_options.SYSTEM)
+@option("--allow-empty", is_flag=True, help="Publish even if there are no files.")
+@publish_options.SETTINGS
+@options.with_options(publish_options.STEPS, publish_options.WATCH)
 @options.CONFIG
 @options.output_options
 def command(output: OutputOptions, **values: Any) -> Job:

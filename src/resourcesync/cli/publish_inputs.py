@@ -13,8 +13,8 @@ from resourcesync.errors import ConfigurationError, ResourceSyncError
 
 if TYPE_CHECKING:
     from resourcesync.ports import Clock
+    from resourcesync.settings.network import Network
     from resourcesync.wiring.accounts import FollowedAccount
-    from resourcesync.wiring.mirrors import Network
     from resourcesync.wiring.publishing import PublicationResult, PublishRequest
 
 

@@ -14,7 +14,7 @@ from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
 from resourcesync.cli.target_options import MirrorArgument, mirror_argument
 
 if TYPE_CHECKING:
-    from resourcesync.wiring.mirrors import Network
+    from resourcesync.settings.network import Network
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +37,7 @@ class RepairArguments:
 @option("-i", "--itemize", is_flag=True, help="Show a line per action.")
 @option("--delete", is_flag=True, help="Also delete copies that the Source does not list.")
 @options.MAX_DELETE
-@options.with_options(options.CONNECTION)
+@options.CONNECTION
 @options.CONFIG
 @options.output_options
 def command(output: OutputOptions, mirror: MirrorArgument, itemize: bool, **values: Any) -> Job:  # noqa: FBT001 - click calls it

@@ -23,9 +23,9 @@ from resourcesync.server.dashboard.views import (
     SourceView,
     ValidationStatus,
 )
+from resourcesync.settings.network import Network
 from resourcesync.validator.findings import RuleFinding
 from resourcesync.wiring.hubs import OpenHub
-from resourcesync.wiring.mirrors import Network
 from resourcesync.wiring.serving import PublishedTree
 from resourcesync.wiring.validation import ValidationEvent, ValidationOptions, Validator
 

@@ -27,11 +27,11 @@ from resourcesync.ports import Clock
 from resourcesync.ports.cancellation import CancelToken
 from resourcesync.ports.changes import LoggedChange
 from resourcesync.server.dashboard.views import PushStatus
+from resourcesync.settings.network import Network
 from resourcesync.watch.scheduler import JobKind, JobOutcome, JobStatus, MirrorJob, MirrorSchedule
 from resourcesync.websub.subscription_status import SubscriptionReport, SubscriptionStatus
 from resourcesync.wiring import mirrors, sets
 from resourcesync.wiring.machine import new_run_id
-from resourcesync.wiring.mirrors import Network
 from resourcesync.wiring.push_subscriptions import PushState, PushSubscriptions
 from resourcesync.wiring.watch_jobs import AuditOptions, ChangeForwarder, audit_mirror
 

@@ -17,6 +17,7 @@ from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
 from resourcesync.cli.target_options import MirrorArgument, mirror_argument
 from resourcesync.model.digests import format_digests
 from resourcesync.model.timestamps import from_microseconds
+from resourcesync.settings.network import Network
 
 if TYPE_CHECKING:
     from resourcesync.destination.audits.explain import Explanation
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 @mirror_argument
 @click.argument("resource", metavar="URI|PATH|FILE")
 @option("--offline", is_flag=True, help="Use only the mirror's state; send no request.")
-@options.with_options(options.CONNECTION)
+@options.CONNECTION
 @options.CONFIG
 @options.output_options
 def command(output: OutputOptions, mirror: MirrorArgument, resource: str, **values: Any) -> Job:
@@ -68,7 +69,7 @@ def _why(
         if event == "warning":
             screen.report(event, fields)
 
-    network = mirrors.Network(proxy="") if offline else argument.network()
+    network = Network(proxy="") if offline else argument.network()
     cancel = machine.new_cancel_token()
     with mirrors.open_destination(
         mirror, network=network, report=report, cancel=cancel

@@ -34,6 +34,7 @@ from resourcesync.ports.accounts import (
 )
 from resourcesync.ports.cancellation import CancelToken
 from resourcesync.ports.catalogue import Omission, Posted
+from resourcesync.settings.network import Network
 from resourcesync.source.round_trip import find_fault
 from resourcesync.source.scan import LeftFile
 from resourcesync.wiring import catalogues, plugins, publishing
@@ -48,7 +49,6 @@ from resourcesync.wiring.account_access import (
     resolve_values,
 )
 from resourcesync.wiring.document_access import open_fetcher
-from resourcesync.wiring.mirrors import Network
 from resourcesync.wiring.publishing import PublicationResult, PublishRequest
 
 _BATCH: Final = 500
@@ -135,7 +135,7 @@ class FollowedAccount:
         store: The address of the store that the documents go to instead; empty for none.
         read_again: Seconds between two full reads of all resources, whatever changes came
             meanwhile; ``None`` is `FULL_READ_INTERVAL`, or `POLL_INTERVAL` without changes.
-        network: Settings for requests over http.
+        network: PublicationSettings for requests over http.
     """
 
     address: str

@@ -17,16 +17,12 @@ from resourcesync.errors import ConfigurationError, OutOfScopeError, StorageErro
 from resourcesync.model.resources import Change, Resource
 from resourcesync.ports import Clock
 from resourcesync.ports.catalogue import DocumentStore, Posted
+from resourcesync.settings.publication import PublicationSettings
 from resourcesync.source.clock_guard import check_clock
 from resourcesync.source.publisher import Publication
 from resourcesync.source.scan import ScanReport
 from resourcesync.wiring import document_stores, publishing
-from resourcesync.wiring.publishing import (
-    PublicationResult,
-    PublishRequest,
-    Settings,
-    hinting_at_bad_rows,
-)
+from resourcesync.wiring.publishing import PublicationResult, PublishRequest, hinting_at_bad_rows
 
 if TYPE_CHECKING:
     from resourcesync.wiring.notifications import Notified
@@ -39,7 +35,7 @@ LINES_SCHEME: Final = "ndjson:"
 """Prefix that distinguishes JSON lines from a folder."""
 SETTINGS_NOTE: Final = "publish.catalogue-settings"
 _FOLDER_SETTINGS: Final = frozenset(
-    {"include", "exclude", "algorithms", "links", "robots", "versions", "versions_in",
+    {"include", "exclude", "hashes", "links", "robots", "versions", "versions_in",
      "versions_keep", "versions_least", "versions_max_bytes", "patches"}
 )  # fmt: skip
 _SHOWN_ORIGINS: Final = 3
@@ -221,7 +217,11 @@ def publish(
 
 
 def _notify(
-    catalogue: FileCatalogue, store: DocumentStore, settings: Settings, clock: Clock, path: Path
+    catalogue: FileCatalogue,
+    store: DocumentStore,
+    settings: PublicationSettings,
+    clock: Clock,
+    path: Path,
 ) -> "Notified | None":
     if not settings.hubs:
         return None
@@ -290,8 +290,8 @@ def _require_any(
 
 
 def _merge_settings(
-    path: Path, out: Path | str | None, known: Settings, chosen: Mapping[str, object]
-) -> Settings:
+    path: Path, out: Path | str | None, known: PublicationSettings, chosen: Mapping[str, object]
+) -> PublicationSettings:
     command = f"resourcesync publish {SCHEME}{path} --url https://HOST/ --out FOLDER"
     if not (chosen.get("url") or known.url):
         raise ConfigurationError("the address of the resources is not known yet", hint=command)

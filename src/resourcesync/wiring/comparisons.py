@@ -35,9 +35,10 @@ from resourcesync.errors import ConfigurationError
 from resourcesync.ports import Clock
 from resourcesync.ports.cancellation import CancelToken
 from resourcesync.ports.mirror import Copy
+from resourcesync.settings.network import Network
 from resourcesync.wiring import mirror_state, plugins
 from resourcesync.wiring.document_access import is_web_address, open_documents
-from resourcesync.wiring.mirrors import Network, is_mirror
+from resourcesync.wiring.mirrors import is_mirror
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

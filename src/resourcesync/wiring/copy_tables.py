@@ -13,8 +13,9 @@ from resourcesync.errors import ConfigurationError
 from resourcesync.ports import Clock
 from resourcesync.ports.cancellation import CancelToken
 from resourcesync.ports.tables import TablePart
+from resourcesync.settings.network import Network
 from resourcesync.wiring import mirror_state, state_backup, stores, table_mirror
-from resourcesync.wiring.mirrors import Network, not_a_mirror_error
+from resourcesync.wiring.mirrors import not_a_mirror_error
 from resourcesync.wiring.stores import Home
 from resourcesync.wiring.table_mirror import TableInStore
 from resourcesync.wiring.work_units import Site

@@ -15,7 +15,8 @@ from resourcesync.discovery.tree import MAX_DEPTH, PartsTotal, SourceNode, Sourc
 from resourcesync.errors import ConfigurationError
 from resourcesync.ports import Fetcher
 from resourcesync.ports.cancellation import CancelToken
-from resourcesync.wiring.mirrors import Network
+from resourcesync.settings.network import Network
+from resourcesync.wiring.network import fetch_settings
 
 _ENDINGS: Final = (".xml", ".gz", ".zip", ".tar", ".tgz", ".xz", ".txz")
 
@@ -32,7 +33,7 @@ def open_fetcher(address: str, network: Network, cancel: CancelToken) -> Iterato
     Raises:
         ConfigurationError: A setting cannot work.
     """
-    settings = network.settings(address)
+    settings = fetch_settings(network, address)
     dice = Random()  # noqa: S311 - jitter
     with closing(CurlFetcher(settings, cancel.clock, dice, cancel=cancel)) as fetcher:
         yield fetcher

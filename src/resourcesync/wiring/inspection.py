@@ -25,9 +25,10 @@ from resourcesync.destination.sync_state import SyncState
 from resourcesync.errors import ConfigurationError, ResourceSyncError
 from resourcesync.ports import Clock
 from resourcesync.ports.fetcher import Purpose
+from resourcesync.settings.network import Network
 from resourcesync.wiring import mirror_state
 from resourcesync.wiring.diagnosis import FolderFacts, MachineFacts, SourceFacts
-from resourcesync.wiring.mirrors import Network, origin_of
+from resourcesync.wiring.network import origin_of, proxy_rules
 
 _PROXIES: Final = tuple(
     name for kind in ("http", "https", "all") for name in (f"{kind}_proxy", f"{kind}_proxy".upper())
@@ -98,7 +99,7 @@ def _proxies(network: Network) -> tuple[str, ...]:
 
 def _proxy_fault(network: Network) -> tuple[str, str] | None:
     try:
-        network.proxies()
+        proxy_rules(network)
     except ConfigurationError as error:
         return error.message, error.hint
     return None
@@ -199,7 +200,7 @@ def inspect_source(address: str, network: Network, clock: Clock) -> SourceFacts:
         ConfigurationError: The address or a setting cannot work.
     """
     origin = origin_of(address)
-    proxy = network.proxies().choose(f"{origin}/")
+    proxy = proxy_rules(network).choose(f"{origin}/")
     if proxy:
         return SourceFacts(origin=origin, proxy=proxy)
     found = probe(origin, ca_file=network.ca_file)

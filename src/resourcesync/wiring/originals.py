@@ -14,10 +14,11 @@ from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock
 from resourcesync.ports.catalogue import Omission, Original
 from resourcesync.ports.originals import OpenOriginals, OriginalsOptions, PrefetchingOriginals
+from resourcesync.settings.publication import PublicationSettings
 from resourcesync.source import naming
 from resourcesync.source.links import LinkedOriginals, ScannableOriginals, parse_rule
 from resourcesync.wiring import document_stores, plugins, stores
-from resourcesync.wiring.publish_settings import Settings
+from resourcesync.wiring.publish_settings import version_options_of
 
 if TYPE_CHECKING:
     from resourcesync.ports.originals import OriginalsFactory
@@ -49,7 +50,7 @@ def is_originals_address(text: str) -> bool:
 
 @contextmanager
 def open_originals(
-    root: Path, settings: Settings, clock: Clock, known: str | None
+    root: Path, settings: PublicationSettings, clock: Clock, known: str | None
 ) -> Iterator[OpenedOriginals]:
     """Open the originals of the given settings.
 
@@ -69,7 +70,7 @@ def open_originals(
             settings.url,
             clock=clock,
             selection=selection_of(settings),
-            algorithms=settings.algorithms,
+            algorithms=settings.hashes,
             rereading=rereading,
         )
         yield OpenedOriginals(_linked(tree, settings), tree.reading, rereading)
@@ -79,14 +80,14 @@ def open_originals(
         yield OpenedOriginals(_linked(selected, settings), selected.reading, rereading)
 
 
-def _linked(originals: ScannableOriginals, settings: Settings) -> ScannableOriginals:
+def _linked(originals: ScannableOriginals, settings: PublicationSettings) -> ScannableOriginals:
     if not settings.links:
         return originals
     rules = [parse_rule(text) for text in settings.links]
     return LinkedOriginals(originals, rules, settings.url)
 
 
-def selection_of(settings: Settings) -> FileSelection:
+def selection_of(settings: PublicationSettings) -> FileSelection:
     """Return the selection of files to publish: never the documents themselves."""
     outs = [
         name for name in (settings.out, *settings.earlier) if not document_stores.is_store(name)
@@ -103,7 +104,7 @@ def selection_of(settings: Settings) -> FileSelection:
     )
 
 
-def check_originals(settings: Settings, known: Settings) -> None:
+def check_originals(settings: PublicationSettings, known: PublicationSettings) -> None:
     """Refuse settings that originals of a plug-in cannot have, or cannot change.
 
     Raises:
@@ -122,12 +123,12 @@ def check_originals(settings: Settings, known: Settings) -> None:
             hint="publish into another folder: --out DIR, or --state DIR",
         )
     stores.check_plugin_address(settings.originals, plugins.ORIGINALS)
-    if settings.version_options.is_public or settings.patches:
+    if version_options_of(settings).is_public or settings.patches:
         raise ConfigurationError("versions and patches need files in a folder")
 
 
 @contextmanager
-def _load_originals(settings: Settings) -> Iterator[OpenOriginals]:
+def _load_originals(settings: PublicationSettings) -> Iterator[OpenOriginals]:
     scheme = settings.originals.partition(":")[0]
     factory: OriginalsFactory = plugins.load(plugins.ORIGINALS, scheme)
     url = settings.url
@@ -136,7 +137,7 @@ def _load_originals(settings: Settings) -> Iterator[OpenOriginals]:
             OriginalsOptions(
                 address=settings.originals,
                 base_uri=url if url.endswith("/") else f"{url}/",
-                algorithms=settings.algorithms,
+                algorithms=settings.hashes,
                 values=dict(settings.originals_with),
             )
         )
@@ -166,7 +167,7 @@ def _bad_plugin_error(scheme: str, got: str) -> ConfigurationError:
 class _SelectedOriginals:
     """The originals of a plug-in that are to be published; their order is checked."""
 
-    def __init__(self, originals: OpenOriginals, settings: Settings) -> None:
+    def __init__(self, originals: OpenOriginals, settings: PublicationSettings) -> None:
         self._originals = originals
         self.prefetch = originals.prefetch if isinstance(originals, PrefetchingOriginals) else None
         url = settings.url

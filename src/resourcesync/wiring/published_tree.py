@@ -14,8 +14,9 @@ from resourcesync.destination.mapping.uris import normalise
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.errors import ConfigurationError, OutOfScopeError
 from resourcesync.ports.mirror import MirrorStateStore
+from resourcesync.settings.publication import PublicationSettings
 from resourcesync.wiring import document_stores, mirror_state, plugins
-from resourcesync.wiring.publishing import CATALOGUE, NOTE, Settings, decode_settings
+from resourcesync.wiring.publishing import CATALOGUE, NOTE, decode_settings
 
 PUBLICATION: Final = Path(OWN_FOLDER) / "publication"
 """Default place of the documents of a published mirror: never among its copies."""
@@ -35,7 +36,7 @@ def is_aggregated(folder: Path) -> bool:
     return not catalogue.is_file() or read_note(catalogue, NOTE) is None
 
 
-def published_settings(root: Path) -> Settings:
+def published_settings(root: Path) -> PublicationSettings:
     """Return the settings of a tree's last publication.
 
     Raises:

@@ -12,6 +12,7 @@ from resourcesync.adapters.document_files import FolderDocuments
 from resourcesync.errors import ConfigurationError
 from resourcesync.ports import Clock
 from resourcesync.ports.catalogue import CatalogueStore, DocumentStore
+from resourcesync.settings.publication import PublicationSettings
 from resourcesync.source import naming
 from resourcesync.source.naming import SourceNaming
 from resourcesync.websub.hub import HubRules
@@ -26,7 +27,6 @@ from resourcesync.wiring import (
 )
 from resourcesync.wiring.hubs import OpenHub
 from resourcesync.wiring.notifications import Notified
-from resourcesync.wiring.publish_settings import Settings
 from resourcesync.wiring.publishing import CATALOGUE, NOTE, decode_settings
 
 _PUBLISH_COMMAND: Final = "resourcesync publish DIR --hub https://HOST/hub"
@@ -45,7 +45,7 @@ class Channels:
 
     catalogue: CatalogueStore
     documents: DocumentStore
-    settings: Settings
+    settings: PublicationSettings
     folder: Path
 
     def notify(self, clock: Clock) -> Notified:

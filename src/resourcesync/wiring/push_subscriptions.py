@@ -28,11 +28,13 @@ from resourcesync.ports import Clock, FetchFailure, FetchRequest, FetchResponse
 from resourcesync.ports.subscriptions import ChannelSubscription
 from resourcesync.server.uvicorn_server import ServerThread
 from resourcesync.server.websub import CallbackApplication
+from resourcesync.settings.network import Network
 from resourcesync.websub.channels import FoundChannels, find_channels
 from resourcesync.websub.subscriber import Subscriber
 from resourcesync.websub.subscription_status import SubscriptionReport
 from resourcesync.wiring import mirror_state, mirrors, sets
 from resourcesync.wiring.hubs import new_token, open_messenger
+from resourcesync.wiring.network import fetch_settings, origin_of
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -147,7 +149,7 @@ class PushSubscriptions:
         on_hint: Callable[[str], None],
         clock: Clock,
     ) -> None:
-        mirrors.origin_of(callback)
+        origin_of(callback)
         if "?" in callback or "#" in callback:
             raise ConfigurationError(
                 f"{callback[:200]!r} cannot be a callback",
@@ -218,14 +220,14 @@ class PushSubscriptions:
         self._messenger.close()
         self._held.close()
 
-    def retain(self, networks: Mapping[str, tuple[str, mirrors.Network]]) -> None:
+    def retain(self, networks: Mapping[str, tuple[str, Network]]) -> None:
         """End the subscriptions of all other mirrors.
 
         Args:
             networks: Address and request settings of each mirror's Source, by the mirror's name. A
                 hub may have an address that is not public where the Source itself may.
         """
-        asked = [network.settings(source) for source, network in networks.values()]
+        asked = [fetch_settings(network, source) for source, network in networks.values()]
         self._messenger.trust(frozenset().union(*(settings.trusted_origins for settings in asked)))
         for name in self._looked.keys() - networks.keys():
             self._looked.pop(name, None)  # so that a mirror that returns is looked up again
@@ -235,7 +237,7 @@ class PushSubscriptions:
             self._subscriber.leave(name)
         self._bell.set()
 
-    def follow(self, name: str, folder: Path, network: mirrors.Network) -> None:
+    def follow(self, name: str, folder: Path, network: Network) -> None:
         """Subscribe a mirror to its Source's channels; they are looked up once a day.
 
         After an incomplete answer they are looked up again after the next pull.
@@ -264,7 +266,7 @@ class PushSubscriptions:
         self._subscriber.follow(name, channels, is_all=is_all)
         self._bell.set()
 
-    def _channels(self, folder: Path, network: mirrors.Network) -> FoundChannels:
+    def _channels(self, folder: Path, network: Network) -> FoundChannels:
         path = folder / OWN_FOLDER / mirror_folder.STATE_FILE
         with mirror_state.open_state(path, read_only=True) as state:
             memory = SyncState(state)
@@ -272,7 +274,7 @@ class PushSubscriptions:
         if found is None or identity is None:
             return FoundChannels([], is_complete=True)
         addresses = [name for name in (found.capability_list, found.description) if name]
-        settings = network.settings(identity.source)
+        settings = fetch_settings(network, identity.source)
         dice = Random()  # noqa: S311 - jitter
         with closing(CurlFetcher(settings, self._clock, dice)) as fetcher:
             documents = DocumentFetcher(fetcher, tempfile.TemporaryFile)

@@ -39,6 +39,7 @@ from resourcesync.source.contents import OpenOriginal, PresentContents
 from resourcesync.source.naming import FOLDER, SourceNaming, is_sitemap
 from resourcesync.source.versions import VERSIONS_FOLDER, VersionNames
 from resourcesync.wiring import document_stores
+from resourcesync.wiring.publish_settings import version_options_of
 from resourcesync.wiring.published_tree import (
     documents_of,
     files_by_address,
@@ -306,7 +307,7 @@ class PublishedTree:
                 cannot be mounted at.
         """
         is_published = published_files(self.root)
-        past = published_settings(self.root).version_options
+        past = version_options_of(published_settings(self.root))
         if past.is_public:
             versions = memento_application(self.root, past, self.base, is_published)
             mounts = {MOUNT: versions, **mounts}

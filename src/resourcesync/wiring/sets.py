@@ -24,7 +24,8 @@ from resourcesync.errors import (
 )
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports.cancellation import CancelToken
-from resourcesync.wiring.mirrors import Network, is_mirror, knows_source, not_a_mirror_error
+from resourcesync.settings.network import Network
+from resourcesync.wiring.mirrors import is_mirror, knows_source, not_a_mirror_error
 
 _DAY: Final = 86_400_000_000
 

@@ -17,6 +17,7 @@ from resourcesync.errors import DocumentError, ResourceMissingError, SourceError
 from resourcesync.model.vocabulary import Capability
 from resourcesync.ports import Fetcher, Purpose
 from resourcesync.ports.cancellation import CancelToken
+from resourcesync.settings.network import Network
 from resourcesync.validator.cross_document import judge_announced, judge_reread, judge_together
 from resourcesync.validator.delivery import DeliveredResponse, judge_document_response
 from resourcesync.validator.examination import validate_document
@@ -44,7 +45,6 @@ from resourcesync.wiring.document_access import (
     open_documents,
     open_fetcher,
 )
-from resourcesync.wiring.mirrors import Network
 
 MAX_TARGETS: Final = 200_000
 """Most stored entries for documents and packages: some 100 MB of them."""

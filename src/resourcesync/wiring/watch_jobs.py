@@ -17,6 +17,7 @@ from resourcesync.destination.reports import MirrorState
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.ports.cancellation import CancelToken
 from resourcesync.ports.changes import LoggedChange
+from resourcesync.settings.network import Network
 from resourcesync.watch.scheduler import MirrorHistory
 from resourcesync.wiring import mirror_state, mirrors, sets
 
@@ -117,7 +118,7 @@ def _earliest(moments: list[float | None]) -> float | None:
 
 
 def audit_mirror(
-    folder: Path, how: AuditOptions, network: mirrors.Network, cancel: CancelToken
+    folder: Path, how: AuditOptions, network: Network, cancel: CancelToken
 ) -> AuditReport:
     """Audit a mirror; its findings are stored for a repair.
 
