@@ -16,13 +16,14 @@ from pathlib import Path
 
 import click
 
-from resourcesync import config, errors
+from resourcesync import errors
 from resourcesync.adapters.catalogue import database
 from resourcesync.adapters.mirror import schema
 from resourcesync.cli import main
-from resourcesync.cli.config_schema import value_schema
 from resourcesync.cli.event_schema import EVENTS
 from resourcesync.cli.exit_codes import ExitCode, exit_code_for
+from resourcesync.settings.environment import PREFIX
+from resourcesync.settings.json_schema import value_schema
 from resourcesync.settings.schema import Field
 from resourcesync.settings.tables import mirror_keys, source_keys
 from resourcesync.validator.rule import CheckScope, Rule, Severity
@@ -254,7 +255,7 @@ def exit_codes() -> str:
 
 def commands() -> str:
     """Return each command with its help, as the program shows it."""
-    group = click.Context(main.cli, info_name="resourcesync", auto_envvar_prefix=config.PREFIX)
+    group = click.Context(main.cli, info_name="resourcesync", auto_envvar_prefix=PREFIX)
     parts = []
     for name in main.cli.list_commands(group):
         command = main.cli.get_command(group, name)

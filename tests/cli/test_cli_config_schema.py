@@ -10,11 +10,11 @@ import jsonschema
 import pytest
 
 from resourcesync.cli.config import EXAMPLE, mistakes_of
-from resourcesync.cli.config_schema import config_schema
 from resourcesync.cli.main import run
-from resourcesync.config import files
 from resourcesync.errors import ConfigurationError
+from resourcesync.settings import files
 from resourcesync.settings.credentials import check_credentials
+from resourcesync.settings.json_schema import config_schema
 from resourcesync.settings.tables import mirror_keys
 from tests.support.command_line import Said, rows
 from tests.support.settings_file import put

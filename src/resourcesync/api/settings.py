@@ -7,7 +7,6 @@ from typing import Final, NamedTuple, cast
 
 from msgspec import UNSET, structs
 
-from resourcesync import config
 from resourcesync.destination.options import PullOptions
 from resourcesync.destination.planner import DeletionLimit
 from resourcesync.errors import ConfigurationError
@@ -16,6 +15,7 @@ from resourcesync.settings.mirror import PullSettings
 from resourcesync.settings.network import Network
 from resourcesync.settings.publication import PublicationSettings
 from resourcesync.settings.schema import from_keywords
+from resourcesync.settings.values import resolve_moment
 from resourcesync.wiring.network import fetch_settings
 
 _DAY: Final = 86_400.0
@@ -97,7 +97,7 @@ def _filters(settings: PullSettings, now: datetime) -> dict[str, object]:
     values = {name: getattr(settings, name) for name in _FILTERS}
     since = values["since"]
     if isinstance(since, datetime | timedelta):
-        values["since"] = config.resolve_moment(since, now)
+        values["since"] = resolve_moment(since, now)
     return {name: value for name, value in values.items() if value is not UNSET}
 
 

@@ -9,7 +9,6 @@ from typing import Any, Final, Literal, NamedTuple, TextIO
 
 import click
 
-from resourcesync import config
 from resourcesync.cli import configured_mirrors, formatting, options
 from resourcesync.cli.configured_mirrors import MirrorConfiguration
 from resourcesync.cli.exit_codes import worst
@@ -29,12 +28,13 @@ from resourcesync.cli.render_audit import (
     MOST_FINDINGS,
     SHOWN_FINDINGS,
     AuditRenderer,
+    audit_fields,
     conclude,
-    fields_of,
 )
 from resourcesync.destination.audits.reports import AuditReport, FindingKind
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
 from resourcesync.settings.network import Network
+from resourcesync.settings.values import Limit
 
 
 def _forms(text: str) -> tuple[str, ...]:
@@ -66,7 +66,7 @@ class AuditArguments:
     configuration: MirrorConfiguration
     method: Literal["lists", "stat", "hash", "remote"]
     offline: bool
-    sample: config.Limit | None
+    sample: Limit | None
     oldest_first: bool
     max_duration: float | None
     report: tuple[str, ...]
@@ -289,7 +289,7 @@ def _write_evidence(
         method=arguments.method,
         when=now,
         copies=pull.state.copies,
-        fields=fields_of(found, mirror),
+        fields=audit_fields(found, mirror),
     )
     return write_reports(evidence, arguments.report, arguments.out)
 

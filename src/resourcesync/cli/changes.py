@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import click
 
-from resourcesync import config
 from resourcesync.cli import options
 from resourcesync.cli.formatting import TextLine, count, escape, moment, stamp
 from resourcesync.cli.options import SectionedCommand, option
@@ -20,6 +19,7 @@ from resourcesync.cli.target_options import MirrorArgument, mirror_argument
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.ports.changes import LoggedChange, MirrorChangeKind
 from resourcesync.ports.mirror import MirrorStateStore
+from resourcesync.settings.values import parse_moment, resolve_moment
 
 if TYPE_CHECKING:
     from resourcesync.destination.changelog import ChangeLogReader
@@ -148,7 +148,7 @@ def _reader(
     elif _CURSOR.fullmatch(arguments.since):
         cursor = int(arguments.since)
     else:
-        moment = config.resolve_moment(config.parse_moment(arguments.since), clock.now())
+        moment = resolve_moment(parse_moment(arguments.since), clock.now())
         cursor = changelog.cursor_at(state, int(moment.timestamp() * _MICROSECONDS))
     anew = "--restart" if arguments.consumer else "without --since"
     return changelog.ChangeLogReader(

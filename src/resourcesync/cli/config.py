@@ -8,7 +8,6 @@ from typing import Any, Final
 
 import click
 
-from resourcesync import config
 from resourcesync.cli import configured_mirrors, formatting, options
 from resourcesync.cli.configured_mirrors import MirrorConfiguration
 from resourcesync.cli.configured_sources import ConfiguredSources
@@ -23,9 +22,10 @@ from resourcesync.cli.output import (
     problem_of,
     write_line,
 )
-from resourcesync.config import files
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
+from resourcesync.settings import environment, files
 from resourcesync.settings.tables import SettingValue, pull_keys
+from resourcesync.settings.values import parse_proxy
 
 EXAMPLE: Final = """\
 # Settings of resourcesync. Uncomment what you need, then: resourcesync config check
@@ -178,8 +178,8 @@ def _path(named: Path | None) -> CommandOutcome:
 
 
 def _schema(screen: Screen, *, as_json: bool, of_events: bool) -> CommandOutcome:
-    from resourcesync.cli.config_schema import config_schema  # noqa: PLC0415 - seldom needed
     from resourcesync.cli.event_schema import event_schema  # noqa: PLC0415 - seldom needed
+    from resourcesync.settings.json_schema import config_schema  # noqa: PLC0415 - seldom needed
 
     schema = event_schema() if of_events else config_schema()
     if as_json:
@@ -280,8 +280,8 @@ def _effective_settings(
     """Yield the settings of a pull: those of the environment, of the file, and the built-in."""
     keys = pull_keys()
     for key in (*(setting for setting in settings if setting not in keys), *keys):
-        variable = f"{config.PREFIX}_PULL_{key.upper()}"
-        text = config.variable(variable)
+        variable = f"{environment.PREFIX}_PULL_{key.upper()}"
+        text = environment.variable(variable)
         if key in keys and text:
             yield key, _of_environment(key, text, variable)
         elif key in settings:
@@ -298,7 +298,7 @@ def _of_environment(key: str, text: str, variable: str) -> SettingValue:
     """
     if key == "proxy":
         try:
-            config.parse_proxy(text)
+            parse_proxy(text)
         except ConfigurationError as error:
             raise ConfigurationError(f"{variable}: {error.message}", hint=error.hint) from None
     return SettingValue(value=text, written=text, origin=variable)

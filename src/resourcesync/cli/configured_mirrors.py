@@ -3,26 +3,26 @@
 No two mirrors may share a folder, or have folders inside one another.
 """
 
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import click
 from msgspec import structs
 
-from resourcesync import config
 from resourcesync.cli import options
-from resourcesync.config import files
-from resourcesync.config.files import ConfigFile
 from resourcesync.errors import ConfigurationError
+from resourcesync.settings import environment, files
+from resourcesync.settings.files import ConfigFile
 from resourcesync.settings.mirror import FreshnessSettings
 from resourcesync.settings.network import Network, SecretNames
 from resourcesync.settings.schema import from_variable, make
 from resourcesync.settings.tables import (
+    MIRROR_NAME,
+    TABLES,
     Keys,
     SettingValue,
     default_keys,
@@ -149,11 +149,6 @@ def resolve_folder(folder: Path) -> Path:
         return folder.absolute()
 
 
-TABLES: Final = ("defaults", "mirror", "source", "auth", "watch", "log")
-
-NAME: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]{0,99}")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfiguredMirror:
     """One table ``[mirror.NAME]``, with the values of ``[defaults]`` and the environment.
@@ -229,7 +224,7 @@ class MirrorConfiguration:
                 hint=f"known: {', '.join(self.names)}" if self.names else "",
             )
         table = ("mirror", name)
-        if not NAME.fullmatch(name):
+        if not MIRROR_NAME.fullmatch(name):
             raise self.file.key_error(
                 ("mirror",), name, "is not a valid name: use letters, digits, . _ -"
             )
@@ -429,7 +424,7 @@ def load(named: Path | None) -> MirrorConfiguration:
 def network_of(values: Mapping[str, Any]) -> Network:
     """Return the network settings from values by their keys, without secrets."""
     network = make(Network, values)
-    return structs.replace(network, ca_file=network.ca_file or config.ca_file())
+    return structs.replace(network, ca_file=network.ca_file or environment.ca_file())
 
 
 def global_mistakes(file: ConfigFile) -> Iterator[ConfigurationError]:

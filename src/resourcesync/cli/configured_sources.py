@@ -6,8 +6,8 @@ from pathlib import Path
 
 from resourcesync.cli import configured_mirrors, publish_inputs
 from resourcesync.cli.publish_inputs import CATALOGUE, TABLES
-from resourcesync.config.files import ConfigFile
 from resourcesync.errors import ConfigurationError
+from resourcesync.settings.files import ConfigFile
 from resourcesync.settings.tables import SettingValue, read_setting, source_keys, table_mistakes
 
 

@@ -237,7 +237,7 @@ class _Demo:
         self._step(
             "pulled",
             f"{pulled.mode.value}: {ended.closing[0].label.lower()}, {ended.closing[0].text}",
-            **render_pull.fields_of(pulled),
+            **render_pull.pull_fields(pulled),
         )
         return pulled
 
@@ -270,7 +270,7 @@ class _Demo:
         self._step(
             "audited",
             f"{ended.closing[0].label.lower()}, {ended.closing[0].text}",
-            **render_audit.fields_of(audited, self._mirror),
+            **render_audit.audit_fields(audited, self._mirror),
         )
         return audited
 

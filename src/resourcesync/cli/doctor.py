@@ -13,8 +13,8 @@ from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.options import SectionedCommand
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
-from resourcesync.config import files
 from resourcesync.errors import ConfigurationError
+from resourcesync.settings import files
 from resourcesync.settings.tables import overlay
 
 if TYPE_CHECKING:

@@ -8,10 +8,9 @@ from typing import Any, Final, Generic, TypeVar
 import click
 from click.core import ParameterSource
 
-from resourcesync import config
 from resourcesync.cli.output import Job, OutputOptions
-from resourcesync.config import files
 from resourcesync.errors import ConfigurationError
+from resourcesync.settings import files
 from resourcesync.settings.mirror import PullSettings
 from resourcesync.settings.network import Network, SecretNames
 from resourcesync.settings.schema import (
@@ -24,6 +23,14 @@ from resourcesync.settings.schema import (
     fields_of,
 )
 from resourcesync.settings.tables import SettingValue, overlay
+from resourcesync.settings.values import (
+    parse_binding,
+    parse_duration,
+    parse_limit,
+    parse_moment,
+    parse_pair,
+    parse_size,
+)
 
 V = TypeVar("V")
 Decorator = Callable[[Callable[..., Job]], Callable[..., Job]]
@@ -101,12 +108,12 @@ class Parsed(click.ParamType[V], Generic[V]):
             self.fail(message, param, ctx)
 
 
-DURATION = Parsed("duration", config.parse_duration)
-SIZE = Parsed("size", config.parse_size)
-MOMENT = Parsed("time", config.parse_moment)
-LIMIT = Parsed("limit", config.parse_limit)
-PAIR = Parsed("pair", config.parse_pair)
-BINDING = Parsed("address", config.parse_binding)
+DURATION = Parsed("duration", parse_duration)
+SIZE = Parsed("size", parse_size)
+MOMENT = Parsed("time", parse_moment)
+LIMIT = Parsed("limit", parse_limit)
+PAIR = Parsed("pair", parse_pair)
+BINDING = Parsed("address", parse_binding)
 
 CONFIG = option(
     "--config",

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from resourcesync import config
 from resourcesync.cli import options
 from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
 from resourcesync.cli.target_options import MirrorArgument, mirror_argument
+from resourcesync.settings.values import Limit
 
 if TYPE_CHECKING:
     from resourcesync.settings.network import Network
@@ -25,7 +25,7 @@ class RepairArguments:
     from_audit: str | None
     dry_run: bool
     delete: bool
-    max_delete: config.Limit
+    max_delete: Limit
 
 
 @click.command("repair", cls=SectionedCommand)

@@ -34,9 +34,9 @@ from resourcesync.cli.output import (
     Screen,
     write_line,
 )
-from resourcesync.config import Environment
 from resourcesync.errors import Evidence
 from resourcesync.ports import Clock
+from resourcesync.settings.environment import Environment
 from resourcesync.wiring.machine import new_run_id, system_clock
 
 if TYPE_CHECKING:

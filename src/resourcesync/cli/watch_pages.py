@@ -13,7 +13,7 @@ from resourcesync.cli.audit_reports import AuditEvidence, html_report
 from resourcesync.cli.configured_mirrors import MirrorConfiguration
 from resourcesync.cli.explore_pages import CachedExplorer, own_sources
 from resourcesync.cli.output import CollectingScreen, Problem
-from resourcesync.cli.render_audit import fields_of as audit_fields
+from resourcesync.cli.render_audit import audit_fields
 from resourcesync.cli.render_watch import next_pull_text, result_parts
 from resourcesync.cli.status import StatusCheck, notes_of, read_statuses
 from resourcesync.cli.status_formats import CheckedMirror, as_listed

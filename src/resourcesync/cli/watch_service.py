@@ -12,7 +12,6 @@ from typing import Final
 
 from msgspec import structs
 
-from resourcesync import config
 from resourcesync.cli.configured_mirrors import MirrorConfiguration, values_of
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.formatting import QUIET, TextLine
@@ -32,6 +31,7 @@ from resourcesync.cli.watch_pages import WatchPages
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StateError, StorageError
 from resourcesync.server.admin import AdminApplication, OperationsApplication
 from resourcesync.server.uvicorn_server import ServerThread
+from resourcesync.settings import environment
 from resourcesync.settings.mirror import ScheduleSettings
 from resourcesync.settings.schema import make
 from resourcesync.settings.service import ServiceSettings
@@ -97,7 +97,7 @@ class WatchSettings:
         """Return the place of the subscriptions of this configuration."""
         file = self.configuration.file
         return PushState(
-            folder=self.service.state or config.state_folder(),
+            folder=self.service.state or environment.state_folder(),
             configuration=None if file is None else file.path,
             mirrors=frozenset((*self.configuration.names, *self.names)),
         )

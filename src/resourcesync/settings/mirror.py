@@ -6,7 +6,6 @@ from typing import Annotated, Final, Literal
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from resourcesync.config import Limit
 from resourcesync.settings.network import ALLOW_ORIGIN
 from resourcesync.settings.schema import (
     DURATION,
@@ -16,6 +15,7 @@ from resourcesync.settings.schema import (
     Section,
     Setting,
 )
+from resourcesync.settings.values import Limit
 
 _DAY = 86_400.0
 _SEL, _DEL, _VER = Section.SELECTION, Section.DELETION, Section.VERIFICATION

@@ -14,8 +14,19 @@ from typing import Any, Final, Literal, TypeVar, Union, get_args, get_origin, ge
 import msgspec
 from msgspec import UnsetType
 
-from resourcesync import config
 from resourcesync.errors import ConfigurationError
+from resourcesync.settings.values import (
+    FORMS,
+    parse_binding,
+    parse_duration,
+    parse_header,
+    parse_limit,
+    parse_moment,
+    parse_pair,
+    parse_proxy,
+    parse_rate,
+    parse_size,
+)
 
 S = TypeVar("S", bound=msgspec.Struct)
 
@@ -58,7 +69,7 @@ class Form(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _form(name: str, parse: Callable[[str], Any]) -> Form:
-    return Form(name=name, parse=parse, pattern=config.FORMS[name])
+    return Form(name=name, parse=parse, pattern=FORMS[name])
 
 
 def whole(lowest: int, highest: int) -> Form:
@@ -70,15 +81,15 @@ TEXT: Final = Form(name="text")
 FILE: Final = Form(name="file")
 FOLDER: Final = Form(name="folder", parse=Path)
 PLACE: Final = Form(name="folder or store")
-DURATION: Final = _form("duration", config.parse_duration)
-SIZE: Final = _form("size", config.parse_size)
-RATE: Final = _form("rate", config.parse_rate)
-MOMENT: Final = _form("time", config.parse_moment)
-LIMIT: Final = _form("limit", config.parse_limit)
-HEADER: Final = _form("header", config.parse_header)
-PAIR: Final = _form("pair", config.parse_pair)
-PROXY: Final = _form("proxy", config.parse_proxy)
-BINDING: Final = _form("address", config.parse_binding)
+DURATION: Final = _form("duration", parse_duration)
+SIZE: Final = _form("size", parse_size)
+RATE: Final = _form("rate", parse_rate)
+MOMENT: Final = _form("time", parse_moment)
+LIMIT: Final = _form("limit", parse_limit)
+HEADER: Final = _form("header", parse_header)
+PAIR: Final = _form("pair", parse_pair)
+PROXY: Final = _form("proxy", parse_proxy)
+BINDING: Final = _form("address", parse_binding)
 
 
 class Setting(msgspec.Struct, frozen=True):

@@ -4,12 +4,13 @@ A value of the command line or the environment overrides the mirror's table, whi
 ``[defaults]``.
 """
 
+import re
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
-from resourcesync.config.files import ConfigFile
 from resourcesync.errors import ConfigurationError
+from resourcesync.settings.files import ConfigFile
 from resourcesync.settings.mirror import (
     FreshnessSettings,
     MirrorPlace,
@@ -23,6 +24,9 @@ from resourcesync.settings.service import LogSettings, ServiceSettings
 
 V = TypeVar("V")
 Keys = Mapping[str, Field]
+TABLES: Final = ("defaults", "mirror", "source", "auth", "watch", "log")
+"""The tables of the configuration file."""
+MIRROR_NAME: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]{0,99}")
 _CONFLICTS: Final = (frozenset({"set", "all_sets"}), frozenset({"every", "cron"}))
 _CONNECTION: Final = ("proxy", "proxy_auth", "ca_file")
 

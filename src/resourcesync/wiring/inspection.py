@@ -14,7 +14,7 @@ from typing import Final
 
 import pycurl
 
-from resourcesync import __version__, config
+from resourcesync import __version__
 from resourcesync.adapters.http.certificate_authorities import authorities_fault
 from resourcesync.adapters.http.robots import parse_rules
 from resourcesync.adapters.mirror import mirror_folder
@@ -25,6 +25,7 @@ from resourcesync.destination.sync_state import SyncState
 from resourcesync.errors import ConfigurationError, ResourceSyncError
 from resourcesync.ports import Clock
 from resourcesync.ports.fetcher import Purpose
+from resourcesync.settings import environment
 from resourcesync.settings.network import Network
 from resourcesync.wiring import mirror_state
 from resourcesync.wiring.diagnosis import FolderFacts, MachineFacts, SourceFacts
@@ -80,12 +81,12 @@ def inspect_machine(
 
 def _proxies(network: Network) -> tuple[str, ...]:
     """Return a sentence for each proxy that counts, and for the variables that do not."""
-    ignored = [name for name in _PROXIES if config.variable(name)]
+    ignored = [name for name in _PROXIES if environment.variable(name)]
     if network.proxy is not None:
         rest = f"; ignored: {', '.join(ignored)}" if ignored else ""
         return (f"{network.proxy or 'no proxy'}, by --proxy or the configuration{rest}",)
     try:
-        found = config.read_proxies()
+        found = environment.read_proxies()
     except ConfigurationError:
         return ()
     texts = [

@@ -268,14 +268,10 @@ def open_destination(
         state, local = open_state_and_copies(mirror)
         network = _with_stored_origins(network, SyncState(state))
         address, rules = source or _followed(SyncState(state)), StoredRobotsRules(state, clock)
+        settings = partial(fetch_settings, network)
         with (
             stores.copies_of(mirror, clock) as copies,
-            transports.open_fetcher(
-                address, partial(fetch_settings, network), cancel, rules, report
-            ) as (
-                fetcher,
-                traffic,
-            ),
+            transports.open_fetcher(address, settings, cancel, rules, report) as (fetcher, traffic),
             open_strategy(mirror, home, address, network, cancel, report) as strategy,
         ):
             yield Destination(

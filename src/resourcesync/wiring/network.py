@@ -2,13 +2,14 @@
 
 from typing import Final
 
-from resourcesync import config
 from resourcesync.adapters.http import FetchSettings
 from resourcesync.adapters.http.certificate_authorities import check_authorities
 from resourcesync.adapters.http.proxies import ProxyRules, one_proxy
 from resourcesync.destination.mapping.tree import origin
 from resourcesync.errors import ConfigurationError, OutOfScopeError
+from resourcesync.settings import environment
 from resourcesync.settings.network import Network
+from resourcesync.settings.values import parse_proxy
 
 _HTTP: Final = ("http://", "https://")
 
@@ -30,7 +31,7 @@ def fetch_settings(network: Network, source: str) -> FetchSettings:
             f"header fields are for http and https; the Source is {home}",
             hint="see the documentation of its transport for its secrets",
         )
-    if network.ca_file != config.ca_file():  # the environment's is checked when it is used
+    if network.ca_file != environment.ca_file():  # the environment's is checked when it is used
         check_authorities(network.ca_file)
     return FetchSettings(
         **chosen,
@@ -50,8 +51,8 @@ def proxy_rules(network: Network) -> ProxyRules:
         ConfigurationError: A value, or a variable of the environment, is no proxy.
     """
     if network.proxy is None and network.proxy_auth is None:
-        return _proxies_of(config.read_proxies())
-    proxy = config.parse_proxy(network.proxy) if network.proxy else ""
+        return _proxies_of(environment.read_proxies())
+    proxy = parse_proxy(network.proxy) if network.proxy else ""
     if network.proxy_auth is None:
         return one_proxy(proxy)
     if not proxy:
@@ -88,7 +89,7 @@ def _header_fields(network: Network, home: str) -> dict[str, tuple[tuple[str, st
     return fields
 
 
-def _proxies_of(environment: config.ProxyEnvironment) -> ProxyRules:
+def _proxies_of(environment: environment.ProxyEnvironment) -> ProxyRules:
     named = [proxy for proxy in (environment.http, environment.https) if proxy is not None]
     users = {(proxy.proxy, proxy.secret) for proxy in named if proxy.secret is not None}
     if len(users) > len({proxy for proxy, _ in users}):

@@ -13,13 +13,13 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
-from resourcesync import config
 from resourcesync.adapters.mirror.copies import OWN_FOLDER, FileTreeCopies
 from resourcesync.adapters.mirror.mirror_folder import MirrorFolder, is_mirror
 from resourcesync.adapters.mirror.open_folders import FolderCopyInspector
 from resourcesync.durable_folders import make_folder, sync_name
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
 from resourcesync.ports import Clock
+from resourcesync.settings import environment
 from resourcesync.wiring import plugins
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def home_of(address: str, state: str | os.PathLike[str] | None = None) -> Home:
         return Home(Path(state), address)
     name = _NOT_A_NAME.sub("-", address)[:80]
     digest = hashlib.sha256(address.encode()).hexdigest()[:16]
-    return Home(config.state_folder() / "stores" / f"{name}-{digest}", address)
+    return Home(environment.state_folder() / "stores" / f"{name}-{digest}", address)
 
 
 def check_plugin_address(address: str, group: str) -> None:

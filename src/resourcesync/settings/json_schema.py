@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from resourcesync.cli import configured_mirrors
 from resourcesync.settings.schema import PROXY, Field
 from resourcesync.settings.tables import (
+    MIRROR_NAME,
     Keys,
     default_keys,
     log_keys,
@@ -77,7 +77,7 @@ def _table_schemas() -> Schema:
             "description": "The mirrors by their names.",
             "type": "object",
             "patternProperties": {
-                f"^({configured_mirrors.NAME.pattern})$": {
+                f"^({MIRROR_NAME.pattern})$": {
                     **_table_schema(mirror_keys()),
                     "required": ["source", "dest"],
                 }
