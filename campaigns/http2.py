@@ -13,8 +13,8 @@ from resourcesync.destination.options import PullOptions
 from resourcesync.destination.reports import MirrorState
 from resourcesync.ports.cancellation import CancelToken
 from resourcesync.wiring.mirrors import Network, open_destination
-from tests.support.commands import resourcesync
-from tests.support.nginx import Certificate, serving
+from tests.support.commands.run import resourcesync
+from tests.support.servers.nginx import Certificate, serving
 
 
 def run(asked: Asked) -> Outcome:

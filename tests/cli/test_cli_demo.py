@@ -11,9 +11,9 @@ import pytest
 from resourcesync.cli.main import run
 from resourcesync.wiring import comparisons
 from resourcesync.wiring.comparisons import ByteComparison, compare_bytes
-from tests.support.command_line import Said
-from tests.support.commands import environment, files_of
-from tests.support.started import Started
+from tests.support.commands.command_line import Said
+from tests.support.commands.run import environment, files_of
+from tests.support.commands.started import Started
 
 
 @pytest.fixture(autouse=True)

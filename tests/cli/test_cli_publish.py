@@ -18,7 +18,7 @@ from resourcesync.source.publisher import Publication
 from resourcesync.source.scan import ScanReport
 from resourcesync.wiring.publishing import CATALOGUE, PublicationResult, Settings
 from resourcesync.wiring.serving import find_tree
-from tests.support.command_line import Said, rows
+from tests.support.commands.command_line import Said, rows
 
 
 def test_publish_says_what_it_wrote_and_what_comes_next(tree: Path, said: Said) -> None:

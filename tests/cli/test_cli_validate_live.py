@@ -14,10 +14,10 @@ from resourcesync.validator.sample import Unreached
 from resourcesync.wiring import validation
 from resourcesync.wiring.mirrors import Network
 from resourcesync.wiring.validation import CutShort, ReadAgain, ValidationOptions, Validator
-from tests.support.command_line import LATER, Said, rows
-from tests.support.judged import offer
-from tests.support.judging import LONG, ActingClock, broken, judged
-from tests.support.tiny_source import TinySource
+from tests.support.commands.command_line import LATER, Said, rows
+from tests.support.rules.judged import offer
+from tests.support.rules.judging import LONG, ActingClock, broken, judged
+from tests.support.servers.tiny_source import TinySource
 
 # --- a second reading (§7, §12.1) ---
 

@@ -20,8 +20,8 @@ from resourcesync.ports.tables import ListedRow, WorkRow
 from resourcesync.wiring import mirror_state, work_units
 from resourcesync.wiring.stores import open_store
 from resourcesync.wiring.table_mirror import TableInStore
-from tests.support import nginx
-from tests.support.cursors import set_cursor
+from tests.support.servers import nginx
+from tests.support.storage.cursors import set_cursor
 
 pytestmark = pytest.mark.skipif(not nginx.installed(), reason="nginx is not installed")
 

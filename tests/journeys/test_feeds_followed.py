@@ -18,10 +18,10 @@ from resourcesync.wiring import accounts, mirrors
 from resourcesync.wiring.accounts import FollowedAccount
 from resourcesync.wiring.publishing import PublishRequest, publish_tree
 from resourcesync.wiring.serving import LateApplication, find_tree
-from tests.support import nchan
-from tests.support.event_server import EventServer
-from tests.support.feeding import line, names, options
-from tests.support.hubs import post
+from tests.support.accounts.feeding import line, names, options
+from tests.support.servers import nchan
+from tests.support.servers.event_server import EventServer
+from tests.support.servers.hubs import post
 
 ENGLISH = {"namespace": "0", "wiki": "enwiki"}
 QUICK = {"quiet": "0.2"}

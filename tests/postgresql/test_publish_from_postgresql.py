@@ -22,9 +22,9 @@ from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.wiring import account_access, accounts, catalogues
 from resourcesync.wiring.accounts import FollowedAccount
 from resourcesync.wiring.publishing import PublicationResult, PublishRequest
-from tests.support.command_line import Said
-from tests.support.postgres_server import SECRETIVE, Server
-from tests.support.postgres_tables import BASE, RECORDS, Records, account
+from tests.support.accounts.postgres_tables import BASE, RECORDS, Records, account
+from tests.support.commands.command_line import Said
+from tests.support.servers.postgres_server import SECRETIVE, Server
 
 MISTAKES: list[tuple[dict[str, str], str, str]] = [
     ({"tabel": "record"}, "PostgreSQL has no option --with tabel", "config"),

@@ -22,7 +22,7 @@ from resourcesync.model.resources import Change, Resource
 from resourcesync.source.versions import parse_stamp
 from resourcesync.wiring import version_retention
 from resourcesync.wiring.publishing import publish_tree
-from tests.support.publishing import BASE, Reader, content_of
+from tests.support.sources.publishing import BASE, Reader, content_of
 
 PLACE = BASE + "resourcesync/versions/"
 PHASES = (Phase.explicit, Phase.generate)

@@ -23,7 +23,7 @@ from resourcesync.server import dumps
 from resourcesync.server.uvicorn_server import ServerThread
 from resourcesync.wiring.publishing import PublishRequest, publish_tree
 from resourcesync.wiring.serving import LateApplication, PublishedTree, find_tree
-from tests.support.asgi import Answer, ask
+from tests.support.servers.asgi import Answer, ask
 
 BASE = "http://h.example/"
 DUMP = "/resourcesync/dump/resourcedump.xml"

@@ -15,7 +15,7 @@ from resourcesync.wiring import serving
 from resourcesync.wiring import serving as wired
 from resourcesync.wiring.publishing import publish_tree
 from resourcesync.wiring.version_retention import VersionOptions
-from tests.support.asgi import Answer, ask
+from tests.support.servers.asgi import Answer, ask
 
 BASE = "https://h.example/data/"
 TEXTS = ("<a>\n<b>one</b>\n" + "<c/>" * 60 + "</a>", "<a>\n<b>two</b>\n" + "<c/>" * 60 + "</a>")

@@ -15,8 +15,8 @@ from resourcesync.server.metrics import Metric, write_metrics
 from resourcesync.server.pages import Overview
 from resourcesync.wiring.publishing import publish_tree
 from resourcesync.wiring.serving import PublishedTree, find_tree
-from tests.support.asgi import ask
-from tests.support.served_tree import LIST_URI, media_type, plant, settled
+from tests.support.servers.asgi import ask
+from tests.support.servers.served_tree import LIST_URI, media_type, plant, settled
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from resourcesync.adapters.system import SystemClock
 from resourcesync.errors import StateError, StorageError
 from resourcesync.wiring.publishing import NOTE, publish_tree
 from resourcesync.wiring.serving import find_tree
-from tests.support.asgi import ask
+from tests.support.servers.asgi import ask
 
 
 def plant(tree: Path) -> None:

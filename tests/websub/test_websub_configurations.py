@@ -14,8 +14,8 @@ from resourcesync.errors import LockedError
 from resourcesync.ports.subscriptions import ChannelSubscription, FollowerState
 from resourcesync.wiring.mirrors import Network
 from resourcesync.wiring.push_subscriptions import PushState, PushSubscriptions
-from tests.support.commands import free_port
-from tests.support.pushing import served_with_hub, wait_until
+from tests.support.commands.run import free_port
+from tests.support.servers.pushing import served_with_hub, wait_until
 
 CALLBACK = "https://aggregator.example/push/"
 

@@ -21,7 +21,7 @@ from resourcesync.websub.messages import FORM
 from resourcesync.websub.signatures import is_signed
 from resourcesync.wiring import notifications, push_channels
 from resourcesync.wiring.publishing import PublicationResult, publish_tree
-from tests.support.listening import Heard, Listener, Reply
+from tests.support.servers.listening import Heard, Listener, Reply
 
 BASE = "https://museum.example/"
 

@@ -35,7 +35,7 @@ from resourcesync.source.publisher import ListPublisher
 from resourcesync.source.scan import scan
 from resourcesync.wiring.dump_publication import DumpRequest
 from resourcesync.wiring.publishing import PublishRequest, publish_tree
-from tests.support.dumping import BASE, DumpedSource
+from tests.support.worlds.dumping import BASE, DumpedSource
 
 OTHER = "http://other.example/"
 

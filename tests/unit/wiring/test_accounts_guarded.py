@@ -11,8 +11,8 @@ from resourcesync.ports.accounts import ChangeBatch
 from resourcesync.source.scan import LeftFile
 from resourcesync.wiring import accounts
 from resourcesync.wiring.publishing import PublicationResult, PublishRequest
-from tests.support.account_follower import Follower, counts
-from tests.support.scripted_account import scripted
+from tests.support.accounts.account_follower import Follower, counts
+from tests.support.accounts.scripted_account import scripted
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ from resourcesync.model.resources import Resource
 from resourcesync.ports import Clock
 from resourcesync.wiring import accounts
 from resourcesync.wiring.publishing import PublishRequest
-from tests.support.account_follower import Follower, counts
-from tests.support.scripted_account import scripted
+from tests.support.accounts.account_follower import Follower, counts
+from tests.support.accounts.scripted_account import scripted
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from resourcesync.wiring.publishing import (
     PublishRequest,
     publish_tree,
 )
-from tests.support.world import World
+from tests.support.worlds.world import World
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 FUTURE = datetime(2030, 3, 1, 12, tzinfo=UTC)

@@ -8,7 +8,7 @@ import pytest
 
 from resourcesync.errors import ConfigurationError
 from resourcesync.wiring import plugins
-from tests.support.distributions import install
+from tests.support.accounts.distributions import install
 
 
 @pytest.fixture

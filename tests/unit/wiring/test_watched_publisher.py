@@ -14,7 +14,7 @@ from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageEr
 from resourcesync.source.plan import PublicationStep
 from resourcesync.wiring.publish_loop import PublishLoop, WatchIntervals
 from resourcesync.wiring.publishing import CATALOGUE, PublicationResult, PublishRequest
-from tests.support.listening import Listener
+from tests.support.servers.listening import Listener
 
 URL = {"url": "https://h.example/"}
 
