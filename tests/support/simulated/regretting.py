@@ -77,7 +77,10 @@ class Regretting(Campaign):
         self._store()
 
     def heal(self) -> None:
-        """Time passes, and nobody lies meanwhile; who asks for a baseline then has all."""
+        """Time passes, and nobody lies meanwhile; who asks for a baseline then has all.
+
+        What only a request could decide is in sync when the next pull has read the lists again.
+        """
         self._untamper()
         for hours in (0, 2.5, 25, 2.5, 25):
             self.clock.advance(hours=hours)
@@ -90,6 +93,8 @@ class Regretting(Campaign):
         report = self.pull(self.address(), mode="baseline", max_delete=DeletionLimit(count=99))
         self.tampered.clear()
         self.assert_in_sync()
+        if report.refetched:
+            report = self.pull(self.address())
         assert report.state is MirrorState.IN_SYNC, report
 
 
