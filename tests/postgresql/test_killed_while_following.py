@@ -9,9 +9,9 @@ from pathlib import Path
 
 import psycopg
 
+from resourcesync.app.publishing import catalogues
 from resourcesync.cli.main import run
 from resourcesync.model.vocabulary import ChangeKind
-from resourcesync.wiring import catalogues
 from tests.support.commands import environment, script
 from tests.support.forking import Forked
 from tests.support.postgres_tables import BASE, RECORDS, Records
