@@ -248,7 +248,7 @@ def _filters(options: MirrorOptions) -> dict[str, object]:
 
 
 def publisher_settings(options: PublisherOptions) -> dict[str, object]:
-    """Return the settings that were given, by their names in ``wiring``.
+    """Return the settings that were given, by their names in ``Settings``.
 
     Raises:
         ConfigurationError: A value cannot work.

@@ -107,7 +107,7 @@ def _convert(values: dict[str, Any], screen: Screen) -> CommandOutcome:
         )
         clock = machine.system_clock()
         done = document_conversion.convert(values["file"], out, manner, clock=clock)
-    except OSError as error:  # only of standard output: the wiring raises our own errors
+    except OSError as error:  # only of standard output: the library raises our own errors
         raise OutputLostError(error) from error
     for code, text in _warnings(done, to):
         screen.report("warning", {"code": code, "message": text})
