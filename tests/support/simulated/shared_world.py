@@ -11,6 +11,7 @@ from typing import Any, Final
 from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
 from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.adapters.mirror.tabled_state import TabledState
+from resourcesync.app.mirrors.table_mirror import TableSyncStrategy
 from resourcesync.cluster import package_worker, worker
 from resourcesync.cluster.slices import SliceQueue
 from resourcesync.cluster.tables import ParquetTables
@@ -18,7 +19,6 @@ from resourcesync.cluster.worker_context import WorkerContext
 from resourcesync.destination.options import Dependencies
 from resourcesync.ports.cancellation import CancelToken
 from resourcesync.ports.engines import UnitOutcome
-from resourcesync.wiring.table_mirror import TableSyncStrategy
 from tests.support.crashes.killing import Dying, Fuse, Killed
 from tests.support.simulated.campaign import Campaign
 from tests.support.worlds.loose_source import Style

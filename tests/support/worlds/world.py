@@ -14,6 +14,7 @@ from resourcesync.adapters.in_memory import (
 )
 from resourcesync.adapters.mirror.copies import OWN_FOLDER
 from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
+from resourcesync.app import plugins
 from resourcesync.destination.audits.reports import AuditReport
 from resourcesync.destination.destination import Destination
 from resourcesync.destination.mapping.tree import MapperFactory
@@ -27,7 +28,6 @@ from resourcesync.source.paging import PageLimits
 from resourcesync.source.plan import Policy, PublicationStep
 from resourcesync.source.publisher import ListPublisher, Publication
 from resourcesync.source.scan import scan
-from resourcesync.wiring import plugins
 from tests.support.worlds.memory_fetcher import Answer, MemoryFetcher
 
 BASE = "http://source.example/"
