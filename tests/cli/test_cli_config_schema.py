@@ -16,8 +16,8 @@ from resourcesync.settings import files
 from resourcesync.settings.credentials import check_credentials
 from resourcesync.settings.json_schema import config_schema
 from resourcesync.settings.tables import mirror_keys
-from tests.support.command_line import Said, rows
-from tests.support.settings_file import put
+from tests.support.commands.command_line import Said, rows
+from tests.support.commands.settings_file import put
 
 MIRROR = '[mirror.museum]\nsource = "https://h.example/"\ndest = "museum"\n'
 

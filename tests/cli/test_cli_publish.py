@@ -12,14 +12,15 @@ import pytest
 
 from resourcesync.adapters.catalogue import FileCatalogue
 from resourcesync.adapters.system import SystemClock
+from resourcesync.app.publishing.publish_settings import CATALOGUE
+from resourcesync.app.publishing.trees import PublicationResult
+from resourcesync.app.serving.applications import find_tree
 from resourcesync.cli.main import run
 from resourcesync.cli.render_publish import conclude
 from resourcesync.settings.publication import PublicationSettings
 from resourcesync.source.publisher import Publication
 from resourcesync.source.scan import ScanReport
-from resourcesync.wiring.publishing import CATALOGUE, PublicationResult
-from resourcesync.wiring.serving import find_tree
-from tests.support.command_line import Said, rows
+from tests.support.commands.command_line import Said, rows
 
 
 def test_publish_says_what_it_wrote_and_what_comes_next(tree: Path, said: Said) -> None:

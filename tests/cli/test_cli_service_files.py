@@ -17,8 +17,8 @@ from resourcesync.cli.service_files import ServiceInstallation, systemd
 from resourcesync.cli.status_formats import CheckedMirror, mirror_figures
 from resourcesync.destination.reports import MirrorState, MirrorStatus
 from resourcesync.settings.mirror import FreshnessSettings
-from tests.support.command_line import Said
-from tests.support.settings_file import put
+from tests.support.commands.command_line import Said
+from tests.support.commands.settings_file import put
 
 TABLES = """\
 [mirror.a]

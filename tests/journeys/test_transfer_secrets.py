@@ -10,8 +10,8 @@ import pytest
 from resourcesync.errors import ResourceSyncError
 from resourcesync.settings.credentials import Credentials
 from resourcesync.settings.network import Network
-from tests.support.hostile_server import CLOSE, HostileServer, Step, answer
-from tests.support.scripted_source import ScriptedSource, duplicate, serve
+from tests.support.servers.hostile_server import CLOSE, HostileServer, Step, answer
+from tests.support.sources.scripted_source import ScriptedSource, duplicate, serve
 
 OWN, OTHER = "own-s3cret", "other-s3cret"
 

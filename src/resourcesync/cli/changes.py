@@ -12,19 +12,20 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import click
 
 from resourcesync.cli import options
-from resourcesync.cli.formatting import TextLine, count, escape, moment, stamp
+from resourcesync.cli.formatting import TextLine, escape, moment, stamp
 from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputLostError, OutputOptions, Screen
 from resourcesync.cli.target_options import MirrorArgument, mirror_argument
+from resourcesync.model.formatting import count
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.ports.changes import LoggedChange, MirrorChangeKind
 from resourcesync.ports.mirror import MirrorStateStore
 from resourcesync.settings.values import parse_moment, resolve_moment
 
 if TYPE_CHECKING:
+    from resourcesync.app.mirrors.opening import OpenChanges
     from resourcesync.destination.changelog import ChangeLogReader
     from resourcesync.ports import Clock
-    from resourcesync.wiring.mirrors import OpenChanges
 
 
 Form = Literal["screen", "paths0", "deleted-paths0", "csv"]
@@ -111,11 +112,12 @@ def command(output: OutputOptions, mirror: MirrorArgument, **values: Any) -> Job
 
 
 def _changes(arguments: ChangesArguments, screen: Screen) -> CommandOutcome:
-    from resourcesync.wiring import machine, mirrors  # noqa: PLC0415 - help stays quick
+    from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
+    from resourcesync.app.mirrors import opening  # noqa: PLC0415 - help stays quick
 
     clock = machine.system_clock()
     count = 0
-    with mirrors.open_changes(arguments.mirror) as opened:
+    with opening.open_changes(arguments.mirror) as opened:
         write = change_writer(arguments.form, screen, opened.state)
         reader = _reader(arguments, opened, clock)
         while True:

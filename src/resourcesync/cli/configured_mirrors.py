@@ -16,6 +16,13 @@ from msgspec import structs
 from resourcesync.cli import options
 from resourcesync.errors import ConfigurationError
 from resourcesync.settings import environment, files
+from resourcesync.settings.credentials import (
+    Credentials,
+    check_credentials,
+    missing_secrets,
+    read_credentials,
+    read_proxy_secret,
+)
 from resourcesync.settings.files import ConfigFile
 from resourcesync.settings.mirror import FreshnessSettings
 from resourcesync.settings.network import Network, SecretNames
@@ -35,7 +42,7 @@ from resourcesync.settings.tables import (
 )
 
 if TYPE_CHECKING:
-    from resourcesync.settings.credentials import Credentials
+    from resourcesync.settings.network import Network
 
 
 def configured_folder(
@@ -65,7 +72,7 @@ def locate_mirror(place: str, state: str | None) -> tuple[Path, str]:
         ConfigurationError: No plug-in knows the address, or a folder got a ``state`` of its own.
     """
     if ":" in place:
-        from resourcesync.wiring import stores  # noqa: PLC0415 - help stays quick
+        from resourcesync.app.mirrors import stores  # noqa: PLC0415 - help stays quick
 
         if stores.is_store_address(place):
             home = stores.home_of(place, state)
@@ -322,11 +329,9 @@ class MirrorConfiguration:
         name = secrets.proxy_auth
         if not name:
             return found
-        from resourcesync.settings.credentials import read_proxy_secret  # noqa: PLC0415 - as below
-
         return structs.replace(found, proxy_auth=read_proxy_secret(name, self._auth(name)))
 
-    def credentials(self, name: str, source: str) -> "tuple[Credentials, ...]":
+    def credentials(self, name: str, source: str) -> tuple[Credentials, ...]:
         """Return the secret of ``[auth.NAME]`` for a Source; none for an empty name.
 
         Raises:
@@ -335,8 +340,7 @@ class MirrorConfiguration:
         """
         if not name:
             return ()
-        from resourcesync.settings.credentials import read_credentials  # noqa: PLC0415 - help quick
-        from resourcesync.wiring.network import origin_of  # noqa: PLC0415 - help stays quick
+        from resourcesync.app.network import origin_of  # noqa: PLC0415 - help stays quick
 
         table = self._auth(name)
         home = origin_of(source) if source else ""
@@ -366,8 +370,6 @@ class MirrorConfiguration:
         """Yield every mistake in the tables of mirrors and secrets; no secret is read."""
         if self.file is None:
             return
-        from resourcesync.settings.credentials import check_credentials  # noqa: PLC0415 - as above
-
         for name in self.names:
             found = list(table_mistakes(self.file, ("mirror", name), mirror_keys()))
             yield from found
@@ -388,8 +390,6 @@ class MirrorConfiguration:
 
 def warnings_of(file: ConfigFile) -> Iterator[Mapping[str, object]]:
     """Yield a warning for each secret that is missing in this environment."""
-    from resourcesync.settings.credentials import missing_secrets  # noqa: PLC0415 - help stays quick
-
     for name, table in file.table("auth").items():
         for reason in missing_secrets(name, table) if isinstance(table, Mapping) else ():
             yield {"code": "no-secret", "message": reason, "evidence": ()}

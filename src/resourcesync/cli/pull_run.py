@@ -19,14 +19,15 @@ from resourcesync.settings.schema import make
 from resourcesync.settings.tables import SettingValue, overlay
 
 if TYPE_CHECKING:
+    from resourcesync.app.mirrors.sets import SetMirror, SetPlan
+    from resourcesync.app.mirrors.stores import Home
     from resourcesync.cli.render_pull import PullRenderer
     from resourcesync.destination.options import PullOptions, Review
     from resourcesync.destination.planner import ReviewedDecision
     from resourcesync.destination.reports import Mode
     from resourcesync.ports import Reporter
     from resourcesync.ports.cancellation import CancelToken
-    from resourcesync.wiring.sets import SetMirror, SetPlan
-    from resourcesync.wiring.stores import Home
+    from resourcesync.settings.network import Network
 
 
 class PullTarget(NamedTuple):
@@ -141,12 +142,12 @@ def pull(
     Raises:
         ResourceSyncError: The pull failed.
     """
-    from resourcesync.wiring import mirrors  # noqa: PLC0415 - help stays quick
+    from resourcesync.app.mirrors import opening  # noqa: PLC0415 - help stays quick
 
     settings, folder = target.settings, target.folder
     network = _network(target, context.configuration)
     is_several = settings.all_sets or len(settings.set_names) > 1
-    is_folder_of_sets = mirrors.is_folder_of_sets(folder)
+    is_folder_of_sets = opening.is_folder_of_sets(folder)
     if settings.moved and (is_several or is_folder_of_sets):
         raise ConfigurationError(
             "--moved needs exactly one mirror",
@@ -161,7 +162,7 @@ def pull(
         name = "".join(settings.set_names)
         return _pull_one(_MirrorPull(target, folder, name), network, context, on_event)
 
-    from resourcesync.wiring import sets  # noqa: PLC0415 - rarely
+    from resourcesync.app.mirrors import sets  # noqa: PLC0415 - rarely
 
     request = sets.SetRequest(
         source=target.address, names=settings.set_names, every=settings.all_sets
@@ -189,8 +190,8 @@ def _pull_one(
     pull: _MirrorPull, network: Network, context: PullContext, on_event: "Reporter"
 ) -> CommandOutcome:
     """Pull one mirror."""
+    from resourcesync.app.mirrors import opening  # noqa: PLC0415 - help stays quick
     from resourcesync.cli.render_pull import conclude  # noqa: PLC0415 - help stays quick
-    from resourcesync.wiring import mirrors  # noqa: PLC0415 - help stays quick
 
     address, folder = pull.target.address, pull.folder
     words, cancel = context.renderer, context.cancel
@@ -201,7 +202,7 @@ def _pull_one(
             plan.update(fields)
         on_event(event, fields)
 
-    with mirrors.open_destination(
+    with opening.open_destination(
         _home(pull),
         source=pull.target.settings.moved or address,
         network=network,
@@ -221,24 +222,24 @@ def _home(pull: _MirrorPull) -> "Path | Home":
     store, engine = pull.target.store, pull.target.settings.engine
     if not store and not engine:
         return pull.folder
-    from resourcesync.wiring.engines import Workers  # noqa: PLC0415 - rarely needed
-    from resourcesync.wiring.stores import Home  # noqa: PLC0415 - the same
+    from resourcesync.app.engines import Workers  # noqa: PLC0415 - rarely needed
+    from resourcesync.app.mirrors.stores import Home  # noqa: PLC0415 - the same
 
     return Home(pull.folder, store, Workers(engine=engine) if engine else None)
 
 
 def _network(target: PullTarget, configuration: MirrorConfiguration) -> Network:
     """Return the network settings for the Source, with its secret."""
-    from resourcesync.wiring import mirrors  # noqa: PLC0415 - help stays quick
+    from resourcesync.app.mirrors import opening  # noqa: PLC0415 - help stays quick
 
     source = target.settings.moved or target.address or ""
-    if target.secrets.auth and not source and mirrors.is_mirror(target.folder):
-        source = mirrors.read_status(target.folder).source
+    if target.secrets.auth and not source and opening.is_mirror(target.folder):
+        source = opening.read_status(target.folder).source
     return configuration.with_secrets(target.network, target.secrets, source)
 
 
 def _options(pull: _MirrorPull, now: datetime, review: "Review | None") -> "PullOptions":
-    from resourcesync.api.settings import pull_options  # noqa: PLC0415 - help stays quick
+    from resourcesync.app.settings import pull_options  # noqa: PLC0415 - help stays quick
     from resourcesync.destination.options import Filters  # noqa: PLC0415 - help stays quick
 
     return structs.replace(

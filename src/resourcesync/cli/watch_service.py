@@ -12,6 +12,9 @@ from typing import Final
 
 from msgspec import structs
 
+from resourcesync.app import machine
+from resourcesync.app.mirrors.push_subscriptions import PushState
+from resourcesync.app.mirrors.watch_jobs import AuditOptions, last_good_pull, read_history
 from resourcesync.cli.configured_mirrors import MirrorConfiguration, values_of
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.formatting import QUIET, TextLine
@@ -46,9 +49,6 @@ from resourcesync.watch.scheduler import (
     Scheduler,
     Timetable,
 )
-from resourcesync.wiring import machine
-from resourcesync.wiring.push_subscriptions import PushState
-from resourcesync.wiring.watch_jobs import AuditOptions, last_good_pull, read_history
 
 DEFAULT_INTERVAL: Final = 3_600.0
 """Seconds between two pulls of a named mirror without a schedule."""

@@ -5,6 +5,7 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
+from resourcesync.errors import StateError
 from resourcesync.settings.schema import (
     DURATION,
     FOLDER,
@@ -18,6 +19,10 @@ from resourcesync.settings.schema import (
 
 _MAIN, _SEL, _STO = Section.MAIN, Section.SELECTION, Section.STORAGE
 _DOC, _VER = Section.DOCUMENTS, Section.VERSIONS
+CATALOGUE: Final = Path(".resourcesync") / "catalogue.db"
+"""The catalogue of a tree, from its root."""
+NOTE: Final = "publish.settings"
+"""Note of the settings in the catalogue of a folder."""
 MAX_ENTRIES: Final = 50_000
 MAX_BYTES: Final = 52_428_800
 
@@ -236,3 +241,19 @@ class SystemSettings(msgspec.Struct, frozen=True, kw_only=True):
             metavar="ADDRESS",
         ),
     ] = ""
+
+
+def decode_settings(text: str | None) -> PublicationSettings:
+    """Return the settings of a note, or the defaults of a first publication.
+
+    Raises:
+        StateError: They are damaged.
+    """
+    try:
+        return (
+            PublicationSettings()
+            if text is None
+            else msgspec.json.decode(text, type=PublicationSettings)
+        )
+    except msgspec.MsgspecError as error:
+        raise StateError("the settings in the catalogue are damaged") from error

@@ -11,8 +11,7 @@ from resourcesync.destination.audits.fixity import SuspectMarker, listed_from_co
 from resourcesync.destination.audits.reports import AuditFinding
 from resourcesync.destination.baseline import Baseline
 from resourcesync.destination.mapping.names import owner_of, uris_at
-from resourcesync.destination.mapping.tree import normalise
-from resourcesync.destination.mapping.uris import percent_encode
+from resourcesync.destination.mapping.uris import normalise, percent_encode
 from resourcesync.destination.planner import (
     CONTRADICTING,
     DAMAGED,
