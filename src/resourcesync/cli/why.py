@@ -61,7 +61,6 @@ def _why(
     from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
     from resourcesync.app.mirrors import opening  # noqa: PLC0415 - help stays quick
     from resourcesync.app.network import Network  # noqa: PLC0415 - help stays quick
-    from resourcesync.destination.audits.explain import explain  # noqa: PLC0415 - help stays quick
 
     mirror = argument.folder
 
@@ -77,9 +76,7 @@ def _why(
     ) as destination:
         names = resource_names(resource, mirror)
         findings = partial(opening.last_findings, mirror)
-        found = explain(
-            destination.read_only_session(asking=not offline), names, findings, offline=offline
-        )
+        found = destination.explain(names, findings, offline=offline)
     code = ExitCode.OK if found.verdict.is_well else ExitCode.FINDINGS
     lines = tuple(TextLine(text, label, QUIET) for label, text in explanation_lines(found, mirror))
     return CommandOutcome(exit=code, closing=lines, fields=explanation_fields(found))

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from datetime import datetime
 from functools import partial
 from math import inf
 from pathlib import Path
@@ -30,7 +31,7 @@ from resourcesync.app.mirrors.stores import Home
 from resourcesync.app.network import Network
 from resourcesync.app.transports import StoredRobotsRules
 from resourcesync.destination.destination import Destination
-from resourcesync.destination.options import Dependencies
+from resourcesync.destination.options import Dependencies, FindingWriter
 from resourcesync.destination.reports import MirrorStatus
 from resourcesync.destination.status import status_of
 from resourcesync.destination.sync_state import SyncState
@@ -40,6 +41,7 @@ from resourcesync.errors import (
     StateError,
     StorageError,
 )
+from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock, Reporter
 from resourcesync.ports.cancellation import CancelToken
 from resourcesync.ports.mirror import MirrorStateStore
@@ -49,7 +51,7 @@ if TYPE_CHECKING:
     from resourcesync.app.mirrors.table_mirror import TableSyncStrategy
     from resourcesync.app.mirrors.work_units import SourceNetwork
     from resourcesync.destination.audits.reports import AuditFinding
-    from resourcesync.destination.changelog import Consumers
+    from resourcesync.destination.changelog import ChangeLogReader, Consumers
 
 
 def state_opener(home: Home) -> Callable[[Path], SqliteMirrorState]:
@@ -292,6 +294,7 @@ def open_destination(
                     mappers=plugins.mapper,
                     is_expected=is_expected,
                     strategy=strategy,
+                    findings=partial(_open_findings, home.folder),
                 )
             )
 
@@ -361,6 +364,39 @@ class OpenChanges(NamedTuple):
     state: MirrorStateStore
     consumers: "Consumers"
 
+    def reader(
+        self,
+        consumer: str | None,
+        since: int | datetime | None = None,
+        *,
+        touched: bool = False,
+        restart: bool = False,
+        restart_hint: str,
+    ) -> "ChangeLogReader":
+        """Return a reader of the changes.
+
+        Args:
+            consumer: The program whose cursor to start from; ``None`` has none.
+            since: Without a consumer: a change's number, or a moment; ``None`` is the oldest.
+            touched: True if fetches that returned the same bytes are yielded too.
+            restart: True if the consumer starts over with everything in the mirror.
+            restart_hint: How to start over, for messages.
+        """
+        from resourcesync.destination import changelog  # noqa: PLC0415 - no pull reads changes
+
+        cursor: int | None
+        if consumer is not None:
+            cursor = None if restart else self.consumers.cursor(consumer)
+        elif since is None:
+            cursor = changelog.oldest_cursor(self.state)
+        elif isinstance(since, datetime):
+            cursor = changelog.cursor_at(self.state, to_microseconds(since))
+        else:
+            cursor = since
+        return changelog.ChangeLogReader(
+            state=self.state, cursor=cursor, include_touched=touched, restart_hint=restart_hint
+        )
+
 
 @contextmanager
 def open_changes(folder: Path) -> Iterator[OpenChanges]:
@@ -375,6 +411,12 @@ def open_changes(folder: Path) -> Iterator[OpenChanges]:
     own = folder / OWN_FOLDER
     with mirror_state.open_state(own / mirror_folder.STATE_FILE, read_only=True) as state:
         yield OpenChanges(state=state, consumers=ConsumerFiles(own))
+
+
+@contextmanager
+def _open_findings(folder: Path) -> Iterator[FindingWriter]:
+    with audit_files(folder).write_findings() as writer:
+        yield writer
 
 
 def audit_files(folder: Path) -> "AuditFiles":

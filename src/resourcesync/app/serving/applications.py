@@ -29,7 +29,7 @@ from resourcesync.model.vocabulary import Capability
 from resourcesync.ports import Clock
 from resourcesync.server.admin import MetricsSource, OperationsApplication
 from resourcesync.server.app import Application, LinksOf, ServedSource, create_app, no_links
-from resourcesync.server.dashboard.views import DocumentFile
+from resourcesync.server.dashboard.views import DocumentFile, SourceViews
 from resourcesync.server.dumps import DumpApplication
 from resourcesync.server.events import EventApplication
 from resourcesync.server.files import ServedFolder
@@ -380,6 +380,17 @@ class PublishedTree:
         """
         lookout = self.status()
         return OperationsApplication(look=lookout.check, counts=(lookout.figures, *counts))
+
+    def board(self, views: SourceViews, *counts: MetricsSource) -> ASGIApp:
+        """Return the pages for the operators, with the application for them.
+
+        Args:
+            views: The data of the pages.
+            counts: Sources of further metrics.
+        """
+        from resourcesync.server.dashboard.app import SourceDashboard  # noqa: PLC0415 - few have it
+
+        return SourceDashboard(views, self.operations(*counts))
 
     def _served(self) -> ServedSource:
         file_at = files_by_address(self.root)
