@@ -6,14 +6,14 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
-from random import Random
 from types import FrameType
 from typing import Any, Final
 
 from resourcesync import config
 from resourcesync.app import machine
-from resourcesync.app.mirrors.push_subscriptions import PushState
-from resourcesync.app.mirrors.watch_jobs import AuditOptions, last_good_pull, read_history
+from resourcesync.app.watching import service
+from resourcesync.app.watching.push_subscriptions import PushState
+from resourcesync.app.watching.watch_jobs import AuditOptions, last_good_pull, read_history
 from resourcesync.cli import pull as pull_command
 from resourcesync.cli.configured_mirrors import MirrorConfiguration
 from resourcesync.cli.exit_codes import ExitCode
@@ -34,16 +34,13 @@ from resourcesync.cli.watch_mirrors import (
 )
 from resourcesync.cli.watch_pages import WatchPages
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StateError, StorageError
-from resourcesync.server.admin import AdminApplication, OperationsApplication
-from resourcesync.server.uvicorn_server import ServerThread
-from resourcesync.watch.loop import FinishedJob, NextPull, WatchLoop
+from resourcesync.watch.loop import FinishedJob, NextPull
 from resourcesync.watch.scheduler import (
     Cron,
     Every,
     JobKind,
     MirrorHistory,
     MirrorSchedule,
-    Scheduler,
     Timetable,
 )
 
@@ -238,9 +235,8 @@ class _WatchService:
         self._work = WatchJobRunner(self._clock, self._subscribe)
         self._push = Subscriptions(screen, self._clock)
         self._runs = 0
-        scheduler = Scheduler(Random())  # noqa: S311 - jitter
-        self.watch = WatchLoop(
-            scheduler, self._work, self._report_done, self._clock, settings.parallel
+        self.watch = service.open_loop(
+            self._work, self._report_done, self._clock, settings.parallel
         )
         self._intervals: Mapping[Labels, float] = {}
         self._figures = WatchFigures(
@@ -274,15 +270,16 @@ class _WatchService:
                 opened = self._push.opened(settings.callback, settings.listen, state, self._hint)
                 stack.enter_context(opened)
             if settings.admin is not None:
-                host, port = settings.admin
-                health = OperationsApplication(
-                    look=self._check_health, counts=[self._figures.figures]
+                uri = stack.enter_context(
+                    service.serve_operators(
+                        settings.admin,
+                        self._pages,
+                        self._figures.status,
+                        self._figures.figures,
+                        self._check_health,
+                    )
                 )
-                from resourcesync.server.dashboard.app import Dashboard  # noqa: PLC0415 - only with --admin
-
-                app = AdminApplication(self._figures.status, Dashboard(self._pages, health))
-                server = stack.enter_context(ServerThread(app, host=host, port=port))
-                self._screen.report("admin", {"uri": server.uri})
+                self._screen.report("admin", {"uri": uri})
             yield
 
     def _hint(self, mirror: str) -> None:
@@ -432,13 +429,13 @@ def run_service(
         ConfigurationError: A table has a mistake.
     """
     signals = _SignalFlags()
-    service = _WatchService(first, screen)
+    watching = _WatchService(first, screen)
     try:
-        with _handling_signals(signals, service.watch.wake_up.fileno()), service.listening():
-            service.apply(first)
-            service.run_loop(signals, read_settings)
-            service.finish()
+        with _handling_signals(signals, watching.watch.wake_up.fileno()), watching.listening():
+            watching.apply(first)
+            watching.run_loop(signals, read_settings)
+            watching.finish()
     finally:
-        service.watch.close()
+        watching.watch.close()
     line = TextLine("cleanly; a restart continues where it left off.", "Stopped", QUIET)
-    return CommandOutcome(exit=ExitCode.OK, closing=(line,), fields={"runs": service.runs})
+    return CommandOutcome(exit=ExitCode.OK, closing=(line,), fields={"runs": watching.runs})

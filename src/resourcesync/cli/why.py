@@ -20,7 +20,6 @@ from resourcesync.model.timestamps import from_microseconds
 
 if TYPE_CHECKING:
     from resourcesync.destination.audits.explain import Explanation
-    from resourcesync.ports.mirror import Pending
 
 
 @click.command("why", cls=SectionedCommand)
@@ -122,7 +121,7 @@ def explanation_lines(found: "Explanation", mirror: Path) -> Iterator[tuple[str,
     if pending is not None and pending.tries:
         tries = formatting.counted(pending.tries, "time") if pending.tries != 1 else "once"
         since = formatting.moment(from_microseconds(pending.first))
-        yield "Tried", f"{tries} since {since}: {pending.reason}{_retry_note(pending)}"
+        yield "Tried", f"{tries} since {since}: {pending.reason}{_retry_note(found)}"
     elif pending is not None and pending.reason and not found.finding:
         yield "Tried" if pending.task == "fetch" else "Deletion", pending.reason
     if found.finding is not None:
@@ -137,15 +136,11 @@ def explanation_lines(found: "Explanation", mirror: Path) -> Iterator[tuple[str,
         yield step
 
 
-def _retry_note(pending: "Pending") -> str:
+def _retry_note(found: "Explanation") -> str:
     """Return the time of the next try, if the resource failed so often that it waits."""
-    from resourcesync.destination.tasks import is_resting  # noqa: PLC0415 - help stays quick
-
-    return (
-        f"; next try after {formatting.moment(from_microseconds(pending.due))}"
-        if is_resting(pending)
-        else ""
-    )
+    if found.next_try is None:
+        return ""
+    return f"; next try after {formatting.moment(from_microseconds(found.next_try))}"
 
 
 def _finding_state(found: "Explanation") -> str:

@@ -294,7 +294,6 @@ def open_destination(
                     mappers=plugins.mapper,
                     is_expected=is_expected,
                     strategy=strategy,
-                    findings=partial(_open_findings, home.folder),
                 )
             )
 
@@ -312,6 +311,7 @@ def _local_dependencies(
         "check_folder": mirror.check_marker,
         "drop_parts": partial(local.clear_temporary, inf),
         "room": partial(_free_bytes, folder if in_folder else None),
+        "findings": partial(_open_findings, folder),
     }
 
 
