@@ -29,8 +29,8 @@ from resourcesync.backends.s3.bucket import Bucket
 from resourcesync.backends.s3.store import BucketStore, open_store
 from resourcesync.model.digests import Digest
 from resourcesync.ports.stores import ObjectContent
-from tests.support.commands import environment, files_of, free_port
-from tests.support.object_server import BUCKET, program, running
+from tests.support.commands.run import environment, files_of, free_port
+from tests.support.servers.object_server import BUCKET, program, running
 
 _FILES: Final = 1_500
 _EACH: Final = 150

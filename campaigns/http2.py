@@ -14,8 +14,8 @@ from resourcesync.app.network import Network
 from resourcesync.destination.options import PullOptions
 from resourcesync.destination.reports import MirrorState
 from resourcesync.ports.cancellation import CancelToken
-from tests.support.commands import resourcesync
-from tests.support.nginx import Certificate, serving
+from tests.support.commands.run import resourcesync
+from tests.support.servers.nginx import Certificate, serving
 
 
 def run(asked: Asked) -> Outcome:

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from campaigns.outcome import Asked, Campaign, Outcome
-from tests.support.commands import free_port
-from tests.support.nginx import Nginx, repeating
+from tests.support.commands.run import free_port
+from tests.support.servers.nginx import Nginx, repeating
 
 _EACH: Final = 1_000
 _BODY: Final = bytes(range(256)) * 16

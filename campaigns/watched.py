@@ -19,7 +19,7 @@ from campaigns.outcome import Asked, Campaign, Outcome
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.publishing.trees import publish_tree
 from resourcesync.app.serving.applications import ServerThread, find_tree
-from tests.support.commands import environment, files_of, free_port
+from tests.support.commands.run import environment, files_of, free_port
 
 _FILES: Final = 200
 _NAMES: Final = 300

@@ -36,8 +36,8 @@ from docs import architecture_text, reading_text, scenario_text  # noqa: E402 - 
 from docs.api_text import NAMES, part  # noqa: E402 - as above
 from docs.suite_text import suites  # noqa: E402 - as above
 
-from tests.support.rule_cases import CASES  # noqa: E402 - as above
-from tests.support.rule_source import EDITS, SOURCE  # noqa: E402 - as above
+from tests.support.rules.cases import CASES  # noqa: E402 - as above
+from tests.support.rules.source import EDITS, SOURCE  # noqa: E402 - as above
 
 PART = re.compile(r"(<!-- generated: ([\w-]+) -->\n).*?(<!-- end: \2 -->)", re.DOTALL)
 

@@ -11,8 +11,8 @@ import pytest
 
 from resourcesync import config
 from resourcesync.cli.main import COMMANDS, cli
-from tests.support.commands import environment, files_of, free_port, running, script
-from tests.support.forking import folder_of
+from tests.support.commands.forking import folder_of
+from tests.support.commands.run import environment, files_of, free_port, running, script
 
 ROOT = Path(__file__).parents[2]
 PAGES = [

@@ -103,6 +103,14 @@ def test_no_folder_has_more_modules_than_a_reader_can_survey() -> None:
     assert crowded == CROWDED, "the list only shrinks"
 
 
+def test_no_folder_of_what_tests_share_has_more_modules_either() -> None:
+    support = ROOT / "tests" / "support"
+    counts = Counter(path.parent.name for path in support.rglob("*.py"))
+
+    assert counts
+    assert {folder: count for folder, count in counts.items() if count > MAX_MODULES} == {}
+
+
 def test_a_class_name_means_one_thing() -> None:
     names = Counter(
         node.name.lstrip("_")

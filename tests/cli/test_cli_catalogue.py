@@ -12,7 +12,7 @@ from resourcesync.cli.main import run
 from resourcesync.documents import reader
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.capabilities import Entry
-from tests.support.command_line import Said, rows
+from tests.support.commands.command_line import Said, rows
 
 BASE = "https://h.example/"
 LINES = Path("all.ndjson")

@@ -16,8 +16,8 @@ from resourcesync.cli.main import run
 from resourcesync.config import files
 from resourcesync.config.credentials import check_credentials
 from resourcesync.errors import ConfigurationError
-from tests.support.command_line import Said, rows
-from tests.support.settings_file import put
+from tests.support.commands.command_line import Said, rows
+from tests.support.commands.settings_file import put
 
 MIRROR = '[mirror.museum]\nsource = "https://h.example/"\ndest = "museum"\n'
 

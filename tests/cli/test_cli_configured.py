@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from resourcesync.cli.main import run
-from tests.support.command_line import MIRRORED, Said, rows
-from tests.support.commands import files_of
-from tests.support.settings_file import museum, put
-from tests.support.tiny_source import TinySource, dead_address
+from tests.support.commands.command_line import MIRRORED, Said, rows
+from tests.support.commands.run import files_of
+from tests.support.commands.settings_file import museum, put
+from tests.support.servers.tiny_source import TinySource, dead_address
 
 
 @pytest.fixture

@@ -39,12 +39,12 @@ from resourcesync.websub.subscription_status import (
     SubscriptionReport,
     SubscriptionStatus,
 )
-from tests.support.command_line import Said
-from tests.support.own_source import published_for_days, source_pages
-from tests.support.settings_file import museum, put
-from tests.support.simulated_week import simulate
-from tests.support.tiny_source import TinySource
-from tests.support.world import World
+from tests.support.commands.command_line import Said
+from tests.support.commands.settings_file import museum, put
+from tests.support.servers.tiny_source import TinySource
+from tests.support.simulated.simulated_week import simulate
+from tests.support.sources.own_source import published_for_days, source_pages
+from tests.support.worlds.world import World
 
 HOURS = 5
 SHOWN = (

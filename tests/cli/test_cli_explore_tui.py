@@ -24,8 +24,8 @@ from resourcesync.cli.explore_tui import BackgroundWalk, ExplorerApp, Step
 from resourcesync.discovery.tree import SourceNode
 from resourcesync.errors import ResourceMissingError
 from resourcesync.ports.cancellation import CancelToken
-from tests.support.commands import script
-from tests.support.tiny_source import TinySource
+from tests.support.commands.run import script
+from tests.support.servers.tiny_source import TinySource
 
 Script = Callable[[ExplorerApp, "Pilot[None]"], Awaitable[None]]
 HEAD = '<rs:md capability="resourcelist" at="2026-01-01T00:00:00Z"/>'

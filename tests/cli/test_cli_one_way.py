@@ -9,7 +9,7 @@ import pytest
 
 from resourcesync import Mirror, Publisher
 from resourcesync.cli.main import run
-from tests.support.tiny_source import TinySource
+from tests.support.servers.tiny_source import TinySource
 
 FACE = ("mirror", "publisher", "settings", "plans")
 """What programs import: the command line has its own arguments and events."""

@@ -7,10 +7,10 @@ import pytest
 from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.app.serving import applications
 from resourcesync.cli.main import run
-from tests.support.asgi import ask
-from tests.support.command_line import FILES, Said, rows
-from tests.support.judged import code, codes
-from tests.support.tiny_source import TinySource
+from tests.support.commands.command_line import FILES, Said, rows
+from tests.support.rules.judged import code, codes
+from tests.support.servers.asgi import ask
+from tests.support.servers.tiny_source import TinySource
 
 URL = ("--url", "https://museum.example/")
 NAME = "resourcesync-sitemap.xml"

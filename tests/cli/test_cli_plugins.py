@@ -10,16 +10,16 @@ from pathlib import Path
 import pytest
 
 from resourcesync.cli.main import run
-from tests.support.command_line import Said, rows
-from tests.support.commands import Ran, environment, files_of
-from tests.support.distributions import install
-from tests.support.hostile_server import HostileServer
-from tests.support.linking_world import PATCH, LinkingSource, link
-from tests.support.loose_source import Style
-from tests.support.processes import python
-from tests.support.scripted_source import ScriptedSource, serve, sha256
-from tests.support.settings_file import museum, put
-from tests.support.tiny_source import TinySource
+from tests.support.accounts.distributions import install
+from tests.support.commands.command_line import Said, rows
+from tests.support.commands.processes import python
+from tests.support.commands.run import Ran, environment, files_of
+from tests.support.commands.settings_file import museum, put
+from tests.support.servers.hostile_server import HostileServer
+from tests.support.servers.tiny_source import TinySource
+from tests.support.sources.scripted_source import ScriptedSource, serve, sha256
+from tests.support.worlds.linking_world import PATCH, LinkingSource, link
+from tests.support.worlds.loose_source import Style
 
 CODE = """
 class Flat:

@@ -19,7 +19,7 @@ from resourcesync.cli.render_publish import conclude
 from resourcesync.source.publish_settings import CATALOGUE, Settings
 from resourcesync.source.publisher import Publication
 from resourcesync.source.scan import ScanReport
-from tests.support.command_line import Said, rows
+from tests.support.commands.command_line import Said, rows
 
 
 def test_publish_says_what_it_wrote_and_what_comes_next(tree: Path, said: Said) -> None:

@@ -10,7 +10,7 @@ from resourcesync.app.publishing.account_access import check_account_address
 from resourcesync.cli.formatting import without_users
 from resourcesync.cli.main import run
 from resourcesync.errors import ConfigurationError
-from tests.support.command_line import Said
+from tests.support.commands.command_line import Said
 
 SECRET = "hush-hush"
 SECRETIVE = [

@@ -12,7 +12,7 @@ from resourcesync.adapters.system import SystemClock
 from resourcesync.app.publishing import trees
 from resourcesync.cli.serve_pages import ServePages, Validation
 from resourcesync.server.dashboard.layout import WINDOWS
-from tests.support.own_source import CALLBACKS, published_for_days, source_pages
+from tests.support.sources.own_source import CALLBACKS, published_for_days, source_pages
 
 
 @pytest.fixture

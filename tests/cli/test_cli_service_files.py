@@ -16,8 +16,8 @@ from resourcesync.cli.render_watch import WatchFigures
 from resourcesync.cli.service_files import ServiceInstallation, systemd
 from resourcesync.cli.status_formats import CheckedMirror, LagLimits, mirror_figures
 from resourcesync.destination.reports import MirrorState, MirrorStatus
-from tests.support.command_line import Said
-from tests.support.settings_file import put
+from tests.support.commands.command_line import Said
+from tests.support.commands.settings_file import put
 
 TABLES = """\
 [mirror.a]

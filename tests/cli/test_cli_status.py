@@ -11,9 +11,9 @@ from resourcesync.cli.main import run
 from resourcesync.cli.status import StatusCheck, status_details, status_table
 from resourcesync.cli.status_formats import CheckedMirror, LagLimits, as_listed
 from resourcesync.destination.reports import MirrorState, MirrorStatus
-from tests.support.command_line import FILES, LATER, Said, rows
-from tests.support.settings_file import museum, put
-from tests.support.tiny_source import TinySource
+from tests.support.commands.command_line import FILES, LATER, Said, rows
+from tests.support.commands.settings_file import museum, put
+from tests.support.servers.tiny_source import TinySource
 
 
 def test_status_is_a_table_of_the_mirrors_here(source: TinySource, said: Said) -> None:

@@ -8,8 +8,8 @@ import pytest
 from resourcesync.cli.main import run
 from resourcesync.cli.status_formats import CheckedMirror, LagLimits, nagios_line, prometheus_lines
 from resourcesync.destination.reports import MirrorState, MirrorStatus
-from tests.support.command_line import FILES, LATER, Said
-from tests.support.tiny_source import TinySource
+from tests.support.commands.command_line import FILES, LATER, Said
+from tests.support.servers.tiny_source import TinySource
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 

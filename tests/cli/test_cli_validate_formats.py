@@ -26,7 +26,7 @@ from resourcesync.validator.findings import RuleFinding
 from resourcesync.validator.rules import RULES
 from resourcesync.validator.sample import Unreached
 from resourcesync.validator.summaries import DocumentSummary
-from tests.support.command_line import Said
+from tests.support.commands.command_line import Said
 
 LIST = (
     '<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'

@@ -20,8 +20,8 @@ from resourcesync.destination.cursor import Phase
 from resourcesync.destination.planner import as_unknown
 from resourcesync.ports.mirror import StateTransaction
 from resourcesync.ports.tables import ListedRow, WorkRow
-from tests.support import nginx
-from tests.support.cursors import set_cursor
+from tests.support.servers import nginx
+from tests.support.storage.cursors import set_cursor
 
 pytestmark = pytest.mark.skipif(not nginx.installed(), reason="nginx is not installed")
 

@@ -13,8 +13,8 @@ from resourcesync.app.engines import open_engine
 from resourcesync.cluster.engines.executors import ExecutorEngine
 from resourcesync.errors import EngineError
 from resourcesync.ports.engines import ExecutionEngine, HostShare
-from tests.support import engines
-from tests.support.unit_work import Piece, begun, do_piece, pieces
+from tests.support.cluster import engines
+from tests.support.cluster.unit_work import Piece, begun, do_piece, pieces
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +95,7 @@ import sys, time
 from pathlib import Path
 from resourcesync.app.engines import open_engine
 from resourcesync.ports.engines import HostShare
-from tests.support.unit_work import Piece, begun, do_piece
+from tests.support.cluster.unit_work import Piece, begun, do_piece
 if __name__ == "__main__":
     unit = Piece("long", sys.argv[1], "lasts")
     with open_engine("processes:1") as engine:

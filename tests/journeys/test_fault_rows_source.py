@@ -11,10 +11,10 @@ from resourcesync.destination.options import Filters
 from resourcesync.destination.reports import MirrorState, Mode
 from resourcesync.errors import ResourceSyncError, SourceUnavailableError
 from resourcesync.ports import FetchRequest
-from tests.support.loose_world import LooseWorld
-from tests.support.memory_fetcher import Answer
-from tests.support.rewriting import killed
-from tests.support.world import BASE, World
+from tests.support.worlds.loose_world import LooseWorld
+from tests.support.worlds.memory_fetcher import Answer
+from tests.support.worlds.rewriting import killed
+from tests.support.worlds.world import BASE, World
 
 LIST = f"{BASE}list.xml"
 OPEN = (

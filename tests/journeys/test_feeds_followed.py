@@ -19,10 +19,10 @@ from resourcesync.destination.options import PullOptions
 from resourcesync.ports.accounts import ChangeBatch
 from resourcesync.ports.cancellation import CancelToken
 from resourcesync.server.uvicorn_server import ServerThread
-from tests.support import nchan
-from tests.support.event_server import EventServer
-from tests.support.feeding import line, names, options
-from tests.support.hubs import post
+from tests.support.accounts.feeding import line, names, options
+from tests.support.servers import nchan
+from tests.support.servers.event_server import EventServer
+from tests.support.servers.hubs import post
 
 ENGLISH = {"namespace": "0", "wiki": "enwiki"}
 QUICK = {"quiet": "0.2"}

@@ -24,8 +24,8 @@ from resourcesync.errors import (
     SourceNotFoundError,
 )
 from resourcesync.server.uvicorn_server import ServerThread
-from tests.support.embedding import EARLY, FILES, LATE, LATER, here
-from tests.support.tiny_source import TinySource
+from tests.support.servers.tiny_source import TinySource
+from tests.support.sources.embedding import EARLY, FILES, LATE, LATER, here
 
 
 @pytest.fixture

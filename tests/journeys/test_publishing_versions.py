@@ -11,7 +11,7 @@ import pytest
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.serving import applications
 from resourcesync.cli.main import run
-from tests.support.command_line import Said, rows
+from tests.support.commands.command_line import Said, rows
 
 PUBLIC = Path("public")
 CHANGES = PUBLIC / "resourcesync/changelist.xml"

@@ -18,11 +18,21 @@ from resourcesync.destination.options import Dependencies, PullOptions
 from resourcesync.destination.reports import MirrorState, RunReport
 from resourcesync.errors import DiskFullError
 from resourcesync.ports.cancellation import CancelToken
-from tests.support.documents import document
-from tests.support.dump_world import AT, DumpWorld, Packed, Told, many, md, rows, sha256, zipped
-from tests.support.hostile_server import CLOSE, HostileServer
-from tests.support.killing import Dying, Fuse, Killed
-from tests.support.scripted_source import cut_at, serve
+from tests.support.crashes.killing import Dying, Fuse, Killed
+from tests.support.documents.text import document
+from tests.support.servers.hostile_server import CLOSE, HostileServer
+from tests.support.sources.scripted_source import cut_at, serve
+from tests.support.worlds.dump_world import (
+    AT,
+    DumpWorld,
+    Packed,
+    Told,
+    many,
+    md,
+    rows,
+    sha256,
+    zipped,
+)
 
 RESOURCES = 270  # more than one group
 PACKAGE = "/d.zip"

@@ -11,8 +11,8 @@ from resourcesync.source.contents import PresentContents
 from resourcesync.source.dumps.dump_publisher import DumpPublisher
 from resourcesync.source.naming import SourceNaming
 from resourcesync.validator.examination import validate_document
-from tests.support.memory_fetcher import Answer
-from tests.support.world import BASE, World
+from tests.support.worlds.memory_fetcher import Answer
+from tests.support.worlds.world import BASE, World
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from resourcesync.app.network import Network
 from resourcesync.destination.options import PullOptions
 from resourcesync.destination.reports import MirrorState, RunReport
 from resourcesync.ports.cancellation import CancelToken
-from tests.support.commands import files_of, resourcesync
-from tests.support.nginx import Asked, Certificate, installed, serving
+from tests.support.commands.run import files_of, resourcesync
+from tests.support.servers.nginx import Asked, Certificate, installed, serving
 
 pytestmark = pytest.mark.skipif(not installed(), reason="nginx is not here")
 FILES = 600

@@ -10,8 +10,8 @@ import pytest
 from resourcesync.app.network import Network
 from resourcesync.config.credentials import Credentials
 from resourcesync.errors import ResourceSyncError
-from tests.support.hostile_server import CLOSE, HostileServer, Step, answer
-from tests.support.scripted_source import ScriptedSource, duplicate, serve
+from tests.support.servers.hostile_server import CLOSE, HostileServer, Step, answer
+from tests.support.sources.scripted_source import ScriptedSource, duplicate, serve
 
 OWN, OTHER = "own-s3cret", "other-s3cret"
 

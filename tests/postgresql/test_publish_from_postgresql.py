@@ -22,9 +22,9 @@ from resourcesync.model.digests import Digest
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Resource
 from resourcesync.model.vocabulary import ChangeKind
-from tests.support.command_line import Said
-from tests.support.postgres_server import SECRETIVE, Server
-from tests.support.postgres_tables import BASE, RECORDS, Records, account
+from tests.support.accounts.postgres_tables import BASE, RECORDS, Records, account
+from tests.support.commands.command_line import Said
+from tests.support.servers.postgres_server import SECRETIVE, Server
 
 MISTAKES: list[tuple[dict[str, str], str, str]] = [
     ({"tabel": "record"}, "PostgreSQL has no option --with tabel", "config"),

@@ -26,7 +26,7 @@ from fuzz.randomness import chance
 from resourcesync.documents.reader import Limits, read_stream
 from resourcesync.errors import DocumentError
 from resourcesync.model.resources import Resource
-from tests.support.documents import CHANGE_LIST, RESOURCE_LIST, URI, document
+from tests.support.documents.text import CHANGE_LIST, RESOURCE_LIST, URI, document
 
 HASHED = PLAIN[3]
 LINKED = PLAIN[9]

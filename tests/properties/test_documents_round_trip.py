@@ -11,8 +11,8 @@ from resourcesync.documents.reader import Limits, read_stream
 from resourcesync.documents.writer import write
 from resourcesync.errors import DocumentError, TruncatedDocumentError
 from resourcesync.model.capabilities import Entry, Header
-from tests.support.any_document import documents
-from tests.support.documents import URI, tell
+from tests.support.documents.any_document import documents
+from tests.support.documents.text import URI, tell
 
 
 @settings(max_examples=25)

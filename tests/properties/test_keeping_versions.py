@@ -22,7 +22,7 @@ from resourcesync.documents.reader import read_stream
 from resourcesync.errors import DiskFullError
 from resourcesync.model.resources import Change, Resource
 from resourcesync.source.versions import parse_stamp
-from tests.support.publishing import BASE, Reader, content_of
+from tests.support.sources.publishing import BASE, Reader, content_of
 
 PLACE = BASE + "resourcesync/versions/"
 PHASES = (Phase.explicit, Phase.generate)

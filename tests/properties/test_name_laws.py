@@ -19,7 +19,7 @@ from resourcesync.destination.mapping.tree import (
 )
 from resourcesync.destination.path_assignment import relocated_uris
 from resourcesync.errors import OutOfScopeError
-from tests.support.hostile_uris import BASE, ancestors, hostile_uris, seeded_uris
+from tests.support.documents.hostile_uris import BASE, ancestors, hostile_uris, seeded_uris
 
 LAWFUL = settings(max_examples=150)
 PROFILES = list(FileSystemProfile)

@@ -23,7 +23,7 @@ from resourcesync.model.resources import Resource
 from resourcesync.ports.catalogue import CatalogueSnapshot
 from resourcesync.server import dumps
 from resourcesync.server.uvicorn_server import ServerThread
-from tests.support.asgi import Answer, ask
+from tests.support.servers.asgi import Answer, ask
 
 BASE = "http://h.example/"
 DUMP = "/resourcesync/dump/resourcedump.xml"

@@ -17,7 +17,7 @@ from resourcesync.errors import StorageError
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.server.events import EventApplication, StreamTiming
-from tests.support.following import QUICK, START, Client, Log, following
+from tests.support.accounts.following import QUICK, START, Client, Log, following
 
 
 def run(main: Callable[[], Coroutine[Any, Any, None]]) -> None:

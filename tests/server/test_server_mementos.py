@@ -15,7 +15,7 @@ from resourcesync.app.serving import applications as wired
 from resourcesync.server import mementos
 from resourcesync.server.conditions import format_http_date, parse_http_date
 from resourcesync.source.version_retention import VersionOptions
-from tests.support.asgi import Answer, ask
+from tests.support.servers.asgi import Answer, ask
 
 BASE = "https://h.example/data/"
 TEXTS = ("<a>\n<b>one</b>\n" + "<c/>" * 60 + "</a>", "<a>\n<b>two</b>\n" + "<c/>" * 60 + "</a>")

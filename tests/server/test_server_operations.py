@@ -15,8 +15,8 @@ from resourcesync.server.admin import OperationsApplication
 from resourcesync.server.app import ServedSource, create_app
 from resourcesync.server.metrics import Metric, write_metrics
 from resourcesync.server.pages import Overview
-from tests.support.asgi import ask
-from tests.support.served_tree import LIST_URI, media_type, plant, settled
+from tests.support.servers.asgi import ask
+from tests.support.servers.served_tree import LIST_URI, media_type, plant, settled
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from resourcesync.app.publishing.trees import publish_tree
 from resourcesync.app.serving.applications import find_tree
 from resourcesync.errors import StateError, StorageError
 from resourcesync.source.publish_settings import NOTE
-from tests.support.asgi import ask
+from tests.support.servers.asgi import ask
 
 
 def plant(tree: Path) -> None:

@@ -14,8 +14,8 @@ from resourcesync.app.watching.push_subscriptions import PushState, PushSubscrip
 from resourcesync.cli.main import run
 from resourcesync.errors import LockedError
 from resourcesync.ports.subscriptions import ChannelSubscription, FollowerState
-from tests.support.commands import free_port
-from tests.support.pushing import served_with_hub, wait_until
+from tests.support.commands.run import free_port
+from tests.support.servers.pushing import served_with_hub, wait_until
 
 CALLBACK = "https://aggregator.example/push/"
 

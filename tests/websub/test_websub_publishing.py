@@ -22,7 +22,7 @@ from resourcesync.model.capabilities import CapabilityEntry, DocumentChange
 from resourcesync.model.resources import Change
 from resourcesync.websub.messages import FORM
 from resourcesync.websub.signatures import is_signed
-from tests.support.listening import Heard, Listener, Reply
+from tests.support.servers.listening import Heard, Listener, Reply
 
 BASE = "https://museum.example/"
 

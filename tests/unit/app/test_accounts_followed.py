@@ -17,8 +17,8 @@ from resourcesync.model.resources import Resource
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.accounts import ChangeBatch
 from resourcesync.ports.catalogue import Omission
-from tests.support.account_follower import Follower, counts
-from tests.support.scripted_account import scripted
+from tests.support.accounts.account_follower import Follower, counts
+from tests.support.accounts.scripted_account import scripted
 
 DAY = 86_400.0
 

@@ -16,8 +16,8 @@ from resourcesync.errors import ConfigurationError, ResourceSyncError
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.accounts import ChangeBatch
-from tests.support.account_follower import Follower, counts
-from tests.support.scripted_account import scripted
+from tests.support.accounts.account_follower import Follower, counts
+from tests.support.accounts.scripted_account import scripted
 
 
 @pytest.fixture
@@ -167,7 +167,7 @@ def test_an_adapter_that_fails_in_its_own_way_is_told_with_its_name(
     def broken(_: object) -> None:
         raise ValueError("no good")
 
-    monkeypatch.setattr("tests.support.scripted_account.open_account", broken)
+    monkeypatch.setattr("tests.support.accounts.scripted_account.open_account", broken)
 
     with pytest.raises(ConfigurationError, match="told") as refused:
         follower.publish()

@@ -11,8 +11,8 @@ from resourcesync.app.publishing.trees import PublicationResult, PublishRequest
 from resourcesync.errors import ConfigurationError, SourceUnavailableError
 from resourcesync.ports.accounts import ChangeBatch
 from resourcesync.source.scan import LeftFile
-from tests.support.account_follower import Follower, counts
-from tests.support.scripted_account import scripted
+from tests.support.accounts.account_follower import Follower, counts
+from tests.support.accounts.scripted_account import scripted
 
 
 @pytest.fixture

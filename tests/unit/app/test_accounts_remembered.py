@@ -10,8 +10,8 @@ from resourcesync.app.publishing import accounts
 from resourcesync.app.publishing.trees import PublishRequest
 from resourcesync.model.resources import Resource
 from resourcesync.ports import Clock
-from tests.support.account_follower import Follower, counts
-from tests.support.scripted_account import scripted
+from tests.support.accounts.account_follower import Follower, counts
+from tests.support.accounts.scripted_account import scripted
 
 
 @pytest.fixture

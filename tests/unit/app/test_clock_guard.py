@@ -18,7 +18,7 @@ from resourcesync.source.clock_guard import check_clock
 from resourcesync.source.dumps.dump_publication import DumpRequest
 from resourcesync.source.plan import PublicationStep
 from resourcesync.source.publish_settings import CATALOGUE
-from tests.support.world import World
+from tests.support.worlds.world import World
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 FUTURE = datetime(2030, 3, 1, 12, tzinfo=UTC)

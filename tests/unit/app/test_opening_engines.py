@@ -10,8 +10,8 @@ from resourcesync.app import plugins
 from resourcesync.app.engines import open_engine
 from resourcesync.cluster.engines import dask as dask_engine
 from resourcesync.errors import ConfigurationError, EngineError
-from tests.support.commands import free_port
-from tests.support.distributions import install
+from tests.support.accounts.distributions import install
+from tests.support.commands.run import free_port
 
 
 def refused(address: str, workers: int | None = None) -> ConfigurationError:

@@ -11,7 +11,7 @@ import pytest
 
 from resourcesync.app import plugins
 from resourcesync.errors import ConfigurationError
-from tests.support.distributions import install
+from tests.support.accounts.distributions import install
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from resourcesync.cluster.unit_runner import TRIES, run_units
 from resourcesync.errors import EngineError, StoppedError
 from resourcesync.ports.cancellation import CancelToken
 from resourcesync.ports.engines import HostShare, UnitFunction, UnitFuture, UnitOutcome, WorkUnit
-from tests.support.mortal_engine import Death, MortalEngine, Task, do_task
+from tests.support.cluster.mortal_engine import Death, MortalEngine, Task, do_task
 
 
 def outcomes(

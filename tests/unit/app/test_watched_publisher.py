@@ -15,7 +15,7 @@ from resourcesync.app.publishing.trees import PublicationResult, PublishRequest
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
 from resourcesync.source.plan import PublicationStep
 from resourcesync.source.publish_settings import CATALOGUE
-from tests.support.listening import Listener
+from tests.support.servers.listening import Listener
 
 URL = {"url": "https://h.example/"}
 

@@ -4,7 +4,7 @@ import pytest
 
 from resourcesync.destination.mapping.tree import FileSystemProfile, TreeMapping, normalise, origin
 from resourcesync.errors import OutOfScopeError
-from tests.support.hostile_uris import BASE
+from tests.support.documents.hostile_uris import BASE
 
 POSIX = TreeMapping(base=BASE, profile=FileSystemProfile.POSIX)
 

@@ -14,7 +14,7 @@ from resourcesync.errors import (
     MalformedDocumentError,
     TruncatedDocumentError,
 )
-from tests.support.documents import (
+from tests.support.documents.text import (
     URI,
     CountingStream,
     document,

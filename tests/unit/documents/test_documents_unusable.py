@@ -8,7 +8,7 @@ from resourcesync.errors import (
     NotAListError,
     UnexpectedDocumentError,
 )
-from tests.support.documents import (
+from tests.support.documents.text import (
     CHANGE_LIST,
     RESOURCE_LIST,
     document,

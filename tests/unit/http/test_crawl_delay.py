@@ -8,8 +8,8 @@ from resourcesync.adapters.system import SystemClock
 from resourcesync.app.transports import open_fetcher
 from resourcesync.config import parse_rate
 from resourcesync.ports.cancellation import CancelToken
-from tests.support.fetching import request
-from tests.support.hostile_server import HostileServer, answer
+from tests.support.servers.fetching import request
+from tests.support.servers.hostile_server import HostileServer, answer
 
 Warnings = list[dict[str, object]]
 

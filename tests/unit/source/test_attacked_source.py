@@ -35,7 +35,7 @@ from resourcesync.source.naming import SourceNaming
 from resourcesync.source.plan import PublicationStep
 from resourcesync.source.publisher import ListPublisher
 from resourcesync.source.scan import scan
-from tests.support.dumping import BASE, DumpedSource
+from tests.support.worlds.dumping import BASE, DumpedSource
 
 OTHER = "http://other.example/"
 

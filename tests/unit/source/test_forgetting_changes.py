@@ -23,8 +23,8 @@ from resourcesync.source.dumps.dump_publisher import DumpPublisher
 from resourcesync.source.naming import SourceNaming
 from resourcesync.source.paging import PageLimits
 from resourcesync.source.plan import ChangeLists, Policy
-from tests.support.publishing import BASE, Source, content_of
-from tests.support.recording import NOW, changes, record_first, resource
+from tests.support.sources.publishing import BASE, Source, content_of
+from tests.support.sources.recording import NOW, changes, record_first, resource
 
 HOUR = 3_600_000_000
 DAY = 24 * HOUR

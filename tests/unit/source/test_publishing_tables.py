@@ -17,7 +17,7 @@ from resourcesync.errors import (
 )
 from resourcesync.source import inventory
 from resourcesync.source.plan import PublicationStep
-from tests.support.table_world import BASE, Row, TableWorld
+from tests.support.accounts.table_world import BASE, Row, TableWorld
 
 MANY = 240
 
