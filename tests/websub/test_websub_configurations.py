@@ -9,7 +9,7 @@ import pytest
 
 from resourcesync.adapters.hub import FileFollowers
 from resourcesync.adapters.system import SystemClock
-from resourcesync.app.mirrors.push_subscriptions import PushState, PushSubscriptions
+from resourcesync.app.watching.push_subscriptions import PushState, PushSubscriptions
 from resourcesync.cli.main import run
 from resourcesync.errors import LockedError
 from resourcesync.ports.subscriptions import ChannelSubscription, FollowerState

@@ -14,20 +14,17 @@ from msgspec import structs
 
 from resourcesync.app import engines, machine
 from resourcesync.app.mirrors import opening, stores
-from resourcesync.app.mirrors.opening import OpenChanges
 from resourcesync.app.plans import Plan
 from resourcesync.app.settings import MirrorOptions, mirror_settings
-from resourcesync.destination import changelog
 from resourcesync.destination.audits.audit import AuditMethod
 from resourcesync.destination.audits.fixity import AuditRolling
 from resourcesync.destination.audits.reports import AuditFinding, AuditReport
-from resourcesync.destination.changelog import ChangeLogReader
 from resourcesync.destination.destination import Destination
 from resourcesync.destination.options import PullMode, PullOptions
 from resourcesync.destination.reports import MirrorStatus, RunReport
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.digests import Digest, parse_digests
-from resourcesync.model.timestamps import from_microseconds, to_microseconds
+from resourcesync.model.timestamps import from_microseconds
 from resourcesync.ports import Clock
 from resourcesync.ports.cancellation import CancelToken
 from resourcesync.ports.changes import LoggedChange, MirrorChangeKind
@@ -67,29 +64,20 @@ def read_changes(
 ) -> Iterator[MirrorChange]:
     """Yield the changes of a mirror; see ``Mirror.changes``."""
     with opening.open_changes(folder) as opened:
-        before: int | None
-        if consumer is None:
-            before = _start(opened, since)
-        else:
-            before = None if restart else opened.consumers.cursor(consumer)
-        restart_hint = "restart=True" if consumer else "without since"
-        reader = ChangeLogReader(
-            state=opened.state, cursor=before, include_touched=touched, restart_hint=restart_hint
+        if isinstance(since, datetime) and since.tzinfo is None:
+            raise ConfigurationError("since has no time zone", hint="since=datetime(…, tzinfo=UTC)")
+        reader = opened.reader(
+            consumer,
+            since,
+            touched=touched,
+            restart=restart,
+            restart_hint="restart=True" if consumer else "without since",
         )
+        before = reader.cursor
         for row in reader.read_new():
             yield _change(folder, row)
         if consumer is not None and reader.cursor is not None and reader.cursor != before:
             opened.consumers.acknowledge(consumer, reader.cursor)
-
-
-def _start(opened: OpenChanges, since: Since | None) -> int:
-    if since is None:
-        return changelog.oldest_cursor(opened.state)
-    if not isinstance(since, datetime):
-        return since
-    if since.tzinfo is None:
-        raise ConfigurationError("since has no time zone", hint="since=datetime(…, tzinfo=UTC)")
-    return changelog.cursor_at(opened.state, to_microseconds(since))
 
 
 def _change(folder: Path, row: LoggedChange) -> MirrorChange:
@@ -365,22 +353,8 @@ class Mirror:
         """
         self._check_mirror()
 
-        def hear(event: Event) -> None:
-            if event.kind == "finding":
-                findings.add(event.fields)
-            if on_event is not None:
-                on_event(event)
-
-        # The findings are stored while the mirror is locked, so that two audits cannot mix theirs.
-        with (
-            self._open_for_call(hear, stop) as destination,
-            opening.audit_files(self.folder).write_findings() as findings,
-        ):
-            report = destination.audit(method=method, offline=offline, rolling=rolling)
-            if not report.in_sync or report.foreign:
-                now = self._calls.cancel.clock.now()
-                findings.set_name(report.run, now.strftime("%Y%m%d%H%M%S"))
-            return report
+        with self._open_for_call(on_event, stop) as destination:
+            return destination.audit(method=method, offline=offline, rolling=rolling)
 
     def repair(
         self,

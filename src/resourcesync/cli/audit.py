@@ -236,22 +236,19 @@ def _audit(
     def report(event: str, fields: Mapping[str, object]) -> None:
         if event == "finding":
             write(fields)
-            kept.add(fields)
         screen.report(event, {**several, **fields})
 
-    opened = opening.open_destination(mirror, network=network, report=report, cancel=cancel)
-    # The findings are stored under the mirror's lock, so that two audits cannot mix theirs.
-    with opened as destination, opening.audit_files(mirror).write_findings() as kept:
+    with opening.open_destination(
+        mirror, network=network, report=report, cancel=cancel
+    ) as destination:
         found = destination.audit(
             method=arguments.method,
             offline=arguments.offline,
             rolling=_rolling(arguments),
             kept=MOST_FINDINGS if arguments.report else SHOWN_FINDINGS,
         )
-        now = cancel.clock.now()
-        if not found.in_sync or found.foreign or found.unlisted:
-            kept.set_name(found.run, now.strftime("%Y%m%d%H%M%S"))
-        written = _write_evidence(arguments, found, mirror, now, destination.read_only_session())
+        session, now = destination.read_only_session(), cancel.clock.now()
+        written = _write_evidence(arguments, found, mirror, now, session)
     is_text_out = "-" in arguments.lists.values()
     ended = conclude(found, mirror, quiet=is_text_out, named=bool(several))
     return ended if written is None else _with_evidence(ended, written, arguments, found)

@@ -9,7 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from resourcesync.app.mirrors import mirror_views, opening, sets
+from resourcesync.app.mirrors import opening, sets
+from resourcesync.app.watching import mirror_views
 from resourcesync.cli.audit_reports import AuditEvidence, html_report
 from resourcesync.cli.configured_mirrors import MirrorConfiguration
 from resourcesync.cli.explore_pages import CachedExplorer, own_sources

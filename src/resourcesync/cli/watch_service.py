@@ -6,15 +6,15 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from math import isfinite
 from pathlib import Path
-from random import Random
 from types import FrameType
 from typing import Final
 
 from msgspec import structs
 
 from resourcesync.app import machine
-from resourcesync.app.mirrors.push_subscriptions import PushState
-from resourcesync.app.mirrors.watch_jobs import AuditOptions, last_good_pull, read_history
+from resourcesync.app.watching import service
+from resourcesync.app.watching.push_subscriptions import PushState
+from resourcesync.app.watching.watch_jobs import AuditOptions, last_good_pull, read_history
 from resourcesync.cli.configured_mirrors import MirrorConfiguration, values_of
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.formatting import QUIET, TextLine
@@ -32,21 +32,18 @@ from resourcesync.cli.watch_mirrors import (
 )
 from resourcesync.cli.watch_pages import WatchPages
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StateError, StorageError
-from resourcesync.server.admin import AdminApplication, OperationsApplication
-from resourcesync.server.uvicorn_server import ServerThread
 from resourcesync.settings import environment
 from resourcesync.settings.mirror import ScheduleSettings
 from resourcesync.settings.schema import make
 from resourcesync.settings.service import ServiceSettings
 from resourcesync.settings.tables import SettingValue
-from resourcesync.watch.loop import FinishedJob, NextPull, WatchLoop
+from resourcesync.watch.loop import FinishedJob, NextPull
 from resourcesync.watch.scheduler import (
     Cron,
     Every,
     JobKind,
     MirrorHistory,
     MirrorSchedule,
-    Scheduler,
     Timetable,
 )
 
@@ -216,9 +213,8 @@ class _WatchService:
         self._work = WatchJobRunner(self._clock, self._subscribe)
         self._push = Subscriptions(screen, self._clock)
         self._runs = 0
-        scheduler = Scheduler(Random())  # noqa: S311 - jitter
-        self.watch = WatchLoop(
-            scheduler, self._work, self._report_done, self._clock, settings.service.parallel
+        self.watch = service.open_loop(
+            self._work, self._report_done, self._clock, settings.service.parallel
         )
         self._intervals: Mapping[Labels, float] = {}
         self._figures = WatchFigures(
@@ -245,22 +241,23 @@ class _WatchService:
             LockedError: Another service of the same configuration runs.
             StorageError: Subscriptions cannot be stored.
         """
-        service = self._settings.service
+        chosen = self._settings.service
         with ExitStack() as stack:
-            if service.callback:
+            if chosen.callback:
                 state = self._settings.push_state()
-                opened = self._push.opened(service.callback, service.listen, state, self._hint)
+                opened = self._push.opened(chosen.callback, chosen.listen, state, self._hint)
                 stack.enter_context(opened)
-            if service.admin is not None:
-                host, port = service.admin
-                health = OperationsApplication(
-                    look=self._check_health, counts=[self._figures.figures]
+            if chosen.admin is not None:
+                uri = stack.enter_context(
+                    service.serve_operators(
+                        chosen.admin,
+                        self._pages,
+                        self._figures.status,
+                        self._figures.figures,
+                        self._check_health,
+                    )
                 )
-                from resourcesync.server.dashboard.app import Dashboard  # noqa: PLC0415 - only with --admin
-
-                app = AdminApplication(self._figures.status, Dashboard(self._pages, health))
-                server = stack.enter_context(ServerThread(app, host=host, port=port))
-                self._screen.report("admin", {"uri": server.uri})
+                self._screen.report("admin", {"uri": uri})
             yield
 
     def _hint(self, mirror: str) -> None:
@@ -410,13 +407,13 @@ def run_service(
         ConfigurationError: A table has a mistake.
     """
     signals = _SignalFlags()
-    service = _WatchService(first, screen)
+    watching = _WatchService(first, screen)
     try:
-        with _handling_signals(signals, service.watch.wake_up.fileno()), service.listening():
-            service.apply(first)
-            service.run_loop(signals, read_settings)
-            service.finish()
+        with _handling_signals(signals, watching.watch.wake_up.fileno()), watching.listening():
+            watching.apply(first)
+            watching.run_loop(signals, read_settings)
+            watching.finish()
     finally:
-        service.watch.close()
+        watching.watch.close()
     line = TextLine("cleanly; a restart continues where it left off.", "Stopped", QUIET)
-    return CommandOutcome(exit=ExitCode.OK, closing=(line,), fields={"runs": service.runs})
+    return CommandOutcome(exit=ExitCode.OK, closing=(line,), fields={"runs": watching.runs})

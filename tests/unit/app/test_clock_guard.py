@@ -9,12 +9,12 @@ import pytest
 
 from resourcesync.adapters.catalogue import FileCatalogue
 from resourcesync.adapters.in_memory import ManualClock
-from resourcesync.app.publishing.publish_settings import CATALOGUE
 from resourcesync.app.publishing.trees import PublicationResult, PublishRequest, publish_tree
 from resourcesync.destination.reports import MirrorState, Mode
 from resourcesync.documents import reader
 from resourcesync.errors import StateError
 from resourcesync.model.resources import Change
+from resourcesync.settings.publication import CATALOGUE
 from resourcesync.source.clock_guard import check_clock
 from resourcesync.source.dumps.dump_publication import DumpRequest
 from resourcesync.source.plan import PublicationStep

@@ -33,7 +33,6 @@ from resourcesync.app.publishing.account_access import (
     read_values,
     resolve_values,
 )
-from resourcesync.app.publishing.publish_settings import CATALOGUE
 from resourcesync.app.publishing.trees import PublicationResult, PublishRequest
 from resourcesync.errors import ConfigurationError, DiscontinuityError
 from resourcesync.model.resources import Change, Resource
@@ -50,6 +49,7 @@ from resourcesync.ports.accounts import (
 from resourcesync.ports.cancellation import CancelToken
 from resourcesync.ports.catalogue import Omission, Posted
 from resourcesync.settings.network import Network
+from resourcesync.settings.publication import CATALOGUE
 from resourcesync.source.round_trip import find_fault
 from resourcesync.source.scan import LeftFile
 

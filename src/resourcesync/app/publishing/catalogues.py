@@ -11,7 +11,7 @@ import msgspec
 
 from resourcesync.adapters.catalogue import FileCatalogue, PostedCatalogue
 from resourcesync.app.publishing import document_stores, trees
-from resourcesync.app.publishing.publish_settings import CATALOGUE, read_settings
+from resourcesync.app.publishing.publish_settings import read_settings
 from resourcesync.app.publishing.trees import PublicationResult, PublishRequest, hinting_at_bad_rows
 from resourcesync.destination.mapping.uris import normalise, origin
 from resourcesync.documents import ndjson
@@ -19,7 +19,7 @@ from resourcesync.errors import ConfigurationError, OutOfScopeError, StorageErro
 from resourcesync.model.resources import Change, Resource
 from resourcesync.ports import Clock
 from resourcesync.ports.catalogue import DocumentStore, Posted
-from resourcesync.settings.publication import NOTE, PublicationSettings
+from resourcesync.settings.publication import CATALOGUE, NOTE, PublicationSettings
 from resourcesync.source.clock_guard import check_clock
 from resourcesync.source.publisher import Publication
 from resourcesync.source.scan import ScanReport

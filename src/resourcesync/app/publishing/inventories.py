@@ -22,11 +22,10 @@ from resourcesync.adapters.inventory import (
 from resourcesync.app.publishing import document_stores, trees
 from resourcesync.app.publishing.inventory_publication import PublicationTarget, TablePublication
 from resourcesync.app.publishing.inventory_tables import SourceTable
-from resourcesync.app.publishing.publish_settings import CATALOGUE
 from resourcesync.app.publishing.trees import PublicationResult, PublishRequest
 from resourcesync.errors import ConfigurationError, StateError, StorageError
 from resourcesync.ports import Clock
-from resourcesync.settings.publication import PublicationSettings, decode_settings
+from resourcesync.settings.publication import CATALOGUE, PublicationSettings, decode_settings
 from resourcesync.source.foreign_documents import refuse_foreign
 from resourcesync.source.inventory import Inventory
 from resourcesync.source.naming import SourceNaming

@@ -19,7 +19,6 @@ from resourcesync.adapters.mirror.copies import OWN_FOLDER
 from resourcesync.adapters.mirror.mirror_folder import STATE_FILE, is_mirror
 from resourcesync.app.mirrors import mirror_state, opening, stores
 from resourcesync.app.publishing import catalogues
-from resourcesync.app.publishing.publish_settings import CATALOGUE
 from resourcesync.app.publishing.published_tree import base_address
 from resourcesync.destination.changelog import ChangeLogReader
 from resourcesync.destination.listed_rows import ENTRY_LINKS_COMPLETE
@@ -35,7 +34,7 @@ from resourcesync.ports import Clock
 from resourcesync.ports.accounts import AccountOptions, ChangeBatch
 from resourcesync.ports.changes import LoggedChange, MirrorChangeKind
 from resourcesync.ports.mirror import Copy, EntryLink, MirrorStateStore
-from resourcesync.settings.publication import decode_settings
+from resourcesync.settings.publication import CATALOGUE, decode_settings
 from resourcesync.source.links import UpstreamEntry, republished_links
 from resourcesync.source.naming import is_sitemap
 

@@ -11,14 +11,13 @@ from resourcesync.adapters.mirror.mirror_folder import STATE_FILE, is_mirror
 from resourcesync.app import plugins
 from resourcesync.app.mirrors import mirror_state
 from resourcesync.app.publishing import document_stores
-from resourcesync.app.publishing.publish_settings import CATALOGUE
 from resourcesync.destination.mapping.names import NAMES, owner_of
 from resourcesync.destination.mapping.tree import uri_of_published
 from resourcesync.destination.mapping.uris import normalise
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.errors import ConfigurationError, OutOfScopeError
 from resourcesync.ports.mirror import MirrorStateStore
-from resourcesync.settings.publication import NOTE, PublicationSettings, decode_settings
+from resourcesync.settings.publication import CATALOGUE, NOTE, PublicationSettings, decode_settings
 
 PUBLICATION: Final = Path(OWN_FOLDER) / "publication"
 """Default place of the documents of a published mirror: never among its copies."""

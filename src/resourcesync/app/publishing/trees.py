@@ -16,7 +16,6 @@ from resourcesync.adapters.catalogue.bad_rows import BadRow
 from resourcesync.app.publishing import document_stores, originals
 from resourcesync.app.publishing.document_stores import documents_at, is_store, locked_documents
 from resourcesync.app.publishing.publish_settings import (
-    CATALOGUE,
     dump_options_of,
     entry_settings_of,
     limits_of,
@@ -37,7 +36,7 @@ from resourcesync.ports.catalogue import (
     DocumentStore,
     Omission,
 )
-from resourcesync.settings.publication import NOTE, PublicationSettings
+from resourcesync.settings.publication import CATALOGUE, NOTE, PublicationSettings
 from resourcesync.source.clock_guard import check_clock
 from resourcesync.source.naming import CHANNELS, SourceNaming
 from resourcesync.source.plan import PublicationStep, read_plan, read_record

@@ -13,11 +13,11 @@ from resourcesync.app import hubs, machine
 from resourcesync.app.hubs import OpenHub
 from resourcesync.app.publishing import catalogues, document_stores, notifications
 from resourcesync.app.publishing.notifications import Notified
-from resourcesync.app.publishing.publish_settings import CATALOGUE, read_settings
+from resourcesync.app.publishing.publish_settings import read_settings
 from resourcesync.errors import ConfigurationError
 from resourcesync.ports import Clock
 from resourcesync.ports.catalogue import CatalogueStore, DocumentStore
-from resourcesync.settings.publication import NOTE, PublicationSettings, decode_settings
+from resourcesync.settings.publication import CATALOGUE, NOTE, PublicationSettings, decode_settings
 from resourcesync.source import naming
 from resourcesync.source.naming import SourceNaming
 from resourcesync.websub.hub import HubRules
