@@ -10,7 +10,7 @@ import pytest
 from resourcesync import Publisher
 from resourcesync.errors import ConfigurationError
 from resourcesync.server import create_app
-from resourcesync.server.mounts import run_lifespan
+from resourcesync.server.asgi import run_lifespan
 from resourcesync.server.uvicorn_server import ConnectionLimits
 from tests.support.asgi import ask
 

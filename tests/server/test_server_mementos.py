@@ -10,7 +10,7 @@ from starlette.types import ASGIApp
 
 from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.server import mementos
-from resourcesync.server.conditions import format_http_date, parse_http_date
+from resourcesync.server.representations import format_http_date, parse_http_date
 from resourcesync.wiring import serving
 from resourcesync.wiring import serving as wired
 from resourcesync.wiring.publishing import publish_tree
@@ -272,7 +272,7 @@ def test_a_long_timemap_is_sent_piece_by_piece(
     answer = get(app, MAP + "a%20b.xml")
 
     assert answer.body == whole.body
-    assert (whole.chunks, answer.chunks) == (1, 2)
+    assert answer.chunks == whole.chunks + 1
 
 
 @pytest.mark.parametrize("modified", [1_000_000_000, 2_000_000_000])

@@ -1,7 +1,9 @@
 """Content codings of documents: gzip, and zstd if a library is installed (RFC 9110 §8.4, §12.5.3).
 
 A document is compressed once for each of its states, and cached: a list is requested far more often
-than it changes. The cache is bounded, and so is the number of concurrent compressions.
+than it changes. The cache is bounded, and so is the number of concurrent compressions. Starlette's
+``GZipMiddleware`` compresses each response, also where gzip is refused, and leaves it the tag of
+the plain bytes.
 """
 
 import asyncio
@@ -16,9 +18,8 @@ from typing import Any, Final, Protocol, final
 
 from anyio import CapacityLimiter, to_thread
 
-from resourcesync.server.conditions import ResponseValidators
-from resourcesync.server.exchange import Headers
 from resourcesync.server.files import FileState, OpenFile
+from resourcesync.server.representations import Headers, ResponseValidators
 
 _SMALLEST: Final = 512
 """Size of a document below which a coding saves nothing: it fits into one packet either way."""

@@ -15,27 +15,28 @@ import asyncio
 import logging
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol, TypeVar, final
 
 from anyio import CapacityLimiter, to_thread
+from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from resourcesync.documents import ndjson
 from resourcesync.errors import ResourceSyncError
 from resourcesync.model.resources import Change
 from resourcesync.model.timestamps import to_microseconds
-from resourcesync.server.exchange import (
-    HttpExchange,
-    HttpReply,
+from resourcesync.server.asgi import (
+    NO_STORE,
+    NOSNIFF,
+    STOPPING,
     HttpRequest,
+    answer,
     refuse,
-    refuse_request,
 )
 from resourcesync.server.metrics import Metric
-from resourcesync.server.mounts import STOPPING, path_within
 
 _T = TypeVar("_T")
 _LOG: Final = logging.getLogger(__name__)
@@ -45,12 +46,12 @@ _MOST_BATCHES: Final = 64
 _CACHE_BYTES: Final = 4 * 1024 * 1024
 _READERS: Final = 4
 _SLICE: Final = 100
-_HEADERS: Final = (
-    (b"content-type", b"text/event-stream"),
-    (b"cache-control", b"no-store"),
-    (b"x-accel-buffering", b"no"),  # nginx passes each event on at once
-    (b"x-content-type-options", b"nosniff"),
-)
+_HEADERS: Final = {
+    "content-type": "text/event-stream",
+    **NO_STORE,
+    "x-accel-buffering": "no",  # nginx passes each event on at once
+    **NOSNIFF,
+}
 _ID: Final = re.compile(r"([0-9]{1,18})-([0-9]{1,18})")
 _UNKNOWN_POSITION: Final = (-1, 0)
 _HEARTBEAT: Final = b":\n\n"
@@ -159,67 +160,46 @@ class EventApplication:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request as ASGI 3 requires; lifespans are not supported."""
-        if scope["type"] != "http":
-            return
-        path = path_within(scope)
-        exchange = HttpExchange(HttpRequest.read(scope, path), receive, send)
-        refusal = refuse_request(exchange.request)
-        if refusal is None and path not in {b"", b"/"}:
-            refusal = refuse(404, "Not found.")
-        if refusal is None and len(self._clients) >= self._most:
-            refusal = refuse(503, "Too many clients already.", (b"retry-after", b"30"))
-        if refusal is not None:
-            await exchange.send(refusal)
-        elif exchange.request.method == "HEAD":
-            await exchange.send(HttpReply(status=200, headers=_HEADERS))
-        else:
-            await self._follow(exchange, scope)
+        if scope["type"] == "http":
+            await answer(self._respond, scope, receive, send)
 
-    async def _follow(self, exchange: HttpExchange, scope: Scope) -> None:
-        wake = asyncio.Event()
-        self._clients.add(wake)
-        try:
-            await self._start_polling(scope.get("state", {}).get(STOPPING))
-            position = await self._find_position(exchange.request)
-            async with exchange.watch_disconnect() as gone:
-                gone.add_done_callback(lambda _: wake.set())
-                await exchange.start(HttpReply(status=200, headers=_HEADERS))
-                await self._stream(exchange, wake, gone, position)
-        except ResourceSyncError as error:
-            if exchange.has_started:
-                raise
-            _LOG.warning("%s", error)
-            await exchange.send(refuse(503, "Not available now.", (b"retry-after", b"5")))
-        finally:
-            self._clients.discard(wake)
+    async def _respond(self, request: HttpRequest, stack: AsyncExitStack) -> Response:
+        if request.raw_path not in {b"", b"/"}:
+            return refuse(404, "Not found.")
+        if len(self._clients) >= self._most:
+            return refuse(503, "Too many clients already.", {"retry-after": "30"})
+        wake, position = asyncio.Event(), None
+        if not request.is_head:
+            self._clients.add(wake)
+            stack.callback(self._clients.discard, wake)
+            try:
+                await self._start_polling(request.scope.get("state", {}).get(STOPPING))
+                position = await self._find_position(request)
+            except ResourceSyncError as error:
+                _LOG.warning("%s", error)
+                return refuse(503, "Not available now.", {"retry-after": "5"})
+        return StreamingResponse(self._stream(wake, position), 200, _HEADERS)
 
-    async def _stream(
-        self,
-        exchange: HttpExchange,
-        wake: asyncio.Event,
-        gone: asyncio.Task[None],
-        asked: _LogPosition | None,
-    ) -> None:
+    async def _stream(self, wake: asyncio.Event, asked: _RequestedPosition) -> AsyncIterator[bytes]:
+        """Yield the events for one client, until the server stops."""
         position = self._last if asked is None else asked
-        retry = b"retry: %d\n" % int(self._timing.retry * 1000)
         # An id alone is no event, but lets a client that loses the stream early resume.
-        await exchange.send_chunk(retry + b"id: %d-%d\n\n" % position, more=True)
+        yield b"retry: %d\nid: %d-%d\n\n" % (int(self._timing.retry * 1000), *position)
         has_caught_up = asked is None
-        while not gone.done() and not self._has_ended():
+        while not self._has_ended():
             wake.clear()
             if position == self._last:
                 has_caught_up = True
                 if not await self._wait(wake):
-                    await exchange.send_chunk(_HEARTBEAT, more=True)
+                    yield _HEARTBEAT
                 continue
             batch = self._batches.get(position)
             if batch is None and has_caught_up:
-                break  # too slow: it reads the rest from the log
+                return  # too slow: it reads the rest from the log
             if batch is None:
                 batch = await self._catch_up(position)
-            await exchange.send_chunk(batch.data, more=True)
+            yield batch.data
             position = batch.last
-        await exchange.send_chunk(b"", more=False)
 
     async def _wait(self, wake: asyncio.Event) -> bool:
         """Wait for work; return false for a heartbeat."""
