@@ -76,7 +76,7 @@ class OperationsApplication:
         self._check_ready = look
         self._sources = counts
         self._patience = patience
-        self._busy: asyncio.Lock | None = None
+        self._busy = asyncio.Lock()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request as ASGI 3 requires; lifespans are not supported."""
@@ -90,7 +90,6 @@ class OperationsApplication:
         if path not in {b"/readyz", b"/metrics"}:
             return refuse(404, "Not found.")
         # One check at a time: frequent requests wait, and take no threads from readers.
-        self._busy = self._busy or asyncio.Lock()
         try:
             async with asyncio.timeout(self._patience), self._busy:
                 if path == b"/metrics":

@@ -42,7 +42,6 @@ from resourcesync.server.asgi import (
     HttpRequest,
     MountedApplications,
     answer,
-    path_within,
     refuse,
 )
 from resourcesync.server.file_sender import (
@@ -230,7 +229,7 @@ class Application:
         if scope["type"] == "lifespan":
             await self._router(scope, receive, send)
             return
-        mounted = self._mounts.find(scope, path_within(scope))
+        mounted = self._mounts.find(scope)
         if mounted is not None:
             application, inner = mounted
             await application(inner, receive, send)
@@ -301,7 +300,7 @@ class Application:
         """
         path = request.raw_path or b"/"
         if self._file_at is not None:
-            return self._locate_known_file(self._file_at, path, request.scope["query_string"])
+            return self._locate_known_file(self._file_at, path, request.query)
         return self._locations(path) if len(path) <= _REMEMBERED else self._locate(path)
 
     def _locate_known_file(

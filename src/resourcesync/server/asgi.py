@@ -60,6 +60,18 @@ class HttpRequest(Request):
             self.fields[name] = f"{self.fields[name]}, {text}" if name in self.fields else text
 
     @property
+    def query(self) -> bytes:
+        """Return the query, as it came; empty when there is none."""
+        query: bytes = self.scope.get("query_string", b"")
+        return query
+
+    @property
+    def stopping(self) -> asyncio.Event:
+        """Return the event that is set when the server stops; other servers never set it."""
+        stopping: asyncio.Event | None = self.scope.get("state", {}).get(STOPPING)
+        return stopping or asyncio.Event()
+
+    @property
     def has_body(self) -> bool:
         """True if bytes follow the header: no request to a reading application has any."""
         return self.fields.get("content-length", "").strip("0") != "" or (
@@ -108,6 +120,14 @@ def refuse_request(request: HttpRequest) -> Response | None:
     if request.scope["method"] not in {"GET", "HEAD"}:
         return refuse(405, "Only GET and HEAD are allowed.", {"allow": "GET, HEAD"}, closing)
     return refuse(400, "A request body is not allowed.", closing) if closing else None
+
+
+async def wait_for(event: asyncio.Event, seconds: float) -> bool:
+    """Wait until an event is set, at most so many seconds; return whether it is."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    return event.is_set()
 
 
 async def read_body(request: Request, *, most: int, seconds: float) -> bytes:
@@ -180,7 +200,7 @@ class MountedApplications:
     """
 
     def __init__(self, applications: Mapping[str, ASGIApp]) -> None:
-        self._applications: list[tuple[tuple[bytes, ...], str, ASGIApp]] = []
+        self._applications: dict[tuple[bytes, ...], tuple[str, ASGIApp]] = {}
         self._states: dict[str, State] = {}
         for path, application in applications.items():
             names = _names(path)
@@ -188,25 +208,17 @@ class MountedApplications:
                 raise ConfigurationError(
                     f"{path[:64]!r} is not a path to mount an application at", hint="such as /hub"
                 )
-            self._applications.append((names, "/" + path.strip("/"), application))
-        # The deepest path is tried first.
-        self._applications.sort(key=lambda mount: -len(mount[0]))
-        self._first = {names[0] for names, _, _ in self._applications}
+            self._applications[names] = "/" + path.strip("/"), application
+        self._deepest = max(map(len, self._applications), default=0)
 
-    def find(self, scope: Scope, path: bytes) -> tuple[ASGIApp, Scope] | None:
-        """Return the application that a request is for, and the scope for it.
-
-        Args:
-            scope: The scope of the request.
-            path: The result of ``path_within``.
-        """
-        if not self._first:
+    def find(self, scope: Scope) -> tuple[ASGIApp, Scope] | None:
+        """Return the application that a request is for, and the scope for it."""
+        if not self._deepest:
             return None
-        if unquote_to_bytes(path.split(b"/", 2)[1] if path else b"") not in self._first:
-            return None
-        for names, prefix, application in self._applications:
-            parts = tuple(map(unquote_to_bytes, path.split(b"/")[1 : len(names) + 1]))
-            if parts == names:
+        parts = tuple(map(unquote_to_bytes, path_within(scope).split(b"/", self._deepest + 1)[1:]))
+        for depth in range(min(len(parts), self._deepest), 0, -1):
+            if parts[:depth] in self._applications:
+                prefix, application = self._applications[parts[:depth]]
                 root = scope.get("root_path", "").rstrip("/") + prefix
                 state = {**scope.get("state", {}), **self._states.get(prefix, {})}
                 return application, {**scope, "root_path": root, "state": state}
@@ -221,7 +233,7 @@ class MountedApplications:
             ResourceSyncError: The same, raised by the application itself.
         """
         async with AsyncExitStack() as stack:
-            for _, prefix, application in self._applications:
+            for prefix, application in self._applications.values():
                 self._states[prefix] = await stack.enter_async_context(run_lifespan(application))
             yield
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final, Protocol, final
 
-from anyio import CapacityLimiter, to_thread
+from anyio import to_thread
 
 from resourcesync.server.files import FileState, OpenFile
 from resourcesync.server.representations import Headers, ResponseValidators
@@ -150,7 +150,7 @@ class Encoder:
         self._size = 0
         self._bodies: OrderedDict[_Key, bytes] = OrderedDict()
         self._running: dict[_Key, asyncio.Task[bytes | None]] = {}
-        self._limiter: CapacityLimiter | None = None
+        self._slots = asyncio.Semaphore(_CONCURRENT)
 
     @property
     def cached_bytes(self) -> int:
@@ -198,11 +198,8 @@ class Encoder:
     async def _compress(self, key: "_Key", opened: OpenFile, coding: Coding) -> bytes | None:
         _, condition, _ = key
         with opened:
-            if self._limiter is None:
-                self._limiter = CapacityLimiter(_CONCURRENT)
-            body = await to_thread.run_sync(
-                _compress, opened, condition.size, coding, limiter=self._limiter
-            )
+            async with self._slots:
+                body = await to_thread.run_sync(_compress, opened, condition.size, coding)
             if body is None or opened.stat() != condition:
                 return None
         self._cache_body(key, body)

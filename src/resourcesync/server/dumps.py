@@ -18,7 +18,7 @@ from datetime import datetime
 from itertools import chain, islice
 from typing import Final, final
 
-from anyio import CapacityLimiter, to_thread
+from anyio import to_thread
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
@@ -99,8 +99,7 @@ class DumpApplication:
         self._most = most
         self._running = 0
         self._plan: _PackagePlan | None = None
-        self._busy: asyncio.Lock | None = None
-        self._limiter: CapacityLimiter | None = None
+        self._busy = asyncio.Lock()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request as ASGI 3 requires; lifespans are not supported."""
@@ -125,7 +124,6 @@ class DumpApplication:
 
     async def _current_plan(self) -> _PackagePlan:
         """Return the packages of the present catalogue; computed once for each moment."""
-        self._busy = self._busy or asyncio.Lock()
         async with self._busy:
             self._plan = await to_thread.run_sync(self._plan_packages, self._plan)
             return self._plan

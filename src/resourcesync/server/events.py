@@ -16,11 +16,11 @@ import logging
 import re
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol, TypeVar, final
 
-from anyio import CapacityLimiter, to_thread
+from anyio import to_thread
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
@@ -28,14 +28,7 @@ from resourcesync.documents import ndjson
 from resourcesync.errors import ResourceSyncError
 from resourcesync.model.resources import Change
 from resourcesync.model.timestamps import to_microseconds
-from resourcesync.server.asgi import (
-    NO_STORE,
-    NOSNIFF,
-    STOPPING,
-    HttpRequest,
-    answer,
-    refuse,
-)
+from resourcesync.server.asgi import NO_STORE, NOSNIFF, HttpRequest, answer, refuse, wait_for
 from resourcesync.server.metrics import Metric
 
 _T = TypeVar("_T")
@@ -89,10 +82,6 @@ _LogPosition = tuple[int, int]
 """Position in the log: number and time of the change before it."""
 
 
-_RequestedPosition = _LogPosition | None
-"""The position that a client requests; ``None`` for new changes only."""
-
-
 class _Batch(NamedTuple):
     """Changes of one poll: the bytes for all clients, and their end in the log."""
 
@@ -128,9 +117,9 @@ class EventApplication:
         self._cached_bytes = 0
         self._last = _UNKNOWN_POSITION
         self._poll_task: asyncio.Task[None] | None = None
-        self._stopping: asyncio.Event | None = None
-        self._opening: asyncio.Lock | None = None
-        self._limiter: CapacityLimiter | None = None
+        self._stopping = asyncio.Event()
+        self._opening = asyncio.Lock()
+        self._readers = asyncio.Semaphore(_READERS)
         self._sent = 0
 
     @property
@@ -173,14 +162,16 @@ class EventApplication:
             self._clients.add(wake)
             stack.callback(self._clients.discard, wake)
             try:
-                await self._start_polling(request.scope.get("state", {}).get(STOPPING))
+                await self._start_polling(request.stopping)
                 position = await self._find_position(request)
             except ResourceSyncError as error:
                 _LOG.warning("%s", error)
                 return refuse(503, "Not available now.", {"retry-after": "5"})
         return StreamingResponse(self._stream(wake, position), 200, _HEADERS)
 
-    async def _stream(self, wake: asyncio.Event, asked: _RequestedPosition) -> AsyncIterator[bytes]:
+    async def _stream(
+        self, wake: asyncio.Event, asked: _LogPosition | None
+    ) -> AsyncIterator[bytes]:
         """Yield the events for one client, until the server stops."""
         position = self._last if asked is None else asked
         # An id alone is no event, but lets a client that loses the stream early resume.
@@ -190,7 +181,7 @@ class EventApplication:
             wake.clear()
             if position == self._last:
                 has_caught_up = True
-                if not await self._wait(wake):
+                if not await wait_for(wake, self._timing.heartbeat):
                     yield _HEARTBEAT
                 continue
             batch = self._batches.get(position)
@@ -201,14 +192,7 @@ class EventApplication:
             yield batch.data
             position = batch.last
 
-    async def _wait(self, wake: asyncio.Event) -> bool:
-        """Wait for work; return false for a heartbeat."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(self._timing.heartbeat):
-                await wake.wait()
-        return wake.is_set()
-
-    async def _find_position(self, request: HttpRequest) -> _RequestedPosition:
+    async def _find_position(self, request: HttpRequest) -> _LogPosition | None:
         """Return the position that a client resumes from; ``None`` when it is new.
 
         A position that the log does not have leads to a reset.
@@ -234,25 +218,19 @@ class EventApplication:
 
     async def _read_log(self, question: Callable[..., _T], *about: int) -> _T:
         """Read the log for one client, within the limit of concurrent reads."""
-        assert self._limiter is not None
-        return await to_thread.run_sync(question, *about, limiter=self._limiter)
+        async with self._readers:
+            return await to_thread.run_sync(question, *about)
 
     def _has_ended(self) -> bool:
         """True if polling has ended: the server stops, or an error occurred."""
-        return self._is_stopping() or self._poll_task is None or self._poll_task.done()
+        return self._stopping.is_set() or self._poll_task is None or self._poll_task.done()
 
-    def _is_stopping(self) -> bool:
-        return self._stopping is not None and self._stopping.is_set()
-
-    async def _start_polling(self, stopping: asyncio.Event | None) -> None:
+    async def _start_polling(self, stopping: asyncio.Event) -> None:
         """Start the polling task, unless it runs."""
-        if self._opening is None:
-            self._opening = asyncio.Lock()
         async with self._opening:
             if self._poll_task is not None and not self._poll_task.done():
                 return
             self._stopping = stopping
-            self._limiter = CapacityLimiter(_READERS)
             self._clear_batches()
             self._last = await to_thread.run_sync(self._log.last)
             self._poll_task = asyncio.create_task(self._poll_log())
@@ -260,8 +238,7 @@ class EventApplication:
     async def _poll_log(self) -> None:
         """Poll for changes as long as there are clients; the streams end with it."""
         try:
-            while self._clients and not self._is_stopping():
-                await self._pause()
+            while self._clients and not await wait_for(self._stopping, self._timing.poll):
                 try:
                     while self._clients and await self._poll_once():
                         pass
@@ -306,14 +283,6 @@ class EventApplication:
     def _clear_batches(self) -> None:
         self._batches.clear()
         self._cached_bytes = 0
-
-    async def _pause(self) -> None:
-        if self._stopping is None:
-            await asyncio.sleep(self._timing.poll)
-            return
-        with suppress(TimeoutError):
-            async with asyncio.timeout(self._timing.poll):
-                await self._stopping.wait()
 
 
 def _batch(changes: Sequence[tuple[int, Change]]) -> _Batch:

@@ -97,7 +97,7 @@ class MementoApplication:
             return storage_error_response(error)
 
     async def _find_response(self, request: HttpRequest, stack: AsyncExitStack) -> Response | None:
-        path = self._own_path(request.raw_path, request.scope.get("query_string", b""))
+        path = self._own_path(request.raw_path, request.query)
         first, *rest = read_path(path) or (b"",)
         names = tuple(rest)
         if first == b"timegate" and (uri := self._uri(names)) is not None:

@@ -70,7 +70,7 @@ class SourcePages:
         self._clock = clock
         self._made: _BuiltPages | None = None
         self._until = 0.0
-        self._busy: asyncio.Lock | None = None
+        self._busy = asyncio.Lock()
 
     async def front(self) -> InMemoryRepresentation:
         """Return the page."""
@@ -81,7 +81,6 @@ class SourcePages:
         return (await self._latest()).robots
 
     async def _latest(self) -> _BuiltPages:
-        self._busy = self._busy or asyncio.Lock()
         async with self._busy:
             now = self._clock.monotonic()
             if self._made is None or now >= self._until:

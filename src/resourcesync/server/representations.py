@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import Final, Literal, final
 
 from starlette.responses import Response
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from resourcesync.server.asgi import HttpRequest
 from resourcesync.server.files import FileState
@@ -311,7 +311,7 @@ class RepresentationResponse(Response):
         if self.chunks is None:
             body = bytes(self.body)
             for start in range(0, len(body) or 1, CHUNK):
-                await _send_chunk(send, body[start : start + CHUNK], more=start + CHUNK < len(body))
+                await send(_chunk(body[start : start + CHUNK], more=start + CHUNK < len(body)))
         else:
             await self._stream(self.chunks, receive, send)
 
@@ -323,13 +323,13 @@ class RepresentationResponse(Response):
                 if gone.done():
                     return
                 left -= len(chunk)
-                await _send_chunk(send, chunk, more=left > 0)
+                await send(_chunk(chunk, more=left > 0))
         finally:
             gone.cancel()
 
 
-async def _send_chunk(send: Send, chunk: bytes, *, more: bool) -> None:
-    await send({"type": "http.response.body", "body": chunk, "more_body": more})
+def _chunk(body: bytes, *, more: bool) -> Message:
+    return {"type": "http.response.body", "body": body, "more_body": more}
 
 
 async def _wait_for_disconnect(receive: Receive) -> None:

@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack, suppress
 from typing import Final, final
 from urllib.parse import parse_qs
 
-from anyio import CapacityLimiter, to_thread
+from anyio import to_thread
 from starlette.responses import Response, StreamingResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -17,11 +17,11 @@ from resourcesync.errors import ResourceSyncError
 from resourcesync.server.asgi import (
     NO_STORE,
     NOSNIFF,
-    STOPPING,
     HttpRequest,
     answer,
     path_within,
     refuse,
+    wait_for,
 )
 from resourcesync.server.dashboard.detail_pages import (
     audits_page,
@@ -76,8 +76,9 @@ class Dashboard:
 
     def __init__(self, views: Views, others: ASGIApp) -> None:
         self._views, self._fallback = views, others
-        self._limiter: CapacityLimiter | None = None
-        self._walker: CapacityLimiter | None = None
+        self._readers = asyncio.Semaphore(_READERS)
+        # A request to explore a Source waits for the network: it keeps no other page waiting.
+        self._explorers = asyncio.Semaphore(1)
         self._followers = 0
         self._pages: dict[bytes, Callable[[_Query], str | None]] = {
             b"": self._mirrors,
@@ -100,18 +101,15 @@ class Dashboard:
         await answer(self._respond, scope, receive, send)
 
     async def _respond(self, request: HttpRequest, stack: AsyncExitStack) -> Response:
-        path, query = request.raw_path, request.scope.get("query_string", b"")
+        path, query = request.raw_path, request.query
         if path == _STREAM:
             return self._follow(request, stack)
         if path in _FILES:
             return _text_response(*_FILES[path])
         if len(query) > _MOST_QUERY:
             return refuse(414, "The query is too long.")
-        self._limiter = self._limiter or CapacityLimiter(_READERS)
-        # A request to explore a Source waits for the network: it takes no thread from other pages.
-        self._walker = self._walker or CapacityLimiter(1)
-        limiter = self._walker if path == _EXPLORE else self._limiter
-        return await to_thread.run_sync(self._make, path, query, limiter=limiter)
+        async with self._explorers if path == _EXPLORE else self._readers:
+            return await to_thread.run_sync(self._make, path, query)
 
     def _make(self, path: bytes, query: bytes) -> Response:
         """Make a page, in a thread."""
@@ -159,9 +157,8 @@ class Dashboard:
             return refuse(503, "Too many clients already.")
         self._followers += 1
         stack.callback(self._release)
-        stopping = request.scope.get("state", {}).get(STOPPING) or asyncio.Event()
         headers = {"content-type": "text/event-stream", **_SAFE}
-        return StreamingResponse(self._events(stopping), 200, headers)
+        return StreamingResponse(self._events(request.stopping), 200, headers)
 
     def _release(self) -> None:
         self._followers -= 1
@@ -169,10 +166,7 @@ class Dashboard:
     async def _events(self, stopping: asyncio.Event) -> AsyncIterator[bytes]:
         """Yield an event for each change of the number of runs, until the server stops."""
         known, silent = self._views.ended()[0], 0
-        while not stopping.is_set():
-            with suppress(TimeoutError):
-                async with asyncio.timeout(_POLL_SECONDS):
-                    await stopping.wait()
+        while not await wait_for(stopping, _POLL_SECONDS):
             count, silent = self._views.ended()[0], silent + 1
             if count != known or silent >= _HEARTBEATS:
                 yield b":\n\n" if count == known else b"data: %d\n\n" % count
@@ -190,8 +184,8 @@ class SourceDashboard:
 
     def __init__(self, views: SourceViews, others: ASGIApp) -> None:
         self._views, self._fallback = views, others
-        self._limiter: CapacityLimiter | None = None
-        self._walker: CapacityLimiter | None = None
+        self._readers = asyncio.Semaphore(1)
+        self._explorers = asyncio.Semaphore(1)
         self._pages: dict[bytes, Callable[[_Query], str]] = {
             b"": self._source,
             b"/": self._source,
@@ -208,13 +202,11 @@ class SourceDashboard:
         await answer(self._respond, scope, receive, send)
 
     async def _respond(self, request: HttpRequest, _stack: AsyncExitStack) -> Response:
-        path, query = request.raw_path, request.scope.get("query_string", b"")
+        path, query = request.raw_path, request.query
         if path in _FILES:
             return _text_response(*_FILES[path])
-        self._limiter = self._limiter or CapacityLimiter(1)
-        self._walker = self._walker or CapacityLimiter(1)
-        limiter = self._walker if path in {_EXPLORE, _VALIDATE} else self._limiter
-        return await to_thread.run_sync(self._make, path, query[:_MOST_QUERY], limiter=limiter)
+        async with self._explorers if path in {_EXPLORE, _VALIDATE} else self._readers:
+            return await to_thread.run_sync(self._make, path, query[:_MOST_QUERY])
 
     def _make(self, path: bytes, query: bytes) -> Response:
         try:
