@@ -30,7 +30,7 @@ from resourcesync.server.dashboard.detail_pages import (
     resource_page,
     run_page,
 )
-from resourcesync.server.dashboard.layout import DEFAULT_DAYS, WINDOWS
+from resourcesync.server.dashboard.layout import DEFAULT_DAYS, SCRIPT, STYLE, WINDOWS
 from resourcesync.server.dashboard.mirror_page import mirror_page
 from resourcesync.server.dashboard.mirrors_page import mirrors_page
 from resourcesync.server.dashboard.source_page import (
@@ -41,7 +41,6 @@ from resourcesync.server.dashboard.source_page import (
     sources_page,
     validating_page,
 )
-from resourcesync.server.dashboard.style import SCRIPT, STYLE
 from resourcesync.server.dashboard.views import SourceViews, Views
 
 _LOG: Final = logging.getLogger(__name__)
