@@ -12,7 +12,7 @@ from resourcesync.errors import ConfigurationError
 from resourcesync.server import create_app
 from resourcesync.server.asgi import run_lifespan
 from resourcesync.server.uvicorn_server import ConnectionLimits
-from tests.support.asgi import ask
+from tests.support.servers.asgi import ask
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "serve.md"
 

@@ -29,7 +29,7 @@ from resourcesync.server.uvicorn_server import (
     SecondApplication,
     serve_forever,
 )
-from tests.support.served_tree import application, plant
+from tests.support.servers.served_tree import application, plant
 
 
 @pytest.fixture
