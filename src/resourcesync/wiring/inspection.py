@@ -6,7 +6,6 @@ import os
 import platform
 import resource
 import shutil
-import sqlite3
 import tempfile
 from pathlib import Path
 from pyexpat import version_info as expat_version
@@ -25,6 +24,7 @@ from resourcesync.destination.sync_state import SyncState
 from resourcesync.errors import ConfigurationError, ResourceSyncError
 from resourcesync.ports import Clock
 from resourcesync.ports.fetcher import Purpose
+from resourcesync.sqlite_file import SQLITE_VERSION
 from resourcesync.wiring import mirror_state
 from resourcesync.wiring.diagnosis import FolderFacts, MachineFacts, SourceFacts
 from resourcesync.wiring.mirrors import Network, origin_of
@@ -59,7 +59,7 @@ def inspect_machine(
             "resourcesync": __version__,
             "Python": platform.python_version(),
             "libcurl": pycurl.version_info()[1],
-            "SQLite": sqlite3.sqlite_version,
+            "SQLite": SQLITE_VERSION,
             "expat": ".".join(map(str, expat_version)),
         },
         http2=bool(pycurl.version_info()[4] & pycurl.VERSION_HTTP2),
