@@ -8,7 +8,6 @@ import resource
 import shutil
 import tempfile
 from pathlib import Path
-from pyexpat import version_info as expat_version
 from typing import Final
 
 import pycurl
@@ -21,6 +20,7 @@ from resourcesync.adapters.mirror.copies import OWN_FOLDER
 from resourcesync.adapters.mirror.mirror_folder import count_temporary_files, probe_file_system
 from resourcesync.adapters.server_probe import probe
 from resourcesync.destination.sync_state import SyncState
+from resourcesync.documents._expat import EXPAT_VERSION
 from resourcesync.errors import ConfigurationError, ResourceSyncError
 from resourcesync.ports import Clock
 from resourcesync.ports.fetcher import Purpose
@@ -60,7 +60,7 @@ def inspect_machine(
             "Python": platform.python_version(),
             "libcurl": pycurl.version_info()[1],
             "SQLite": SQLITE_VERSION,
-            "expat": ".".join(map(str, expat_version)),
+            "expat": EXPAT_VERSION,
         },
         http2=bool(pycurl.version_info()[4] & pycurl.VERSION_HTTP2),
         descriptors=_descriptors(),
