@@ -29,6 +29,9 @@ from campaigns.lists import remember
 from campaigns.outcome import Asked, Campaign, Outcome
 from resourcesync.adapters.catalogue import FileCatalogue
 from resourcesync.adapters.document_files import FolderDocuments
+from resourcesync.app.mirrors import opening
+from resourcesync.app.publishing import catalogues
+from resourcesync.app.publishing.trees import PublishRequest as AskedOfPublish
 from resourcesync.destination.options import PullOptions
 from resourcesync.destination.reports import MirrorState, RunReport
 from resourcesync.model.digests import Digest
@@ -37,10 +40,9 @@ from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.cancellation import CancelToken
 from resourcesync.ports.catalogue import Original
 from resourcesync.source.contents import PresentContents
+from resourcesync.source.dumps import dump_publication
 from resourcesync.source.plan import PublicationStep
-from resourcesync.wiring import catalogues, dump_publication, mirrors
-from resourcesync.wiring.publishing import PublishRequest as AskedOfPublish
-from resourcesync.wiring.publishing import Settings
+from resourcesync.source.publish_settings import Settings
 
 _START: Final = datetime(2026, 1, 1, 20, tzinfo=UTC)
 _DAY: Final = 86_400.0
@@ -220,7 +222,7 @@ class _Destination:
 
     def pull(self, url: str) -> RunReport:
         """Follow the Source."""
-        with mirrors.open_destination(
+        with opening.open_destination(
             self.folder, source=url, report=lambda *_: None, cancel=CancelToken(self.clock)
         ) as destination:
             return destination.pull(PullOptions())

@@ -99,7 +99,7 @@ class _Bench:
 
 def _copies(home: Path) -> tuple[str, int]:
     """Return a digest over all copies that a mirror knows, and how many they are."""
-    from resourcesync.wiring.mirror_state import open_state  # noqa: PLC0415 - tables are an extra
+    from resourcesync.app.mirrors.mirror_state import open_state  # noqa: PLC0415 - tables are an extra
 
     known, rows = sha256(), 0
     with open_state(home / ".resourcesync" / "state.db", read_only=True) as state:

@@ -14,8 +14,8 @@ from resourcesync.cli.config import EXAMPLE, mistakes_of
 from resourcesync.cli.config_schema import config_schema
 from resourcesync.cli.main import run
 from resourcesync.config import files
+from resourcesync.config.credentials import check_credentials
 from resourcesync.errors import ConfigurationError
-from resourcesync.wiring.credentials import check_credentials
 from tests.support.commands.command_line import Said, rows
 from tests.support.commands.settings_file import put
 

@@ -21,6 +21,8 @@ from urllib.request import Request, urlopen
 import pytest
 
 from resourcesync.adapters.system import SystemClock
+from resourcesync.app.mirrors import opening
+from resourcesync.app.mirrors.mirror_views import read_detail
 from resourcesync.cli.configured_mirrors import MirrorConfiguration, load
 from resourcesync.cli.main import run
 from resourcesync.cli.render_watch import WatchFigures
@@ -37,8 +39,6 @@ from resourcesync.websub.subscription_status import (
     SubscriptionReport,
     SubscriptionStatus,
 )
-from resourcesync.wiring import mirrors
-from resourcesync.wiring.mirror_views import read_detail
 from tests.support.commands.command_line import Said
 from tests.support.commands.settings_file import museum, put
 from tests.support.servers.tiny_source import TinySource
@@ -354,9 +354,9 @@ def test_what_came_again_with_the_same_bytes_is_no_change(tmp_path: Path) -> Non
     world.clock.advance(hours=2)
     world.pull()
 
-    with mirrors.open_changes(tmp_path / "m") as log:
+    with opening.open_changes(tmp_path / "m") as log:
         kinds = [change.kind for change in log.state.changes(0)]
-    brief = MirrorSummary(status=mirrors.read_status(tmp_path / "m"))
+    brief = MirrorSummary(status=opening.read_status(tmp_path / "m"))
     now = world.clock.now()
     found = read_detail(tmp_path / "m", brief, now - timedelta(days=1), now, ())
     assert kinds == ["created", "updated", "touched"]

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from resourcesync.app.mirrors import state_backup
 from resourcesync.backends.shared_folder import FolderStore
 from resourcesync.cli.main import run
-from resourcesync.wiring import state_backup
 from tests.support.commands.command_line import FILES, MIRRORED, Said
 from tests.support.servers.tiny_source import TinySource
 

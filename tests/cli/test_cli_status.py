@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from resourcesync.app.mirrors import opening
 from resourcesync.cli.main import run
 from resourcesync.cli.status import StatusCheck, status_details, status_table
 from resourcesync.cli.status_formats import CheckedMirror, LagLimits, as_listed
 from resourcesync.destination.reports import MirrorState, MirrorStatus
-from resourcesync.wiring import mirrors
 from tests.support.commands.command_line import FILES, LATER, Said, rows
 from tests.support.commands.settings_file import museum, put
 from tests.support.servers.tiny_source import TinySource
@@ -242,14 +242,14 @@ def test_a_folder_that_cannot_be_looked_into_is_no_mirror_of_ours(
     run(["pull", source.url, "mirror"])
     (here / "closed").mkdir()
     said.readouterr()
-    real = mirrors.is_mirror
+    real = opening.is_mirror
 
     def is_mirror(folder: Path) -> bool:
         if folder.name == "closed":
             raise PermissionError(13, "Permission denied")
         return real(folder)
 
-    monkeypatch.setattr(mirrors, "is_mirror", is_mirror)
+    monkeypatch.setattr(opening, "is_mirror", is_mirror)
 
     assert run(["status", "--json"]) == 0
     assert [row["mirror"] for row in rows(said) if row["type"] == "mirror"] == ["mirror"]

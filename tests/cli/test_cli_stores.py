@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from resourcesync import Mirror
+from resourcesync.app import plugins
 from resourcesync.cli.main import run
 from resourcesync.destination.reports import MirrorState
 from resourcesync.errors import ConfigurationError
-from resourcesync.wiring import plugins
 from tests.support.accounts.distributions import install
 from tests.support.commands.command_line import MIRRORED, Said, rows
 from tests.support.servers.tiny_source import TinySource

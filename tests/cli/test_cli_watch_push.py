@@ -14,11 +14,11 @@ from urllib.request import urlopen
 import pytest
 
 from resourcesync.adapters.system import SystemClock
+from resourcesync.app.publishing import trees
 from resourcesync.cli.event_schema import event_schema
 from resourcesync.cli.formatting import DETAIL, NORMAL, QUIET, TextLine
 from resourcesync.cli.main import run
 from resourcesync.cli.render_watch import render_event
-from resourcesync.wiring import publishing
 from tests.support.commands.command_line import MIRRORED, Said, rows
 from tests.support.commands.meanwhile import meanwhile
 from tests.support.commands.run import free_port
@@ -90,7 +90,7 @@ class Looker:
         if VERIFIED not in self.page.get("metrics", ""):
             return False
         (self.root / "b.txt").write_text("b")
-        publishing.publish_tree(self.root, {}, clock=SystemClock())
+        trees.publish_tree(self.root, {}, clock=SystemClock())
         return True
 
     def look(self) -> bool:

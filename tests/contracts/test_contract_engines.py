@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from resourcesync.app.engines import open_engine
 from resourcesync.cluster.engines.executors import ExecutorEngine
 from resourcesync.errors import EngineError
 from resourcesync.ports.engines import ExecutionEngine, HostShare
-from resourcesync.wiring.engines import open_engine
 from tests.support.cluster import engines
 from tests.support.cluster.unit_work import Piece, begun, do_piece, pieces
 
@@ -93,7 +93,7 @@ def test_an_engine_that_is_closed_gives_up_what_is_under_way_and_leaves_no_proce
 CODE = """
 import sys, time
 from pathlib import Path
-from resourcesync.wiring.engines import open_engine
+from resourcesync.app.engines import open_engine
 from resourcesync.ports.engines import HostShare
 from tests.support.cluster.unit_work import Piece, begun, do_piece
 if __name__ == "__main__":

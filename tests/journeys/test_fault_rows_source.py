@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from resourcesync.app.mirrors.opening import read_status
 from resourcesync.destination.audits.reports import FindingKind
 from resourcesync.destination.options import Filters
 from resourcesync.destination.reports import MirrorState, Mode
 from resourcesync.errors import ResourceSyncError, SourceUnavailableError
 from resourcesync.ports import FetchRequest
-from resourcesync.wiring.mirrors import read_status
 from tests.support.worlds.loose_source import LooseSource
 from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.published_source import PublishedSource

@@ -11,13 +11,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from resourcesync.adapters.mirror.state import SqliteMirrorState
+from resourcesync.app.mirrors.opening import read_status
 from resourcesync.destination.cursor import Phase
 from resourcesync.destination.options import Filters
 from resourcesync.destination.reports import MirrorState, MirrorStatus
 from resourcesync.destination.status import status_of
 from resourcesync.errors import SourceUnavailableError
 from resourcesync.ports.mirror import RunRow, StateTransaction
-from resourcesync.wiring.mirrors import read_status
 from tests.support.storage.cursors import set_cursor
 from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.published_source import PublishedSource

@@ -11,12 +11,13 @@ from msgspec import structs
 
 from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
 from resourcesync.adapters.system import SystemClock
+from resourcesync.app.mirrors import opening
+from resourcesync.app.network import Network
 from resourcesync.destination.destination import Destination
 from resourcesync.destination.options import Dependencies, PullOptions
 from resourcesync.destination.reports import MirrorState, RunReport
 from resourcesync.errors import DiskFullError
 from resourcesync.ports.cancellation import CancelToken
-from resourcesync.wiring import mirrors
 from tests.support.crashes.killing import Dying, Fuse, Killed
 from tests.support.documents.text import document
 from tests.support.servers.hostile_server import CLOSE, HostileServer
@@ -239,11 +240,11 @@ class Served:
             return Destination(structs.replace(equipment, copies=before(equipment.copies)))
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(mirrors, "Destination", destination_of)
-            with mirrors.open_destination(
+            patch.setattr(opening, "Destination", destination_of)
+            with opening.open_destination(
                 self.folder,
                 source=uri,
-                network=mirrors.Network(retries=0, timeout=5.0),
+                network=Network(retries=0, timeout=5.0),
                 report=lambda event, fields: None,
                 cancel=CancelToken(SystemClock()),
             ) as destination:

@@ -6,10 +6,11 @@ import pytest
 import trustme
 
 from resourcesync.adapters.system import SystemClock
+from resourcesync.app.mirrors.opening import open_destination
+from resourcesync.app.network import Network
 from resourcesync.destination.options import PullOptions
 from resourcesync.destination.reports import MirrorState, RunReport
 from resourcesync.ports.cancellation import CancelToken
-from resourcesync.wiring.mirrors import Network, open_destination
 from tests.support.commands.run import files_of, resourcesync
 from tests.support.servers.nginx import Asked, Certificate, installed, serving
 

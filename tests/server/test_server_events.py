@@ -12,11 +12,11 @@ import pytest
 
 from resourcesync.adapters.catalogue import FileChangeLog
 from resourcesync.adapters.system import SystemClock
+from resourcesync.app.publishing.trees import publish_tree
 from resourcesync.errors import StorageError
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.server.events import EventApplication, StreamTiming
-from resourcesync.wiring.publishing import publish_tree
 from tests.support.accounts.following import QUICK, START, Client, Log, following
 
 

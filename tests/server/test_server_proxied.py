@@ -10,9 +10,9 @@ from urllib.parse import urlsplit
 import pytest
 
 from resourcesync.adapters.system import SystemClock
+from resourcesync.app.publishing.trees import publish_tree
+from resourcesync.app.serving.applications import LateApplication, find_tree
 from resourcesync.server.uvicorn_server import ConnectionLimits, ServerThread
-from resourcesync.wiring.publishing import publish_tree
-from resourcesync.wiring.serving import LateApplication, find_tree
 from tests.support.servers import nginx
 
 SECRET = b"nobody asked for this"

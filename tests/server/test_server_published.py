@@ -11,9 +11,10 @@ from starlette.types import ASGIApp
 
 from resourcesync.adapters.catalogue import database
 from resourcesync.adapters.system import SystemClock
+from resourcesync.app.publishing.trees import publish_tree
+from resourcesync.app.serving.applications import find_tree
 from resourcesync.errors import StateError, StorageError
-from resourcesync.wiring.publishing import NOTE, publish_tree
-from resourcesync.wiring.serving import find_tree
+from resourcesync.source.publish_settings import NOTE
 from tests.support.servers.asgi import ask
 
 

@@ -36,7 +36,7 @@ from resourcesync.destination.audits.reports import AuditReport, FindingKind
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
 
 if TYPE_CHECKING:
-    from resourcesync.wiring.mirrors import Network
+    from resourcesync.app.network import Network
 
 
 def _forms(text: str) -> tuple[str, ...]:
@@ -200,12 +200,13 @@ def _audit_all(arguments: AuditArguments, screen: Screen) -> CommandOutcome:
 
 def _targets(place: str, arguments: AuditArguments) -> "tuple[tuple[Path, ...], Network]":
     """Return the mirrors of a name or a folder, and the network settings for their Source."""
-    from resourcesync.wiring import mirrors, sets  # noqa: PLC0415 - help stays quick
+    from resourcesync.app.mirrors import sets  # noqa: PLC0415 - help stays quick
+    from resourcesync.app.network import Network  # noqa: PLC0415 - help stays quick
 
     configuration = arguments.configuration
     folders = sets.each_mirror([configuration.folder(place)])
     if arguments.offline:
-        return folders, mirrors.Network()
+        return folders, Network()
     return folders, configuration.network(place, arguments.connection)
 
 
@@ -229,7 +230,8 @@ def _audit(
     screen: Screen,
     write: Callable[[Mapping[str, object]], None],
 ) -> CommandOutcome:
-    from resourcesync.wiring import machine, mirrors  # noqa: PLC0415 - help stays quick
+    from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
+    from resourcesync.app.mirrors import opening  # noqa: PLC0415 - help stays quick
 
     mirror, network, several = target
     cancel = machine.new_cancel_token()
@@ -240,9 +242,9 @@ def _audit(
             kept.add(fields)
         screen.report(event, {**several, **fields})
 
-    opened = mirrors.open_destination(mirror, network=network, report=report, cancel=cancel)
+    opened = opening.open_destination(mirror, network=network, report=report, cancel=cancel)
     # The findings are stored under the mirror's lock, so that two audits cannot mix theirs.
-    with opened as destination, mirrors.audit_files(mirror).write_findings() as kept:
+    with opened as destination, opening.audit_files(mirror).write_findings() as kept:
         found = destination.audit(
             method=arguments.method,
             offline=arguments.offline,

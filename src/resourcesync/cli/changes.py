@@ -22,9 +22,9 @@ from resourcesync.ports.changes import LoggedChange, MirrorChangeKind
 from resourcesync.ports.mirror import MirrorStateStore
 
 if TYPE_CHECKING:
+    from resourcesync.app.mirrors.opening import OpenChanges
     from resourcesync.destination.changelog import ChangeLogReader
     from resourcesync.ports import Clock
-    from resourcesync.wiring.mirrors import OpenChanges
 
 
 Form = Literal["screen", "paths0", "deleted-paths0", "csv"]
@@ -111,11 +111,12 @@ def command(output: OutputOptions, mirror: MirrorArgument, **values: Any) -> Job
 
 
 def _changes(arguments: ChangesArguments, screen: Screen) -> CommandOutcome:
-    from resourcesync.wiring import machine, mirrors  # noqa: PLC0415 - help stays quick
+    from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
+    from resourcesync.app.mirrors import opening  # noqa: PLC0415 - help stays quick
 
     clock = machine.system_clock()
     count = 0
-    with mirrors.open_changes(arguments.mirror) as opened:
+    with opening.open_changes(arguments.mirror) as opened:
         write = change_writer(arguments.form, screen, opened.state)
         reader = _reader(arguments, opened, clock)
         while True:

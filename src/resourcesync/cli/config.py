@@ -190,8 +190,8 @@ def _schema(screen: Screen, *, as_json: bool, of_events: bool) -> CommandOutcome
 
 
 def _generated_file(name: str, values: Mapping[str, Any]) -> str:
+    from resourcesync.app.publishing import account_access  # noqa: PLC0415 - the same
     from resourcesync.cli import service_files  # noqa: PLC0415 - seldom needed
-    from resourcesync.wiring import account_access  # noqa: PLC0415 - the same
 
     match name:
         case "grafana":

@@ -29,8 +29,8 @@ from resourcesync.config.files import ConfigFile
 from resourcesync.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from resourcesync.wiring.credentials import Credentials
-    from resourcesync.wiring.mirrors import Network
+    from resourcesync.app.network import Network
+    from resourcesync.config.credentials import Credentials
 
 
 def configured_folder(
@@ -60,7 +60,7 @@ def locate_mirror(place: str, state: str | None) -> tuple[Path, str]:
         ConfigurationError: No plug-in knows the address, or a folder got a ``state`` of its own.
     """
     if ":" in place:
-        from resourcesync.wiring import stores  # noqa: PLC0415 - help stays quick
+        from resourcesync.app.mirrors import stores  # noqa: PLC0415 - help stays quick
 
         if stores.is_store_address(place):
             home = stores.home_of(place, state)
@@ -349,7 +349,7 @@ class MirrorConfiguration:
         name = values.get("proxy_auth") or ""
         if not name:
             return found
-        from resourcesync.wiring.credentials import read_proxy_secret  # noqa: PLC0415 - as below
+        from resourcesync.config.credentials import read_proxy_secret  # noqa: PLC0415 - as below
 
         return replace(found, proxy_auth=read_proxy_secret(name, self._auth(name)))
 
@@ -362,8 +362,8 @@ class MirrorConfiguration:
         """
         if not name:
             return ()
-        from resourcesync.wiring.credentials import read_credentials  # noqa: PLC0415 - help quick
-        from resourcesync.wiring.mirrors import origin_of  # noqa: PLC0415 - help stays quick
+        from resourcesync.app.network import origin_of  # noqa: PLC0415 - help stays quick
+        from resourcesync.config.credentials import read_credentials  # noqa: PLC0415 - help quick
 
         table = self._auth(name)
         home = origin_of(source) if source else ""
@@ -393,7 +393,7 @@ class MirrorConfiguration:
         """Yield every mistake in the tables of mirrors and secrets; no secret is read."""
         if self.file is None:
             return
-        from resourcesync.wiring.credentials import check_credentials  # noqa: PLC0415 - as above
+        from resourcesync.config.credentials import check_credentials  # noqa: PLC0415 - as above
 
         for name in self.names:
             found = list(table_mistakes(self.file, ("mirror", name), mirror_keys()))
@@ -415,7 +415,7 @@ class MirrorConfiguration:
 
 def warnings_of(file: ConfigFile) -> Iterator[Mapping[str, object]]:
     """Yield a warning for each secret that is missing in this environment."""
-    from resourcesync.wiring.credentials import missing_secrets  # noqa: PLC0415 - help stays quick
+    from resourcesync.config.credentials import missing_secrets  # noqa: PLC0415 - help stays quick
 
     for name, table in file.table("auth").items():
         for reason in missing_secrets(name, table) if isinstance(table, Mapping) else ():
@@ -450,7 +450,7 @@ def load(named: Path | None) -> MirrorConfiguration:
 
 def network_of(values: Mapping[str, Any], credentials: "tuple[Credentials, ...]" = ()) -> "Network":
     """Return the network settings from the values of options."""
-    from resourcesync.wiring.mirrors import Network  # noqa: PLC0415 - help stays quick
+    from resourcesync.app.network import Network  # noqa: PLC0415 - help stays quick
 
     return Network(
         jobs=values.get("jobs"),

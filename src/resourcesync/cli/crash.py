@@ -9,10 +9,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from resourcesync import __version__, config
+from resourcesync.app.machine import new_run_id, system_clock
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.formatting import HIDDEN, secret_strings, shown_arguments, without_queries
 from resourcesync.cli.output import Problem
-from resourcesync.wiring.machine import new_run_id, system_clock
 
 
 def write_crash_report(error: Exception, arguments: Sequence[str]) -> Problem:

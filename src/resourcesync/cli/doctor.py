@@ -17,8 +17,8 @@ from resourcesync.config import files
 from resourcesync.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from resourcesync.wiring.diagnosis import CheckResult
-    from resourcesync.wiring.mirrors import Network
+    from resourcesync.app.checks.diagnosis import CheckResult
+    from resourcesync.app.network import Network
 
 _LEVELS: Final = {"ok": formatting.NORMAL, "warning": QUIET, "problem": QUIET}
 
@@ -62,8 +62,9 @@ def command(output: OutputOptions, target: str | None, **values: Any) -> Job:
 def _verdicts(
     target: str | None, named: Path | None, way: Mapping[str, Any]
 ) -> "Iterator[CheckResult]":
-    from resourcesync.wiring import inspection, machine  # noqa: PLC0415 - help stays quick
-    from resourcesync.wiring.diagnosis import check_folder, check_machine, check_source  # noqa: PLC0415 - as above
+    from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
+    from resourcesync.app.checks import inspection  # noqa: PLC0415 - help stays quick
+    from resourcesync.app.checks.diagnosis import check_folder, check_machine, check_source  # noqa: PLC0415 - as above
 
     clock = machine.system_clock()
     subject, mistake = _DoctorTarget(network=configured_mirrors.network_of(way)), None
@@ -88,7 +89,7 @@ def _verdicts(
 
 
 def _unknown_target(target: str, known: tuple[str, ...]) -> "CheckResult":
-    from resourcesync.wiring.diagnosis import CheckResult  # noqa: PLC0415 - as above
+    from resourcesync.app.checks.diagnosis import CheckResult  # noqa: PLC0415 - as above
 
     return CheckResult(
         "name",

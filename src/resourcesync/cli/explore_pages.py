@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from resourcesync.app import document_access
+from resourcesync.app.network import Network
 from resourcesync.cli.configured_mirrors import MirrorConfiguration
 from resourcesync.cli.configured_sources import ConfiguredSources
 from resourcesync.cli.output import problem_of
@@ -16,8 +18,6 @@ from resourcesync.errors import BudgetError, ConfigurationError, ResourceSyncErr
 from resourcesync.ports import Clock
 from resourcesync.ports.cancellation import CancelToken
 from resourcesync.server.dashboard.views import DocumentTree, TreeItem
-from resourcesync.wiring import document_access
-from resourcesync.wiring.mirrors import Network
 
 _SECONDS: Final = 15.0
 _MAX_NODES: Final = 500

@@ -16,7 +16,7 @@ from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
 from resourcesync.cli.target_options import MirrorArgument, mirror_argument
 
 if TYPE_CHECKING:
-    from resourcesync.wiring.export import Exported
+    from resourcesync.app.mirrors.export import Exported
 
 
 @click.command("export", cls=SectionedCommand)
@@ -56,8 +56,9 @@ def command(output: OutputOptions, mirror: MirrorArgument, out: Path, **values: 
     form, since = values.pop("format"), values.pop("since")
 
     def work(screen: Screen) -> CommandOutcome:
+        from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
+        from resourcesync.app.mirrors import export  # noqa: PLC0415 - help stays quick
         from resourcesync.ports.exporters import ExportOptions  # noqa: PLC0415 - help stays quick
-        from resourcesync.wiring import export, machine  # noqa: PLC0415 - help stays quick
 
         clock = machine.system_clock()
         moment = None if since is None else config.resolve_moment(since, clock.now())

@@ -26,9 +26,9 @@ from resourcesync.config import files
 from resourcesync.errors import ConfigurationError, ResourceSyncError
 
 if TYPE_CHECKING:
-    from resourcesync.wiring.inventories import TableSource
-    from resourcesync.wiring.mirrors import Network
-    from resourcesync.wiring.publishing import PublicationResult, PublishRequest
+    from resourcesync.app.network import Network
+    from resourcesync.app.publishing.inventories import TableSource
+    from resourcesync.app.publishing.trees import PublicationResult, PublishRequest
 
 
 _NOT_FOR_TABLES: Final = ("auth", "proxy", "proxy_auth", "ca_file", "rescan")
@@ -62,9 +62,10 @@ def publish_table(
     """Publish a table once.
 
     Raises:
-        ResourceSyncError: As ``wiring.inventories.publish_table`` says.
+        ResourceSyncError: As ``app.publishing.inventories.publish_table`` says.
     """
-    from resourcesync.wiring import inventories, machine  # noqa: PLC0415 - help stays quick
+    from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
+    from resourcesync.app.publishing import inventories  # noqa: PLC0415 - help stays quick
 
     clock = machine.system_clock()
     started = clock.monotonic()
@@ -83,7 +84,7 @@ def publish_table(
 
 
 def _table_source(target: str, values: Mapping[str, Any]) -> "TableSource":
-    from resourcesync.wiring import inventories  # noqa: PLC0415 - help stays quick
+    from resourcesync.app.publishing import inventories  # noqa: PLC0415 - help stays quick
 
     if values["watch"]:
         raise ConfigurationError("--watch is only for folders and other systems", hint="use cron")
@@ -259,10 +260,11 @@ def _job_of_all(
 
 
 def _publish(target: str, values: dict[str, Any], screen: Screen) -> CommandOutcome:
-    from resourcesync.wiring import document_stores, machine, publishing  # noqa: PLC0415 - the same
+    from resourcesync.app import machine  # noqa: PLC0415 - the same
+    from resourcesync.app.publishing import document_stores, trees  # noqa: PLC0415 - the same
 
     chosen = publish_options.given_settings(values)
-    asked = publishing.PublishRequest(
+    asked = trees.PublishRequest(
         step=publish_options.step_of(values),
         dry_run=values["dry_run"],
         allow_empty=values["allow_empty"],
@@ -284,7 +286,7 @@ def _publish(target: str, values: dict[str, Any], screen: Screen) -> CommandOutc
     if values["watch"]:
         return _watch(tree, chosen, asked, values["rescan"], screen)
     started = clock.monotonic()
-    done = publishing.publish_tree(tree, chosen, clock=clock, asked=asked)
+    done = trees.publish_tree(tree, chosen, clock=clock, asked=asked)
     report(done, screen)
     return conclude(done, tree, clock.monotonic() - started)
 
@@ -319,7 +321,8 @@ def _watch(
     screen: Screen,
 ) -> CommandOutcome:
     """Publish until a signal; a signal is the normal end."""
-    from resourcesync.wiring import machine, publish_loop  # noqa: PLC0415 - help stays quick
+    from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
+    from resourcesync.app.publishing import publish_loop  # noqa: PLC0415 - help stays quick
 
     if asked.dry_run:
         raise ConfigurationError("--watch and --dry-run exclude each other")

@@ -271,7 +271,7 @@ _IF_NOT_NONE: Final = (
 
 
 def given_settings(values: Mapping[str, Any]) -> dict[str, object]:
-    """Return the given settings, by their names in ``wiring``."""
+    """Return the given settings, by their names in ``Settings``."""
     found = {_SETTING_NAMES.get(name, name): values[name] for name in _IF_NOT_EMPTY if values[name]}
     if values["link"]:
         found["links"] = tuple(filter(None, values["link"]))

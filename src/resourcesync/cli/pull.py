@@ -65,7 +65,7 @@ def with_metrics(
         return work
 
     def measured(screen: Screen) -> CommandOutcome:
-        from resourcesync.wiring import machine  # noqa: PLC0415 - help stays quick
+        from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
 
         now = machine.system_clock().now
         try:
@@ -235,7 +235,7 @@ def _job_of_many(
 
 
 def _context(configuration: MirrorConfiguration, words: "PullRenderer") -> PullContext:
-    from resourcesync.wiring import machine  # noqa: PLC0415 - help stays quick
+    from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
 
     return PullContext(configuration, words, machine.new_cancel_token())
 
@@ -279,7 +279,7 @@ def _is_source(places: Sequence[str]) -> bool:
     first = "".join(places[:1])
     if "://" not in first or first.startswith(("http://", "https://")) or len(places) > 1:
         return "://" in first
-    from resourcesync.wiring import stores  # noqa: PLC0415 - help stays quick
+    from resourcesync.app.mirrors import stores  # noqa: PLC0415 - help stays quick
 
     return not stores.is_known(first)
 

@@ -14,15 +14,15 @@ from resourcesync.cli.output import CommandOutcome, Problem, Screen, problem_of
 from resourcesync.errors import ConfigurationError, ResourceSyncError
 
 if TYPE_CHECKING:
+    from resourcesync.app.mirrors.sets import SetMirror, SetPlan
+    from resourcesync.app.mirrors.stores import Home
+    from resourcesync.app.network import Network
     from resourcesync.cli.render_pull import PullRenderer
     from resourcesync.destination.options import PullOptions, Review
     from resourcesync.destination.planner import ReviewedDecision
     from resourcesync.destination.reports import Mode
     from resourcesync.ports import Reporter
     from resourcesync.ports.cancellation import CancelToken
-    from resourcesync.wiring.mirrors import Network
-    from resourcesync.wiring.sets import SetMirror, SetPlan
-    from resourcesync.wiring.stores import Home
 
 
 _DAY: Final = 86400.0
@@ -184,12 +184,12 @@ def pull(
     Raises:
         ResourceSyncError: The pull failed.
     """
-    from resourcesync.wiring import mirrors  # noqa: PLC0415 - help stays quick
+    from resourcesync.app.mirrors import opening  # noqa: PLC0415 - help stays quick
 
     arguments, folder = target.arguments, target.folder
     network = _network(target, context.configuration)
     is_several = arguments["all_sets"] or len(arguments["set"]) > 1
-    is_folder_of_sets = mirrors.is_folder_of_sets(folder)
+    is_folder_of_sets = opening.is_folder_of_sets(folder)
     if arguments["moved"] and (is_several or is_folder_of_sets):
         raise ConfigurationError(
             "--moved needs exactly one mirror",
@@ -204,7 +204,7 @@ def pull(
         name = "".join(arguments["set"])
         return _pull_one(_MirrorPull(target, folder, name), network, context, on_event)
 
-    from resourcesync.wiring import sets  # noqa: PLC0415 - rarely
+    from resourcesync.app.mirrors import sets  # noqa: PLC0415 - rarely
 
     request = sets.SetRequest(
         source=target.address, names=arguments["set"], every=arguments["all_sets"]
@@ -232,8 +232,8 @@ def _pull_one(
     pull: _MirrorPull, network: "Network", context: PullContext, on_event: "Reporter"
 ) -> CommandOutcome:
     """Pull one mirror."""
+    from resourcesync.app.mirrors import opening  # noqa: PLC0415 - help stays quick
     from resourcesync.cli.render_pull import conclude  # noqa: PLC0415 - help stays quick
-    from resourcesync.wiring import mirrors  # noqa: PLC0415 - help stays quick
 
     address, folder = pull.target.address, pull.folder
     words, cancel = context.renderer, context.cancel
@@ -244,7 +244,7 @@ def _pull_one(
             plan.update(fields)
         on_event(event, fields)
 
-    with mirrors.open_destination(
+    with opening.open_destination(
         _home(pull),
         source=pull.target.arguments["moved"] or address,
         network=network,
@@ -264,20 +264,20 @@ def _home(pull: _MirrorPull) -> "Path | Home":
     store, engine = pull.target.store, pull.target.arguments["engine"]
     if not store and engine is None:
         return pull.folder
-    from resourcesync.wiring.engines import Workers  # noqa: PLC0415 - rarely needed
-    from resourcesync.wiring.stores import Home  # noqa: PLC0415 - the same
+    from resourcesync.app.engines import Workers  # noqa: PLC0415 - rarely needed
+    from resourcesync.app.mirrors.stores import Home  # noqa: PLC0415 - the same
 
     return Home(pull.folder, store, None if engine is None else Workers(engine=engine))
 
 
 def _network(target: PullTarget, configuration: MirrorConfiguration) -> "Network":
     """Return the network settings for the Source, with its secret."""
-    from resourcesync.wiring import mirrors  # noqa: PLC0415 - help stays quick
+    from resourcesync.app.mirrors import opening  # noqa: PLC0415 - help stays quick
 
     auth = target.arguments["auth"] or ""
     source = target.arguments["moved"] or target.address or ""
-    if auth and not source and mirrors.is_mirror(target.folder):
-        source = mirrors.read_status(target.folder).source
+    if auth and not source and opening.is_mirror(target.folder):
+        source = opening.read_status(target.folder).source
     return configuration.network_from(target.arguments, source)
 
 

@@ -87,11 +87,6 @@ def _credentials(configuration: MirrorConfiguration) -> Iterable[str]:
                 yield value["credential"]
 
 
-def _systemd_command(here: ServiceInstallation) -> str:
-    arguments = here.command_arguments("watch", "--state", "/var/lib/resourcesync")
-    return " ".join(map(_systemd_quote, arguments))
-
-
 def systemd(here: ServiceInstallation) -> str:
     """Return a unit of systemd for ``watch``."""
     own = "\n".join(_unit_lines(here))

@@ -118,14 +118,14 @@ class _StatusTarget(NamedTuple):
 
     def status(self) -> MirrorStatus:
         """Return the mirror's status; a configured mirror without a pull is new."""
-        from resourcesync.wiring import mirrors  # noqa: PLC0415 - help stays quick
+        from resourcesync.app.mirrors import opening  # noqa: PLC0415 - help stays quick
 
         if self.mirror is None:
-            return mirrors.read_status(self.folder)
+            return opening.read_status(self.folder)
         name, source = self.mirror.name, self.mirror.source
-        if not mirrors.is_mirror(self.folder):
+        if not opening.is_mirror(self.folder):
             return MirrorStatus(folder=name, source=source, state=MirrorState.NEW)
-        found = mirrors.read_status(self.folder)
+        found = opening.read_status(self.folder)
         return replace(found, folder=name, source=found.source or source)
 
     @property
@@ -154,7 +154,7 @@ def read_statuses(
         screen: Receives each mirror, and each error.
         check: The limits.
     """
-    from resourcesync.wiring import machine  # noqa: PLC0415 - help stays quick
+    from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
 
     now = machine.system_clock().now()
     seen: list[CheckedMirror] = []
@@ -205,10 +205,10 @@ def _targets(
     places: Sequence[str], configuration: MirrorConfiguration
 ) -> Iterator[str | _StatusTarget]:
     """Yield the mirrors; a name whose table has a mistake is yielded as that name."""
-    from resourcesync.wiring import mirrors, sets  # noqa: PLC0415 - help stays quick
+    from resourcesync.app.mirrors import opening, sets  # noqa: PLC0415 - help stays quick
 
     def is_ours(folder: Path) -> bool:
-        return mirrors.is_mirror(folder) or mirrors.is_folder_of_sets(folder)
+        return opening.is_mirror(folder) or opening.is_folder_of_sets(folder)
 
     if not places:
         yield from map(_StatusTarget, sets.each_mirror(_mirrors_in_folder(is_ours)))

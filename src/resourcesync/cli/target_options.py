@@ -13,8 +13,8 @@ from resourcesync.cli import configured_mirrors, options
 from resourcesync.cli.output import Job
 
 if TYPE_CHECKING:
+    from resourcesync.app.network import Network
     from resourcesync.cli.configured_mirrors import MirrorConfiguration
-    from resourcesync.wiring.mirrors import Network
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

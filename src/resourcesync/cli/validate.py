@@ -15,9 +15,9 @@ from resourcesync.cli.target_options import SourceAccess, source_options
 from resourcesync.errors import ConfigurationError, ResourceSyncError
 
 if TYPE_CHECKING:
+    from resourcesync.app.checks.source_validation import ValidationOptions, Validator
     from resourcesync.cli.render_findings import FindingsWriter
     from resourcesync.cli.render_validate import ValidationTally
-    from resourcesync.wiring.validation import ValidationOptions, Validator
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,11 +134,12 @@ def command(output: OutputOptions, asking: SourceAccess, **values: Any) -> Job:
 def _validate(
     arguments: ValidateArguments, asking: SourceAccess, screen: Screen, output: OutputOptions
 ) -> CommandOutcome:
+    from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
+    from resourcesync.app.checks import source_validation  # noqa: PLC0415 - help stays quick
     from resourcesync.cli.render_validate import ValidationTally  # noqa: PLC0415 - help stays quick
-    from resourcesync.wiring import machine, validation  # noqa: PLC0415 - help stays quick
 
     address = next((target for target in arguments.targets if "://" in target), "")
-    judge = validation.Validator(
+    judge = source_validation.Validator(
         _judgement(arguments),
         network=asking.network(address),
         cancel=machine.new_cancel_token(),
@@ -170,9 +171,9 @@ def _judge_one(
     screen: Screen,
     sheet: "FindingsWriter | None",
 ) -> ExitCode:
+    from resourcesync.app.checks.source_validation import Judged  # noqa: PLC0415 - help stays quick
     from resourcesync.cli.render_validate import encode_event  # noqa: PLC0415 - help stays quick
     from resourcesync.validator.sample import Unreached  # noqa: PLC0415 - help stays quick
-    from resourcesync.wiring.validation import Judged  # noqa: PLC0415 - help stays quick
 
     documents, code = tally.documents, ExitCode.OK
     for event in judge.judge(target):
@@ -190,11 +191,11 @@ def _judge_one(
 
 
 def _judgement(arguments: ValidateArguments) -> "ValidationOptions":
+    from resourcesync.app.checks.source_validation import ValidationOptions  # noqa: PLC0415 - as above
+    from resourcesync.config.credentials import read_secret  # noqa: PLC0415 - as above
     from resourcesync.validator.rule import RuleProfile  # noqa: PLC0415 - help stays quick
     from resourcesync.validator.rules import selected  # noqa: PLC0415 - help stays quick
     from resourcesync.validator.sample import SampleSize  # noqa: PLC0415 - help stays quick
-    from resourcesync.wiring.credentials import read_secret  # noqa: PLC0415 - as above
-    from resourcesync.wiring.validation import ValidationOptions  # noqa: PLC0415 - as above
 
     select, ignore = (_codes(item) for item in (arguments.select, arguments.ignore))
     rules = selected(select, ignore)

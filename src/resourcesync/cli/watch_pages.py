@@ -9,6 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from resourcesync.app.mirrors import mirror_views, opening, sets
+from resourcesync.app.network import Network
 from resourcesync.cli.audit_reports import AuditEvidence, html_report
 from resourcesync.cli.configured_mirrors import MirrorConfiguration
 from resourcesync.cli.explore_pages import CachedExplorer, own_sources
@@ -34,8 +36,6 @@ from resourcesync.server.dashboard.views import (
     PushStatus,
 )
 from resourcesync.watch.loop import NextPull
-from resourcesync.wiring import mirror_views, mirrors, sets
-from resourcesync.wiring.mirrors import Network
 
 _MAX_RUNS: Final = 200
 _MAX_NOTICES: Final = 2_000
@@ -147,7 +147,7 @@ class WatchPages:
         if stored is None:
             return None
         try:
-            findings = tuple(mirrors.findings_of(folder, run))
+            findings = tuple(opening.findings_of(folder, run))
         except ConfigurationError:  # it found nothing, or its findings were removed
             findings = ()
         report = dataclasses.replace(stored.report, findings=findings)

@@ -11,6 +11,9 @@ from types import FrameType
 from typing import Any, Final
 
 from resourcesync import config
+from resourcesync.app import machine
+from resourcesync.app.mirrors.push_subscriptions import PushState
+from resourcesync.app.mirrors.watch_jobs import AuditOptions, last_good_pull, read_history
 from resourcesync.cli import pull as pull_command
 from resourcesync.cli.configured_mirrors import MirrorConfiguration
 from resourcesync.cli.exit_codes import ExitCode
@@ -43,9 +46,6 @@ from resourcesync.watch.scheduler import (
     Scheduler,
     Timetable,
 )
-from resourcesync.wiring import machine
-from resourcesync.wiring.push_subscriptions import PushState
-from resourcesync.wiring.watch_jobs import AuditOptions, last_good_pull, read_history
 
 DEFAULT_INTERVAL: Final = 3_600.0
 """Seconds between two pulls of a named mirror without a schedule."""

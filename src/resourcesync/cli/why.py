@@ -58,8 +58,10 @@ def command(output: OutputOptions, mirror: MirrorArgument, resource: str, **valu
 def _why(
     argument: MirrorArgument, resource: str, screen: Screen, *, offline: bool
 ) -> CommandOutcome:
+    from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
+    from resourcesync.app.mirrors import opening  # noqa: PLC0415 - help stays quick
+    from resourcesync.app.network import Network  # noqa: PLC0415 - help stays quick
     from resourcesync.destination.audits.explain import explain  # noqa: PLC0415 - help stays quick
-    from resourcesync.wiring import machine, mirrors  # noqa: PLC0415 - help stays quick
 
     mirror = argument.folder
 
@@ -68,13 +70,13 @@ def _why(
         if event == "warning":
             screen.report(event, fields)
 
-    network = mirrors.Network(proxy="") if offline else argument.network()
+    network = Network(proxy="") if offline else argument.network()
     cancel = machine.new_cancel_token()
-    with mirrors.open_destination(
+    with opening.open_destination(
         mirror, network=network, report=report, cancel=cancel
     ) as destination:
         names = resource_names(resource, mirror)
-        findings = partial(mirrors.last_findings, mirror)
+        findings = partial(opening.last_findings, mirror)
         found = explain(
             destination.read_only_session(asking=not offline), names, findings, offline=offline
         )

@@ -8,9 +8,9 @@ from typing import Any
 import psycopg
 
 from resourcesync.adapters.system import SystemClock
+from resourcesync.app.publishing import account_access
 from resourcesync.backends.postgresql import open_account
 from resourcesync.ports.accounts import AccountOptions, ResourceAccount
-from resourcesync.wiring import account_access
 
 BASE = "https://museum.example/"
 RECORDS = {

@@ -8,9 +8,9 @@ from typing import Final
 
 import pytest
 
+from resourcesync.app import plugins
 from resourcesync.model.resources import Resource
 from resourcesync.ports.accounts import AccountOptions, ChangeBatch
-from resourcesync.wiring import plugins
 from tests.support.accounts.distributions import install
 from tests.support.accounts.telling import TellingAccount, TellingSystem
 

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 
 from resourcesync.adapters.system import SystemClock
+from resourcesync.app.checks.source_validation import ValidationEvent, ValidationOptions, Validator
+from resourcesync.app.network import Network
 from resourcesync.ports.cancellation import CancelToken
 from resourcesync.validator.findings import RuleFinding
-from resourcesync.wiring.mirrors import Network
-from resourcesync.wiring.validation import ValidationEvent, ValidationOptions, Validator
 
 LONG = 30.0
 """Seconds that only a judge waits who is told to."""

@@ -10,6 +10,8 @@ from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 from resourcesync.adapters.system import SystemClock
+from resourcesync.app.hubs import OpenHub, open_hub
+from resourcesync.app.serving.applications import LateApplication
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.server.uvicorn_server import ServerThread
@@ -17,8 +19,6 @@ from resourcesync.websub import payloads
 from resourcesync.websub.hub import HubRules
 from resourcesync.websub.messages import FORM, SIGNATURE, XML, link_field
 from resourcesync.websub.signatures import sign
-from resourcesync.wiring.hubs import OpenHub, open_hub
-from resourcesync.wiring.serving import LateApplication
 
 TOPIC = "https://museum.example/resourcesync/changenotification.xml"
 KEY = b"the publisher's key"

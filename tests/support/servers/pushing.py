@@ -8,22 +8,24 @@ from random import Random
 
 from resourcesync.adapters.hub import FileFollowers
 from resourcesync.adapters.system import SystemClock
+from resourcesync.app import hubs
+from resourcesync.app.publishing import trees
+from resourcesync.app.serving import applications, push_channels
 from resourcesync.server.uvicorn_server import ServerThread
 from resourcesync.server.websub import CallbackApplication
 from resourcesync.websub.subscriber import Subscriber
-from resourcesync.wiring import hubs, publishing, push_channels, serving
 
 
 @contextmanager
 def served_with_hub(root: Path) -> Iterator[str]:
     """Publish a tree with a hub of its own, and serve both in this process."""
     clock = SystemClock()
-    late = serving.LateApplication()
+    late = applications.LateApplication()
     with ServerThread(late) as server:
         base = server.uri
         chosen = {"url": base, "hubs": (f"{base}hub",), "notify": True}
-        publishing.publish_tree(root, chosen, clock=clock)
-        found = serving.find_tree(root)
+        trees.publish_tree(root, chosen, clock=clock)
+        found = applications.find_tree(root)
         own = push_channels.open_own_hub(root, found.out, base, clock, private=True)
         links = push_channels.channel_links(root, base)
         mounts = {own.path: own.hub.application}
@@ -39,7 +41,7 @@ def served_with_hub(root: Path) -> Iterator[str]:
 def subscriber(folder: Path, hints: list[str]) -> Iterator[tuple[Subscriber, FileFollowers]]:
     """Run a subscriber with its callbacks."""
     clock = SystemClock()
-    late = serving.LateApplication()
+    late = applications.LateApplication()
     with ExitStack() as stack:
         server = stack.enter_context(ServerThread(late))
         store = FileFollowers(folder / "push.db")

@@ -4,12 +4,13 @@ from pathlib import Path
 
 from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.adapters.system import SystemClock
+from resourcesync.app.publishing import catalogues
+from resourcesync.app.publishing.published_tree import documents_of
+from resourcesync.app.serving import applications
 from resourcesync.cli.main import run
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Resource
-from resourcesync.wiring import catalogues, serving
-from resourcesync.wiring.published_tree import documents_of
-from resourcesync.wiring.publishing import CATALOGUE
+from resourcesync.source.publish_settings import CATALOGUE
 
 
 class Site:
@@ -20,14 +21,14 @@ class Site:
         url: Where it is served.
     """
 
-    def __init__(self, folder: Path, late: serving.LateApplication, url: str) -> None:
+    def __init__(self, folder: Path, late: applications.LateApplication, url: str) -> None:
         self.folder, self._late, self.url = folder, late, url
 
     def publish(self, *words: str) -> int:
         """Publish it; what is public now is served from then on."""
         code = run(["publish", str(self.folder), "--url", self.url, *words])
         if not code:
-            found = serving.find_tree(self.folder)
+            found = applications.find_tree(self.folder)
             self._late.application = found.application(SystemClock())
         return code
 

@@ -7,12 +7,13 @@ from pathlib import Path
 from random import Random
 
 from resourcesync.adapters.system import SystemClock
+from resourcesync.app.publishing import trees
+from resourcesync.app.serving import applications, push_channels
 from resourcesync.cli.serve_pages import ServePages
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports.subscriptions import SubscriptionIntent
 from resourcesync.server.dashboard.app import SourceDashboard
 from resourcesync.server.uvicorn_server import ServerThread
-from resourcesync.wiring import publishing, push_channels, serving
 
 BASE = "https://demo.example/"
 CALLBACKS = ("https://one.example/push/secret-1", "https://two.example:8443/hook/secret-2")
@@ -40,7 +41,7 @@ def published_for_days(root: Path, *, days: int) -> None:
         for name in {*names[-5:], *random.sample(names, min(len(names), 4))}:
             (root / name).write_bytes(random.randbytes(random.randint(10, 900)))
         (root / random.choice(names)).unlink(missing_ok=True)
-        publishing.publish_tree(root, chosen, clock=clock)
+        trees.publish_tree(root, chosen, clock=clock)
         chosen = {}
 
 
@@ -48,7 +49,7 @@ def published_for_days(root: Path, *, days: int) -> None:
 def source_pages(root: Path) -> Iterator[tuple[str, ServePages]]:
     """Show a published tree to its operators; two are subscribed at its hub."""
     clock = SystemClock()
-    tree = serving.find_tree(root)
+    tree = applications.find_tree(root)
     hub = push_channels.open_own_hub(root, tree.out, tree.base, clock).hub
     now = to_microseconds(clock.now())
     topic = f"{BASE}resourcesync/changenotification.xml"

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any, Self
 
 from resourcesync.adapters.system import SystemClock
+from resourcesync.app.mirrors.opening import open_destination
+from resourcesync.app.network import Network
 from resourcesync.destination.options import PullOptions
 from resourcesync.destination.reports import RunReport
 from resourcesync.ports.cancellation import CancelToken
-from resourcesync.wiring.mirrors import Network, open_destination
 from tests.support.servers.hostile_server import Asked, HostileServer, Step, answer
 
 OPEN = (

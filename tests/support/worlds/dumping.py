@@ -15,7 +15,7 @@ from resourcesync.model.digests import Digest
 from resourcesync.model.resources import Resource
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.source.contents import PresentContents
-from resourcesync.source.dumps import DumpOutcome, DumpPublisher
+from resourcesync.source.dumps.dump_publisher import DumpOutcome, DumpPublisher
 from resourcesync.source.naming import SourceNaming
 from resourcesync.source.paging import PageLimits
 from resourcesync.source.publisher import ListPublisher

@@ -12,6 +12,7 @@ from msgspec import structs
 
 from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.adapters.mirror.tabled_state import TabledState
+from resourcesync.app.mirrors.table_mirror import TableSyncStrategy
 from resourcesync.cluster import package_worker, worker
 from resourcesync.cluster.slices import SliceQueue
 from resourcesync.cluster.tables import ParquetTables
@@ -19,7 +20,6 @@ from resourcesync.cluster.worker_context import WorkerContext
 from resourcesync.destination.options import Dependencies
 from resourcesync.ports.cancellation import CancelToken
 from resourcesync.ports.engines import UnitOutcome
-from resourcesync.wiring.table_mirror import TableSyncStrategy
 from tests.support.crashes.killing import Dying, Fuse, Killed
 
 _TRIES: Final = 3

@@ -5,9 +5,9 @@ import pytest
 from resourcesync.adapters.http import FetchSettings
 from resourcesync.adapters.http.robots import NoKnownRules
 from resourcesync.adapters.system import SystemClock
+from resourcesync.app.transports import open_fetcher
 from resourcesync.config import parse_rate
 from resourcesync.ports.cancellation import CancelToken
-from resourcesync.wiring.transports import open_fetcher
 from tests.support.servers.fetching import request
 from tests.support.servers.hostile_server import HostileServer, answer
 

@@ -17,7 +17,7 @@ from resourcesync.model.capabilities import CapabilityEntry, Package, Part
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import Capability, ChangeKind
 from resourcesync.source import naming
-from resourcesync.source.dumps import DumpOutcome
+from resourcesync.source.dumps.dump_publisher import DumpOutcome
 from resourcesync.source.paging import PageLimits
 from tests.support.worlds.dumping import BASE, DumpedSource
 
