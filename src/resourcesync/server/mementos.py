@@ -1,6 +1,6 @@
 """Server of former versions of resources: Mementos, TimeGates, TimeMaps and patches (RFC 7089).
 
-An application of its own, to be mounted at the address of ``source.versions``:
+An application of its own, to be mounted at the address of ``source.versions.version_recording``:
 
 - ``/20260101120000000000/a.html`` is one version of ``a.html``. It never changes.
 - ``/timegate/a.html`` leads to the version of a moment that ``Accept-Datetime`` names: 302.
@@ -41,7 +41,7 @@ from resourcesync.server.mounts import path_within
 from resourcesync.server.paths import Names, is_hidden, read_path
 from resourcesync.server.ranges import ByteRange, chunk_ranges, is_complete
 from resourcesync.server.representations import build_reply
-from resourcesync.source.versions import VersionNames, parse_stamp
+from resourcesync.source.versions.version_recording import VersionNames, parse_stamp
 
 _LOG: Final = logging.getLogger(__name__)
 

@@ -25,7 +25,7 @@ from resourcesync.source.publisher import Publication
 from resourcesync.source.scan import ScanReport
 
 if TYPE_CHECKING:
-    from resourcesync.app.publishing.notifications import Notified
+    from resourcesync.source.notifications import Notified
 
 BATCH: Final = 10_000
 """Changes of one transaction."""
@@ -221,9 +221,11 @@ def _notify(
 ) -> "Notified | None":
     if not settings.hubs:
         return None
-    from resourcesync.app.publishing import notifications  # noqa: PLC0415 - few have hubs
+    from resourcesync.app import hubs  # noqa: PLC0415 - few have hubs
+    from resourcesync.source import notifications  # noqa: PLC0415 - the same
 
-    return notifications.notify_after(catalogue, store, settings, clock, path)
+    send = hubs.notice_sender(clock, path.parent)
+    return notifications.notify_after(catalogue, store, settings, clock, send)
 
 
 def _foreign_origins(catalogue: FileCatalogue, url: str) -> tuple[str, ...]:

@@ -34,7 +34,7 @@ from resourcesync.source.publish_settings import CATALOGUE, NOTE, Settings, read
 from resourcesync.source.publisher import ListPublisher, Publication
 from resourcesync.source.round_trip import find_fault
 from resourcesync.source.scan import ScanReport, scan
-from resourcesync.source.version_retention import (
+from resourcesync.source.versions.version_retention import (
     NOTHING_RETAINED,
     RetentionCounts,
     TreeVersions,
@@ -42,10 +42,10 @@ from resourcesync.source.version_retention import (
 )
 
 if TYPE_CHECKING:
-    from resourcesync.app.publishing.notifications import Notified
     from resourcesync.ports.originals import OriginalReader, ResourceContents
     from resourcesync.source.dumps.dump_publication import DumpRequest
     from resourcesync.source.dumps.dump_publisher import DumpOutcome
+    from resourcesync.source.notifications import Notified
 
 
 ROW_BATCH: Final = 10_000
@@ -344,11 +344,12 @@ class _TreePublication:
                 if self._documents.signature(name) is not None:
                     self._documents.delete(name)
             return None
-        from resourcesync.app.publishing import notifications  # noqa: PLC0415 - few have hubs
+        from resourcesync.app import hubs  # noqa: PLC0415 - few have hubs
+        from resourcesync.source import notifications  # noqa: PLC0415 - the same
 
-        path = self._root / CATALOGUE
+        send = hubs.notice_sender(self._clock, (self._root / CATALOGUE).parent)
         return notifications.notify_after(
-            self._catalogue, self._documents, settings, self._clock, path
+            self._catalogue, self._documents, settings, self._clock, send
         )
 
 
@@ -363,13 +364,13 @@ def _open_versions(
         return TreeVersions()
     from resourcesync.adapters.version_files import FolderVersions  # noqa: PLC0415 - few keep versions
     from resourcesync.app import plugins  # noqa: PLC0415 - the same
-    from resourcesync.source.version_retention import StoredTreeVersions  # noqa: PLC0415 - the same
-    from resourcesync.source.versions import (  # noqa: PLC0415 - the same
+    from resourcesync.source.versions.version_recording import (  # noqa: PLC0415 - the same
         PatchGenerator,
         VersionNames,
         VersionPolicy,
         VersionRecorder,
     )
+    from resourcesync.source.versions.version_retention import StoredTreeVersions  # noqa: PLC0415 - the same
 
     options, index = settings.version_options, catalogue.versions()
     store = FolderVersions(options.place(root))
