@@ -12,10 +12,10 @@ import pytest
 
 from resourcesync.adapters.catalogue import FileCatalogue
 from resourcesync.adapters.system import SystemClock
-from resourcesync.app.publishing.trees import PublicationResult
 from resourcesync.app.serving.applications import find_tree
 from resourcesync.cli.main import run
 from resourcesync.cli.render_publish import conclude
+from resourcesync.source.publication_result import PublicationResult
 from resourcesync.source.publish_settings import CATALOGUE, Settings
 from resourcesync.source.publisher import Publication
 from resourcesync.source.scan import ScanReport

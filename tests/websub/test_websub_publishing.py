@@ -14,13 +14,14 @@ from resourcesync import Publisher
 from resourcesync.adapters.catalogue import FileCatalogue
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app import hubs
-from resourcesync.app.publishing.trees import PublicationResult, publish_tree
+from resourcesync.app.publishing.trees import publish_tree
 from resourcesync.app.serving import push_channels
 from resourcesync.documents import Capability, read
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.capabilities import CapabilityEntry, DocumentChange
 from resourcesync.model.resources import Change
 from resourcesync.source import notifications
+from resourcesync.source.publication_result import PublicationResult
 from resourcesync.websub.messages import FORM
 from resourcesync.websub.signatures import is_signed
 from tests.support.servers.listening import Heard, Listener, Reply

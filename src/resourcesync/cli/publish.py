@@ -28,7 +28,7 @@ from resourcesync.errors import ConfigurationError, ResourceSyncError
 if TYPE_CHECKING:
     from resourcesync.app.network import Network
     from resourcesync.app.publishing.inventories import TableSource
-    from resourcesync.app.publishing.trees import PublicationResult, PublishRequest
+    from resourcesync.source.publication_result import PublicationResult, PublishRequest
 
 
 _NOT_FOR_TABLES: Final = ("auth", "proxy", "proxy_auth", "ca_file", "rescan")
@@ -262,9 +262,10 @@ def _job_of_all(
 def _publish(target: str, values: dict[str, Any], screen: Screen) -> CommandOutcome:
     from resourcesync.app import machine  # noqa: PLC0415 - the same
     from resourcesync.app.publishing import document_stores, trees  # noqa: PLC0415 - the same
+    from resourcesync.source.publication_result import PublishRequest  # noqa: PLC0415 - the same
 
     chosen = publish_options.given_settings(values)
-    asked = trees.PublishRequest(
+    asked = PublishRequest(
         step=publish_options.step_of(values),
         dry_run=values["dry_run"],
         allow_empty=values["allow_empty"],

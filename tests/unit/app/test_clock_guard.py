@@ -9,7 +9,7 @@ import pytest
 
 from resourcesync.adapters.catalogue import FileCatalogue
 from resourcesync.adapters.in_memory import ManualClock
-from resourcesync.app.publishing.trees import PublicationResult, PublishRequest, publish_tree
+from resourcesync.app.publishing.trees import publish_tree
 from resourcesync.destination.reports import MirrorState, Mode
 from resourcesync.documents import reader
 from resourcesync.errors import StateError
@@ -17,6 +17,7 @@ from resourcesync.model.resources import Change
 from resourcesync.source.clock_guard import check_clock
 from resourcesync.source.dumps.dump_publication import DumpRequest
 from resourcesync.source.plan import PublicationStep
+from resourcesync.source.publication_result import PublicationResult, PublishRequest
 from resourcesync.source.publish_settings import CATALOGUE
 from tests.support.worlds.world import World
 

@@ -26,7 +26,6 @@ from resourcesync.app.mirrors.opening import is_mirror
 from resourcesync.app.network import Network
 from resourcesync.compare import Created, Deleted, Same, Updated, compare
 from resourcesync.destination.external_sort import ExternalSorter
-from resourcesync.destination.mapping.uris import normalise_if_possible
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.discovery.listing import (
     ListingComparison,
@@ -36,6 +35,7 @@ from resourcesync.discovery.listing import (
     compare_rows,
     latest_rows,
 )
+from resourcesync.discovery.uris import normalise_if_possible
 from resourcesync.errors import ConfigurationError
 from resourcesync.ports import Clock
 from resourcesync.ports.cancellation import CancelToken

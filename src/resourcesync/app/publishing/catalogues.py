@@ -11,17 +11,18 @@ import msgspec
 
 from resourcesync.adapters.catalogue import FileCatalogue, PostedCatalogue
 from resourcesync.app.publishing import document_stores, trees
-from resourcesync.app.publishing.trees import PublicationResult, PublishRequest, hinting_at_bad_rows
+from resourcesync.app.publishing.trees import hinting_at_bad_rows
 from resourcesync.destination.mapping.tree import origin
-from resourcesync.destination.mapping.uris import normalise
 from resourcesync.documents import ndjson
-from resourcesync.errors import ConfigurationError, OutOfScopeError, StorageError
+from resourcesync.errors import ConfigurationError, StorageError
 from resourcesync.model.resources import Change, Resource
 from resourcesync.ports import Clock
 from resourcesync.ports.catalogue import DocumentStore, Posted
 from resourcesync.source.clock_guard import check_clock
+from resourcesync.source.publication_result import PublicationResult, PublishRequest
 from resourcesync.source.publish_settings import CATALOGUE, NOTE, Settings, read_settings
 from resourcesync.source.publisher import Publication
+from resourcesync.source.round_trip import check_resource
 from resourcesync.source.scan import ScanReport
 
 if TYPE_CHECKING:
@@ -39,7 +40,6 @@ _FOLDER_SETTINGS: Final = frozenset(
      "versions_keep", "versions_least", "versions_max_bytes", "patches"}
 )  # fmt: skip
 _SHOWN_ORIGINS: Final = 3
-_MAX_LENGTH: Final = (1 << 63) - 1
 
 
 @contextmanager
@@ -304,25 +304,6 @@ def _merge_settings(
     if out is not None:
         settings["out"] = document_stores.out_setting(path.parent, out)
     return trees.merge_settings(path, known, settings)
-
-
-def check_resource(resource: Resource) -> Resource:
-    """Return a resource if it can be published.
-
-    Raises:
-        ConfigurationError: Destinations would refuse its URI, or its length is out of range.
-    """
-    try:
-        normalise(resource.uri)
-    except OutOfScopeError as error:
-        raise ConfigurationError(
-            f"{resource.uri!r} cannot be published: {error.message}",
-            evidence=(("kept", "what was recorded before"),),
-            hint="give absolute http or https URIs, percent-encoded",
-        ) from error
-    if resource.length is not None and not 0 <= resource.length <= _MAX_LENGTH:
-        raise ConfigurationError(f"the length of {resource.uri} is out of range")
-    return resource
 
 
 def _resources(stream: BinaryIO, name: str) -> Iterator[Resource]:

@@ -28,7 +28,6 @@ from resourcesync.app.publishing.inventory_tables import (
     TableUpdate,
     import_inventory_table,
 )
-from resourcesync.app.publishing.trees import PublicationResult, PublishRequest
 from resourcesync.errors import EngineError, StateError, StorageError
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability
@@ -54,6 +53,7 @@ from resourcesync.source.inventory import (
 from resourcesync.source.naming import SourceNaming
 from resourcesync.source.paging import PageLimits
 from resourcesync.source.plan import PublicationPlan, PublicationStep, is_rebase_due
+from resourcesync.source.publication_result import PublicationResult, PublishRequest
 from resourcesync.source.publish_settings import Settings
 from resourcesync.source.publisher import Publication
 from resourcesync.source.scan import ScanReport

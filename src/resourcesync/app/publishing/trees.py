@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
@@ -29,14 +29,13 @@ from resourcesync.ports.catalogue import (
 )
 from resourcesync.source.clock_guard import check_clock
 from resourcesync.source.naming import CHANNELS, SourceNaming
-from resourcesync.source.plan import PublicationStep, read_plan, read_record
+from resourcesync.source.plan import read_plan, read_record
+from resourcesync.source.publication_result import PublicationResult, PublishRequest
 from resourcesync.source.publish_settings import CATALOGUE, NOTE, Settings, read_settings
 from resourcesync.source.publisher import ListPublisher, Publication
 from resourcesync.source.round_trip import find_fault
-from resourcesync.source.scan import ScanReport, scan
+from resourcesync.source.scan import scan
 from resourcesync.source.versions.version_retention import (
-    NOTHING_RETAINED,
-    RetentionCounts,
     TreeVersions,
     is_retention_enabled,
 )
@@ -171,51 +170,6 @@ class _NullRecording:
 _REREAD: Final = "publish.reread"
 """Note of the files that were read again, though they looked unchanged."""
 _SHOWN_OMISSIONS: Final = 20
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PublicationResult:
-    """The result of a publication.
-
-    Attributes:
-        settings: The settings in force.
-        scan: The result of the scan.
-        publication: The result of writing; nothing in a dry run.
-        omissions: The first files that exist and cannot be published.
-        dry_run: True if nothing was written on purpose.
-        dumped: The result of the dumps, if requested.
-        retained: The versions that were stored now.
-        notified: The result of notifying the hubs.
-        foreign_origins: The first origins of resources, other than the Source's own; reported the
-            first time.
-    """
-
-    settings: Settings
-    scan: ScanReport
-    publication: Publication
-    dumped: "DumpOutcome | None" = None
-    retained: RetentionCounts = NOTHING_RETAINED
-    omissions: tuple[Omission, ...] = ()
-    dry_run: bool = False
-    notified: "Notified | None" = None
-    foreign_origins: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PublishRequest:
-    """The options of one run, which are not stored.
-
-    Attributes:
-        step: The step; by default what is due.
-        dry_run: Scan and hash, write nothing.
-        allow_empty: Publish a tree without files: everything is deleted then.
-        dumps: The dumps to write too.
-    """
-
-    step: PublicationStep = PublicationStep.DUE
-    dry_run: bool = False
-    allow_empty: bool = False
-    dumps: "DumpRequest | None" = None
 
 
 def publish_tree(
@@ -474,7 +428,7 @@ def refuse_foreign(
 
 def check_address(url: str) -> None:
     """Refuse an address that Destinations would refuse."""
-    from resourcesync.destination.mapping.uris import normalise  # noqa: PLC0415 - rarely needed
+    from resourcesync.discovery.uris import normalise  # noqa: PLC0415 - rarely needed
 
     try:
         normalise(url)
