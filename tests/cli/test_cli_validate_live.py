@@ -8,9 +8,9 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from resourcesync.app.checks.target_access import new_validator
-from resourcesync.app.network import Network
 from resourcesync.cli.main import run
 from resourcesync.ports.cancellation import CancelToken
+from resourcesync.settings.network import Network
 from resourcesync.validator import crawl
 from resourcesync.validator.events import CutShort, ReadAgain, ValidationOptions
 from resourcesync.validator.rules import RULES

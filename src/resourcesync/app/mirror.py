@@ -200,7 +200,7 @@ class Mirror:
         if engine is not None:
             self._home = self._home._replace(workers=engines.Workers(engine=engine))
         self.folder = self._home.folder
-        self._options, self._network = mirror_settings(options)
+        self._settings = mirror_settings(options)
         self._calls = CallContext(machine.system_clock())
         self._held: Destination | None = None
         self._holding = ExitStack()
@@ -225,7 +225,7 @@ class Mirror:
         with opening.open_destination(
             self._home if self._home.store or self._home.workers else self.folder,
             source=self.source,
-            network=self._network,
+            network=self._settings.network,
             report=self._calls.report,
             cancel=self._calls.cancel,
         ) as destination:
@@ -264,7 +264,7 @@ class Mirror:
             SyncError: Going on would risk the copies; nothing was changed.
             StorageError: The mirror cannot be written, or another run has locked it.
         """
-        return self._pull(structs.replace(self._options, mode=mode), on_event, stop)
+        return self._pull(structs.replace(self._options(), mode=mode), on_event, stop)
 
     def plan(
         self, *, mode: PullMode = "auto", on_event: OnEvent | None = None, stop: Stop | None = None
@@ -281,7 +281,7 @@ class Mirror:
         """
         plan = Plan(self.folder, mode)
         try:
-            options = structs.replace(self._options, mode=mode, dry_run=True, review=plan.record)
+            options = structs.replace(self._options(), mode=mode, dry_run=True, review=plan.record)
             self._pull(options, on_event, stop)
         except BaseException:
             plan.close()
@@ -312,8 +312,11 @@ class Mirror:
                 "the plan is for another mirror",
                 evidence=(("plan", str(plan.folder)), ("here", str(self.folder))),
             )
-        options = structs.replace(self._options, mode=plan.asked, review=plan.check)
+        options = structs.replace(self._options(), mode=plan.asked, review=plan.check)
         return self._pull(options, on_event, stop)
+
+    def _options(self) -> PullOptions:
+        return self._settings.options(self._calls.cancel.clock.now())
 
     def _pull(self, options: PullOptions, on_event: OnEvent | None, stop: Stop | None) -> RunReport:
         with self._open_for_call(on_event, stop) as destination:
@@ -383,7 +386,7 @@ class Mirror:
         if isinstance(found, AuditReport) and not found.in_sync:
             findings = opening.findings_of(self.folder, found.run)
         with self._open_for_call(on_event, stop) as destination:
-            return destination.repair(findings, self._options, deleting=deleting)
+            return destination.repair(findings, self._options(), deleting=deleting)
 
     def _check_mirror(self) -> None:
         if not opening.is_mirror(self.folder):

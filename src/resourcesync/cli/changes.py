@@ -12,15 +12,16 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import click
 
-from resourcesync import config
 from resourcesync.cli import options
-from resourcesync.cli.formatting import TextLine, count, escape, moment, stamp
+from resourcesync.cli.formatting import TextLine, escape, moment, stamp
 from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputLostError, OutputOptions, Screen
 from resourcesync.cli.target_options import MirrorArgument, mirror_argument
+from resourcesync.model.formatting import count
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.ports.changes import LoggedChange, MirrorChangeKind
 from resourcesync.ports.mirror import MirrorStateStore
+from resourcesync.settings.values import parse_moment, resolve_moment
 
 if TYPE_CHECKING:
     from resourcesync.ports import Clock
@@ -144,7 +145,7 @@ def _since(text: str | None, clock: "Clock") -> int | datetime | None:
         return None
     if _CURSOR.fullmatch(text):
         return int(text)
-    return config.resolve_moment(config.parse_moment(text), clock.now())
+    return resolve_moment(parse_moment(text), clock.now())
 
 
 _SYMBOLS: Final = {

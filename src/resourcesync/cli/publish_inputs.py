@@ -12,9 +12,9 @@ from resourcesync.cli.signals import acknowledge_stop
 from resourcesync.errors import ConfigurationError, ResourceSyncError
 
 if TYPE_CHECKING:
-    from resourcesync.app.network import Network
     from resourcesync.app.publishing.accounts import FollowedAccount
     from resourcesync.ports import Clock
+    from resourcesync.settings.network import Network
     from resourcesync.source.publication_result import PublicationResult, PublishRequest
 
 

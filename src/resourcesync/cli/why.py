@@ -17,6 +17,7 @@ from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
 from resourcesync.cli.target_options import MirrorArgument, mirror_argument
 from resourcesync.model.digests import format_digests
 from resourcesync.model.timestamps import from_microseconds
+from resourcesync.settings.network import Network
 
 if TYPE_CHECKING:
     from resourcesync.destination.audits.explain import Explanation
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 @mirror_argument
 @click.argument("resource", metavar="URI|PATH|FILE")
 @option("--offline", is_flag=True, help="Use only the mirror's state; send no request.")
-@options.with_options(options.CONNECTION)
+@options.CONNECTION
 @options.CONFIG
 @options.output_options
 def command(output: OutputOptions, mirror: MirrorArgument, resource: str, **values: Any) -> Job:
@@ -59,7 +60,6 @@ def _why(
 ) -> CommandOutcome:
     from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
     from resourcesync.app.mirrors import opening  # noqa: PLC0415 - help stays quick
-    from resourcesync.app.network import Network  # noqa: PLC0415 - help stays quick
 
     mirror = argument.folder
 

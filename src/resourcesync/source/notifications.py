@@ -25,7 +25,7 @@ from resourcesync.websub import messages, payloads
 from resourcesync.websub.publisher import Notice, NoticeOutcome
 
 if TYPE_CHECKING:
-    from resourcesync.source.publish_settings import Settings
+    from resourcesync.settings.publication import PublicationSettings
 
 NoticeSender = Callable[[Sequence[Notice]], Sequence[NoticeOutcome]]
 """Sends notices to their hubs; what did not reach its hub is in its outcome."""
@@ -83,7 +83,7 @@ class _HubPosition:
 def notify(
     catalogue: CatalogueStore,
     documents: DocumentStore,
-    settings: "Settings",
+    settings: "PublicationSettings",
     clock: Clock,
     send: NoticeSender | None,
 ) -> Notified:
@@ -128,7 +128,7 @@ def notify(
 def notify_after(
     catalogue: CatalogueStore,
     documents: DocumentStore,
-    settings: "Settings",
+    settings: "PublicationSettings",
     clock: Clock,
     send: NoticeSender,
 ) -> Notified:
@@ -149,7 +149,7 @@ class _Outbox:
         self,
         catalogue: CatalogueStore,
         documents: DocumentStore,
-        settings: "Settings",
+        settings: "PublicationSettings",
         record: PublicationRecord,
         now: datetime,
     ) -> None:

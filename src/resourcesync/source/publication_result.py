@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from resourcesync.ports.catalogue import Omission
+from resourcesync.settings.publication import PublicationSettings
 from resourcesync.source.plan import PublicationStep
-from resourcesync.source.publish_settings import Settings
 from resourcesync.source.publisher import Publication
 from resourcesync.source.scan import ScanReport
 from resourcesync.source.versions.version_retention import NOTHING_RETAINED, RetentionCounts
@@ -33,7 +33,7 @@ class PublicationResult:
             first time.
     """
 
-    settings: Settings
+    settings: PublicationSettings
     scan: ScanReport
     publication: Publication
     dumped: "DumpOutcome | None" = None

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.checks.target_access import new_validator
-from resourcesync.app.network import Network
 from resourcesync.ports.cancellation import CancelToken
+from resourcesync.settings.network import Network
 from resourcesync.validator.events import ValidationEvent, ValidationOptions
 from resourcesync.validator.findings import RuleFinding
 

@@ -14,8 +14,8 @@ from resourcesync.app.document_access import (
     no_such_file_error,
     open_fetcher,
 )
-from resourcesync.app.network import Network
 from resourcesync.ports.cancellation import CancelToken
+from resourcesync.settings.network import Network
 from resourcesync.validator.crawl import OpenedTarget
 from resourcesync.validator.events import ValidationOptions
 from resourcesync.validator.notifications import LARGEST, is_recorded_message

@@ -8,12 +8,13 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from msgspec import structs
 
 from resourcesync.adapters.mirror import mirror_folder
 from resourcesync.adapters.mirror.change_log import ConsumerFiles
@@ -28,7 +29,7 @@ from resourcesync.adapters.mirror.state import TABLES_NOTE, SqliteMirrorState
 from resourcesync.app import plugins, transports
 from resourcesync.app.mirrors import mirror_state, stores
 from resourcesync.app.mirrors.stores import Home
-from resourcesync.app.network import Network
+from resourcesync.app.network import fetch_settings
 from resourcesync.app.transports import StoredRobotsRules
 from resourcesync.destination.destination import Destination
 from resourcesync.destination.options import Dependencies, FindingWriter
@@ -45,11 +46,12 @@ from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock, Reporter
 from resourcesync.ports.cancellation import CancelToken
 from resourcesync.ports.mirror import MirrorStateStore
+from resourcesync.settings.network import Network
+from resourcesync.settings.publication import NOTE, decode_settings
 
 if TYPE_CHECKING:
     from resourcesync.adapters.mirror.audit_files import AuditFiles
     from resourcesync.app.mirrors.table_mirror import TableSyncStrategy
-    from resourcesync.app.mirrors.work_units import SourceNetwork
     from resourcesync.destination.audits.reports import AuditFinding
     from resourcesync.destination.changelog import ChangeLogReader, Consumers
 
@@ -73,7 +75,7 @@ def open_strategy(
     mirror: MirrorFolder,
     home: Home,
     source: str,
-    network: "SourceNetwork",
+    network: Network,
     cancel: CancelToken,
     report: Reporter,
 ) -> Iterator["TableSyncStrategy | None"]:
@@ -183,7 +185,6 @@ def _check_no_loop(folder: Path, source: str) -> None:
     if not (folder / OWN_FOLDER / _CATALOGUE).is_file():
         return
     from resourcesync.adapters.catalogue import read_note  # noqa: PLC0415 - rarely
-    from resourcesync.source.publish_settings import NOTE, decode_settings  # noqa: PLC0415 - the same
 
     url = ""
     with suppress(StateError, StorageError):  # a damaged catalogue has no address
@@ -271,12 +272,10 @@ def open_destination(
         state, local = open_state_and_copies(mirror)
         network = _with_stored_origins(network, SyncState(state))
         address, rules = source or _followed(SyncState(state)), StoredRobotsRules(state, clock)
+        settings = partial(fetch_settings, network)
         with (
             stores.copies_of(mirror, clock) as copies,
-            transports.open_fetcher(address, network.settings, cancel, rules, report) as (
-                fetcher,
-                traffic,
-            ),
+            transports.open_fetcher(address, settings, cancel, rules, report) as (fetcher, traffic),
             open_strategy(mirror, home, address, network, cancel, report) as strategy,
         ):
             yield Destination(
@@ -335,7 +334,7 @@ def _with_stored_origins(network: Network, memory: SyncState) -> Network:
     known = memory.filters
     if network.allow_origins or known is None:
         return network
-    return replace(network, allow_origins=known.allow_origins)
+    return structs.replace(network, allow_origins=known.allow_origins)
 
 
 def _followed(memory: SyncState) -> str:

@@ -13,7 +13,6 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
-from resourcesync import config
 from resourcesync.adapters.mirror.copies import OWN_FOLDER, FileTreeCopies
 from resourcesync.adapters.mirror.mirror_folder import MirrorFolder, is_mirror
 from resourcesync.adapters.mirror.open_folders import FolderCopyInspector
@@ -21,6 +20,7 @@ from resourcesync.app import plugins
 from resourcesync.durable_folders import make_folder, sync_name
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
 from resourcesync.ports import Clock
+from resourcesync.settings import environment
 
 if TYPE_CHECKING:
     from resourcesync.adapters.stored_copies import StoreCopyInspector, StoredCopies
@@ -84,7 +84,7 @@ def _own_folder(address: str) -> Path:
     """Return the home of a mirror in a store that has no folder of its choice."""
     name = _NOT_A_NAME.sub("-", address)[:80]
     digest = hashlib.sha256(address.encode()).hexdigest()[:16]
-    return config.state_folder() / "stores" / f"{name}-{digest}"
+    return environment.state_folder() / "stores" / f"{name}-{digest}"
 
 
 def check_plugin_address(address: str, group: str) -> None:

@@ -19,7 +19,6 @@ from resourcesync.adapters.catalogue import (
 )
 from resourcesync.app import plugins
 from resourcesync.app.document_access import open_fetcher
-from resourcesync.app.network import Network
 from resourcesync.app.publishing import catalogues, trees
 from resourcesync.app.publishing.account_access import (
     check_account_address,
@@ -40,9 +39,10 @@ from resourcesync.ports.accounts import (
 )
 from resourcesync.ports.cancellation import CancelToken
 from resourcesync.ports.catalogue import Posted
+from resourcesync.settings.network import Network
+from resourcesync.settings.publication import CATALOGUE
 from resourcesync.source.account_follower import AccountFollower, FollowSettings
 from resourcesync.source.publication_result import PublicationResult, PublishRequest
-from resourcesync.source.publish_settings import CATALOGUE
 
 _ADDRESS: Final = re.compile(r"([a-z][a-z0-9+.-]+):[^\x00-\x1f\x7f]+")
 

@@ -15,6 +15,7 @@ from resourcesync.adapters.catalogue import FileChangeLog, FileVersionReader
 from resourcesync.adapters.files import FileSelection, FileTreeOriginals
 from resourcesync.adapters.files.names import media_type, to_segment
 from resourcesync.app.publishing import document_stores
+from resourcesync.app.publishing.publish_settings import version_options_of
 from resourcesync.app.publishing.published_tree import (
     documents_of,
     files_by_address,
@@ -29,6 +30,7 @@ from resourcesync.model.vocabulary import Capability
 from resourcesync.ports import Clock
 from resourcesync.server.admin import MetricsSource, OperationsApplication
 from resourcesync.server.app import Application, LinksOf, ServedSource, create_app, no_links
+from resourcesync.server.connections import ConnectionLimits
 from resourcesync.server.dashboard.views import DocumentFile, SourceViews
 from resourcesync.server.dumps import DumpApplication
 from resourcesync.server.events import EventApplication
@@ -36,15 +38,10 @@ from resourcesync.server.files import ServedFolder
 from resourcesync.server.mementos import MementoApplication, ServedVersions
 from resourcesync.server.metrics import Metric
 from resourcesync.server.pages import Overview
-from resourcesync.server.uvicorn_server import (
-    ConnectionLimits,
-    SecondApplication,
-    ServerThread,
-    serve_forever,
-)
+from resourcesync.server.uvicorn_server import SecondApplication, ServerThread, serve_forever
+from resourcesync.settings.publication import CATALOGUE
 from resourcesync.source.contents import OpenOriginal, PresentContents
 from resourcesync.source.naming import FOLDER, SourceNaming, is_sitemap
-from resourcesync.source.publish_settings import CATALOGUE
 from resourcesync.source.versions.version_recording import VERSIONS_FOLDER, VersionNames
 from resourcesync.source.versions.version_retention import VersionOptions
 
@@ -306,7 +303,7 @@ class PublishedTree:
                 cannot be mounted at.
         """
         is_published = published_files(self.root)
-        past = published_settings(self.root).version_options
+        past = version_options_of(published_settings(self.root))
         if past.is_public:
             versions = memento_application(self.root, past, self.base, is_published)
             mounts = {MOUNT: versions, **mounts}

@@ -11,13 +11,13 @@ from resourcesync.adapters.consumer_programs import run_program
 from resourcesync.adapters.mirror import mirror_folder
 from resourcesync.adapters.mirror.copies import OWN_FOLDER
 from resourcesync.app.mirrors import mirror_state, opening, sets
-from resourcesync.app.network import Network
 from resourcesync.destination.audits.fixity import AuditRolling
 from resourcesync.destination.audits.reports import AuditReport
 from resourcesync.destination.reports import MirrorState
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.ports.cancellation import CancelToken
 from resourcesync.ports.changes import LoggedChange
+from resourcesync.settings.network import Network
 from resourcesync.watch.scheduler import MirrorHistory
 
 _SECOND = 1_000_000

@@ -14,7 +14,6 @@ from typing import Final
 import msgspec
 from msgspec import structs
 
-from resourcesync.destination.mapping.tree import origin
 from resourcesync.destination.options import Dependencies
 from resourcesync.destination.planner import (
     ABSENT,
@@ -28,7 +27,7 @@ from resourcesync.destination.planner import (
 )
 from resourcesync.destination.reports import Failing
 from resourcesync.destination.tasks import gone_rows, quarantine_warning
-from resourcesync.discovery.uris import normalise
+from resourcesync.discovery.uris import normalise, origin
 from resourcesync.errors import OutOfScopeError, ResourceMissingError, StorageError
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock, Copies, CopyRemoval, FetchFailure, FetchRequest, FetchResponse
