@@ -111,7 +111,8 @@ class Event:
     Attributes:
         kind: ``source`` (lists were found), ``plan``, ``progress``, ``item`` (one resource was
             dealt with), ``warning`` or ``finding``; further kinds may come.
-        fields: The fields of the event, as the lines of the command line's ``--json`` have them.
+        fields: The fields of the event, as the command line's lines of JSON have them; a warning
+            may have a ``remedy``, where these have its command in ``hint``.
     """
 
     kind: str

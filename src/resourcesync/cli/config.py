@@ -24,6 +24,7 @@ from resourcesync.cli.output import (
     problem_of,
     write_line,
 )
+from resourcesync.cli.remedies import with_command
 from resourcesync.config import files
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
 
@@ -300,7 +301,8 @@ def _of_environment(key: str, text: str, variable: str) -> Setting:
         try:
             config.parse_proxy(text)
         except ConfigurationError as error:
-            raise ConfigurationError(f"{variable}: {error.message}", hint=error.hint) from None
+            hint = with_command(error.hint, error.remedy)
+            raise ConfigurationError(f"{variable}: {error.message}", hint=hint) from None
     return Setting(value=text, written=text, origin=variable)
 
 

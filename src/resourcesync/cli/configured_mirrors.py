@@ -24,6 +24,7 @@ from resourcesync.cli.options import (
     table_mistakes,
     without_conflicts,
 )
+from resourcesync.cli.remedies import with_command
 from resourcesync.config import files
 from resourcesync.config.files import ConfigFile
 from resourcesync.errors import ConfigurationError
@@ -507,4 +508,5 @@ def _overridden(mirror: str, only: str = "") -> Iterator[tuple[str, Setting]]:
                 Setting(value=convert_setting(option, written), written=written, origin=variable),
             )
         except ConfigurationError as error:
-            raise ConfigurationError(f"{variable} {error.message}", hint=error.hint) from None
+            hint = with_command(error.hint, error.remedy)
+            raise ConfigurationError(f"{variable} {error.message}", hint=hint) from None

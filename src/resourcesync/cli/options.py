@@ -15,6 +15,7 @@ from click.core import ParameterSource
 
 from resourcesync import config
 from resourcesync.cli.output import Job, OutputOptions
+from resourcesync.cli.remedies import with_command
 from resourcesync.config import files
 from resourcesync.config.files import ConfigFile
 from resourcesync.errors import ConfigurationError
@@ -106,7 +107,8 @@ class Parsed(click.ParamType[V], Generic[V]):
         try:
             return self._parse(value)
         except ConfigurationError as error:
-            message = f"{error.message}: {error.hint}" if error.hint else error.message
+            hint = with_command(error.hint, error.remedy)
+            message = f"{error.message}: {hint}" if hint else error.message
             self.fail(message, param, ctx)
 
 
@@ -399,7 +401,9 @@ def read_setting(
     try:
         value = convert_setting(keys[key], written)
     except ConfigurationError as error:
-        raise file.key_error(table, key, error.message, hint=error.hint) from None
+        raise file.key_error(
+            table, key, error.message, hint=with_command(error.hint, error.remedy)
+        ) from None
     if key == "ca_file" or (table, key) == (("log",), "file"):
         value = _resolve_file(file, table, key, value)
     return Setting(value=value, written=written, origin=file.location(table, key))

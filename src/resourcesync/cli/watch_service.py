@@ -19,6 +19,7 @@ from resourcesync.cli.log_file import check_log
 from resourcesync.cli.options import Setting
 from resourcesync.cli.output import CommandOutcome, Screen, problem_of
 from resourcesync.cli.pull_run import PullTarget, TargetResolver
+from resourcesync.cli.remedies import with_command
 from resourcesync.cli.render_watch import WatchFigures, job_fields
 from resourcesync.cli.signals import Interrupted
 from resourcesync.cli.status_formats import Labels
@@ -280,7 +281,9 @@ class _WatchService:
                 )
                 from resourcesync.server.dashboard.app import Dashboard  # noqa: PLC0415 - only with --admin
 
-                app = AdminApplication(self._figures.status, Dashboard(self._pages, health))
+                app = AdminApplication(
+                    self._figures.status, Dashboard(self._pages, health, with_command)
+                )
                 server = stack.enter_context(ServerThread(app, host=host, port=port))
                 self._screen.report("admin", {"uri": server.uri})
             yield

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 from urllib.parse import unquote
 
-from resourcesync.errors import ConfigurationError
+from resourcesync.errors import ConfigurationError, Remedy
 from resourcesync.model.timestamps import parse_w3c
 
 PREFIX: Final = "RESOURCESYNC"
@@ -202,7 +202,8 @@ def _proxy_of_variable(name: str, value: str) -> ProxyVariable:
     except ConfigurationError as error:
         raise ConfigurationError(
             f"the variable {name} is not the address of a proxy",
-            hint=f"correct or unset {name}, or ignore it: --proxy direct",
+            hint=f'correct or unset {name}, or ignore it by `proxy = "direct"`',
+            remedy=Remedy("name-proxy", value="direct"),
         ) from error
     if not at:
         return ProxyVariable(name, proxy)
@@ -367,7 +368,8 @@ def parse_proxy(text: str) -> str:
     if "@" in text:
         raise ConfigurationError(
             "the address of a proxy must not contain a user or a password",
-            hint="name a table [auth.NAME] of the type basic: --proxy-auth NAME or `proxy_auth`",
+            hint="name its user and password apart, as a secret of the type basic",
+            remedy=Remedy("log-in-to-proxy"),
         )
     port = text.rstrip("/").rpartition(":")[2]
     if _PROXY.fullmatch(text) is None or (text != "direct" and int(port) > _HIGHEST_PORT):

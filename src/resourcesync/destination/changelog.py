@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from resourcesync.errors import DiscontinuityError
+from resourcesync.errors import DiscontinuityError, Remedy
 from resourcesync.ports.changes import LoggedChange, MirrorChangeKind
 from resourcesync.ports.mirror import MirrorStateStore
 
@@ -28,13 +28,15 @@ class ChangeLogReader:
         cursor: Number of the last change read; ``None`` before the first reading of a program that
             starts without one.
         include_touched: Yield also resources fetched again with the same bytes.
-        restart_hint: Command that starts over, for messages.
+        restart_hint: How the caller starts over, for messages; empty if ``remedy`` says it.
+        remedy: The same for programs; ``None`` for none.
     """
 
     state: MirrorStateStore
     cursor: int | None = None
     include_touched: bool = False
-    restart_hint: str = "--restart"
+    restart_hint: str = ""
+    remedy: Remedy | None = None
 
     def read_new(self) -> Iterator[LoggedChange]:
         """Yield the changes since the cursor, which moves when all were consumed.
@@ -69,11 +71,13 @@ class ChangeLogReader:
         if self.cursor is not None and self.cursor > newest:
             reason = f"cursor {self.cursor} is beyond the end of the mirror's change log"
         here = f"changes {forgotten + 1} to {newest}" if newest > forgotten else "no change yet"
+        hint = "delete what was built from the mirror, then start over"
         return DiscontinuityError(
             reason,
             evidence=(("here", here),),
-            hint=f"delete what was built from the mirror, then start over: {self.restart_hint}",
+            hint=f"{hint}: {self.restart_hint}" if self.restart_hint else hint,
             code="changes-lost",
+            remedy=self.remedy,
         )
 
 

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from starlette.types import Receive, Scope, Send
 
-from resourcesync.errors import ConfigurationError
+from resourcesync.errors import ConfigurationError, Remedy
 from resourcesync.ports import Clock
 from resourcesync.server.conditions import ResponseValidators, format_http_date
 from resourcesync.server.connections import DROP, ConnectionLimits
@@ -186,7 +186,8 @@ class _LiveSimulation(AbstractContextManager[RunningSimulation]):
         if urlsplit(uri).hostname in _WILDCARD_HOSTS:
             raise ConfigurationError(
                 f"the lists would contain {uri}, which clients cannot reach",
-                hint="add --base-uri http://HOST:PORT/",
+                hint="name the address that clients reach",
+                remedy=Remedy("name-base"),
             )
         return uri
 

@@ -20,7 +20,7 @@ from resourcesync.adapters.catalogue import (
     LossLimit,
     PostedCatalogue,
 )
-from resourcesync.errors import ConfigurationError, DiscontinuityError
+from resourcesync.errors import ConfigurationError, DiscontinuityError, Remedy
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.model.vocabulary import ChangeKind
@@ -222,10 +222,10 @@ def _open_follower(
         known_url, known_values = ("", {}) if catalogue is None else read_values(catalogue)
         url = str(chosen.get("url") or known_url)
         if not url:
-            command = f"resourcesync publish {followed.address} --url https://HOST/"
             raise ConfigurationError(
                 "the address of the resources is not known yet",
-                hint=f"{command} --out {followed.out}",
+                hint="publish it with its address on the Web",
+                remedy=Remedy("publish-into", target=followed.address, value=str(followed.out)),
             )
         publishing.check_address(url)
         followed = replace(followed, values=followed.values or known_values)
@@ -446,8 +446,9 @@ class _AccountFollower:
         return ConfigurationError(
             f"{self._followed.address} lists no resource",
             evidence=(("kept", "what was recorded before"),),
-            hint="if it is really empty: --allow-empty",
+            hint="if it is really empty, allow that",
             code="empty-account",
+            remedy=Remedy("allow-empty"),
         )
 
 
@@ -552,7 +553,9 @@ def _writable(address: str, values: Mapping[str, str], clock: Clock) -> Iterator
         with open_account(options) as account:
             if not isinstance(account, WritableAccount):
                 raise ConfigurationError(
-                    f"{address} is read-only", hint="resourcesync publish follows it"
+                    f"{address} is read-only",
+                    hint="publish it, which follows it",
+                    remedy=Remedy("publish", target=address),
                 )
             yield account
 

@@ -19,7 +19,7 @@ from resourcesync.adapters.inventory import (
     SuppliedTable,
     check_installed,
 )
-from resourcesync.errors import ConfigurationError, StateError, StorageError
+from resourcesync.errors import ConfigurationError, Remedy, StateError, StorageError
 from resourcesync.ports import Clock
 from resourcesync.source.foreign_documents import refuse_foreign
 from resourcesync.source.inventory import Inventory
@@ -140,24 +140,29 @@ def _check(source: TableSource, chosen: Mapping[str, object], asked: PublishRequ
     for key in source.values:
         if key not in COLUMN_NAMES and key != _MEMORY_OPTION:
             raise ConfigurationError(
-                f"tables have no option --with {key!r:.100}",
+                f"tables have no option {key!r:.100}",
                 evidence=(("known", ", ".join((*COLUMN_NAMES, _MEMORY_OPTION))),),
-                hint="such as --with uri=COLUMN",
+                hint="name a column by the option uri",
+                remedy=Remedy("set-option", value="uri=COLUMN"),
             )
     if (source.root / publishing.CATALOGUE).exists():
         raise ConfigurationError(
             f"{source.root} is published from a catalogue already",
             evidence=(("catalogue", str(source.root / publishing.CATALOGUE)),),
-            hint="publish the table into another folder: --out DIR",
+            hint="publish the table into another folder",
+            remedy=Remedy("write-elsewhere"),
         )
 
 
 def _merge_settings(source: TableSource, known: Settings, chosen: Mapping[str, object]) -> Settings:
     if known.originals and known.originals != source.address:
         _log.info("the table was %s before", known.originals)
-    command = f"resourcesync publish {source.address} --url https://HOST/ --out {source.out}"
     if not (chosen.get("url") or known.url):
-        raise ConfigurationError("the address of the resources is not known yet", hint=command)
+        raise ConfigurationError(
+            "the address of the resources is not known yet",
+            hint="publish it with its address on the Web",
+            remedy=Remedy("publish-into", target=source.address, value=str(source.out)),
+        )
     values = tuple(sorted(source.values.items())) or known.originals_with
     return publishing.merge_settings(
         source.root,

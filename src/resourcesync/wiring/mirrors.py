@@ -37,6 +37,7 @@ from resourcesync.destination.sync_state import SyncState
 from resourcesync.errors import (
     ConfigurationError,
     OutOfScopeError,
+    Remedy,
     ResourceSyncError,
     StateError,
     StorageError,
@@ -193,7 +194,8 @@ def _check_no_loop(folder: Path, source: str) -> None:
     if url and f"{source.rstrip('/')}/".startswith(url):
         raise ConfigurationError(
             f"{folder} is published at {url}: it is the Source, and cannot be its mirror",
-            hint=f"name another folder: resourcesync pull {source} DEST",
+            hint="name another folder",
+            remedy=Remedy("pull-from", value=source),
         )
 
 
@@ -306,7 +308,8 @@ class Network:
             if names.count("authorization") > 1:
                 raise ConfigurationError(
                     f"two secrets in the field Authorization for {to}",
-                    hint="leave one of them out: --auth, --header or [auth.NAME]",
+                    hint="leave one of them out, also of [auth.NAME]",
+                    remedy=Remedy("one-secret"),
                 )
         return fields
 
@@ -317,7 +320,8 @@ def _proxies_of(environment: config.ProxyEnvironment) -> ProxyRules:
     if len(users) > len({proxy for proxy, _ in users}):
         raise ConfigurationError(
             "the environment names one proxy with two users",
-            hint="give HTTP_PROXY and HTTPS_PROXY the same user, or name a proxy: --proxy URL",
+            hint="give HTTP_PROXY and HTTPS_PROXY the same user, or name a proxy",
+            remedy=Remedy("name-proxy"),
         )
     return ProxyRules(
         http=environment.http.proxy if environment.http else "",
@@ -581,16 +585,18 @@ def not_a_mirror_error(folder: Path) -> ResourceSyncError:
             evidence=names,
             hint="name one of them",
         )
-    return ConfigurationError(f"{folder} is not a mirror", evidence=tried, hint=_hint_of(folder))
+    hint, remedy = _advice_for(folder)
+    return ConfigurationError(f"{folder} is not a mirror", evidence=tried, hint=hint, remedy=remedy)
 
 
-def _hint_of(folder: Path) -> str:
-    """Return the hint for a folder that is not a mirror, or an address without ``https://``."""
+def _advice_for(folder: Path) -> tuple[str, Remedy]:
+    """Return the advice for a folder that is not a mirror, or an address without ``https://``."""
     host = _HOST.match(str(folder))
     if host is None or folder.exists():
-        return f"make it one: resourcesync pull https://HOST/ {folder}"
+        return "make it one", Remedy("pull-from", target=str(folder))
     scheme = "http" if host["port"] or host["near"] else "https"
-    return f"did you mean {scheme}://{folder}? resourcesync pull {scheme}://{folder}"
+    address = f"{scheme}://{folder}"
+    return f"did you mean {address}?", Remedy("pull-address", value=address)
 
 
 def _is_locked(folder: Path) -> bool:

@@ -15,6 +15,7 @@ from resourcesync.destination.audits.reports import AuditReport
 from resourcesync.destination.changelog import ChangeLogReader
 from resourcesync.destination.reports import MirrorState
 from resourcesync.destination.sync_state import SyncState
+from resourcesync.errors import Remedy
 from resourcesync.ports.cancellation import CancelToken
 from resourcesync.ports.changes import LoggedChange
 from resourcesync.watch.scheduler import MirrorHistory
@@ -169,8 +170,8 @@ class ChangeForwarder:
         """
         with mirrors.open_changes(folder) as opened:
             before = opened.consumers.cursor(self._consumer)
-            restart_hint = f"--consumer {self._consumer} --restart"
-            reader = ChangeLogReader(state=opened.state, cursor=before, restart_hint=restart_hint)
+            remedy = Remedy("restart-consumer", target=str(folder), value=self._consumer)
+            reader = ChangeLogReader(state=opened.state, cursor=before, remedy=remedy)
             count = 0
 
             def counted(change: LoggedChange) -> bytes:

@@ -11,7 +11,7 @@ from resourcesync.adapters.catalogue import FileCatalogue
 from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.destination.reports import MirrorState, Mode
 from resourcesync.documents import reader
-from resourcesync.errors import StateError
+from resourcesync.errors import Remedy, StateError
 from resourcesync.model.resources import Change
 from resourcesync.source.clock_guard import check_clock
 from resourcesync.source.plan import PublicationStep
@@ -85,7 +85,7 @@ def test_a_clock_that_once_ran_ahead_dates_nothing_until_that_time_comes(
         publish(3)
 
     assert raised.value.code == "clock-behind"
-    assert "--rebase" in raised.value.hint
+    assert raised.value.remedy == Remedy("rebase")
     assert contents(tmp_path) == before
 
     publish(3, step=PublicationStep.REBASE)
