@@ -29,7 +29,6 @@
     │   ├── DiscontinuityError           the Change Lists do not reach back to the last state
     │   ├── RollbackError                the Source went back in time
     │   ├── OutOfScopeError              a URI outside the Source, or with no safe path
-    │   ├── DeletionLimitError           more deletions than allowed in one run
     │   └── PlanOutdatedError            the plan is not what would be done now
     └── StorageError                 this machine: originals, copies, documents or state failed
         ├── DiskFullError                no space, no quota, no inodes
@@ -361,12 +360,6 @@ class OutOfScopeError(SyncError):
     def __init__(self, message: str, *, uri: str, code: str = "") -> None:
         super().__init__(message, evidence=(("uri", uri),), code=code)
         self.uri = uri
-
-
-class DeletionLimitError(SyncError):
-    """More deletions than one run may make; nothing was deleted."""
-
-    default_code = "max-delete"
 
 
 class PlanOutdatedError(SyncError):

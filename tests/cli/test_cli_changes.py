@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from resourcesync.cli.main import run
-from tests.support.command_line import FILES, LATER, MIRRORED, Said, rows
-from tests.support.tiny_source import TinySource
+from tests.support.commands.command_line import FILES, LATER, MIRRORED, Said, rows
+from tests.support.servers.tiny_source import TinySource
 
 PATHS = sorted(MIRRORED)
 
@@ -217,5 +217,5 @@ def test_a_cursor_beyond_the_end_is_called_that_and_the_way_out_works(
 
     told = said.readouterr().err
     assert "cursor 999 is beyond the end of the mirror's change log" in told
-    assert "start over: without --since" in told
+    assert f"start over: resourcesync changes {museum} (without --since)" in told
     assert run(["changes", museum]) == 0

@@ -42,7 +42,6 @@ EXPECTED = {
     "DiscontinuityError": 7,
     "RollbackError": 7,
     "OutOfScopeError": 6,
-    "DeletionLimitError": 7,
     "PlanOutdatedError": 7,
     "StorageError": 8,
     "EngineError": 8,

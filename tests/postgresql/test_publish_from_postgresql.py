@@ -12,19 +12,24 @@ import psycopg
 import pytest
 
 from resourcesync.adapters.system import SystemClock
+from resourcesync.app.publishing import account_access, accounts, catalogues
+from resourcesync.app.publishing.accounts import FollowedAccount
+from resourcesync.app.publishing.trees import PublicationResult, PublishRequest
 from resourcesync.backends.postgresql import layout
 from resourcesync.cli.main import run
-from resourcesync.errors import ResourceSyncError, SourceRefusedError, SourceUnavailableError
+from resourcesync.errors import (
+    Remedy,
+    ResourceSyncError,
+    SourceRefusedError,
+    SourceUnavailableError,
+)
 from resourcesync.model.digests import Digest
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Resource
 from resourcesync.model.vocabulary import ChangeKind
-from resourcesync.wiring import account_access, accounts, catalogues
-from resourcesync.wiring.accounts import FollowedAccount
-from resourcesync.wiring.publishing import PublicationResult, PublishRequest
-from tests.support.command_line import Said
-from tests.support.postgres_server import SECRETIVE, Server
-from tests.support.postgres_tables import BASE, RECORDS, Records, account
+from tests.support.accounts.postgres_tables import BASE, RECORDS, Records, account
+from tests.support.commands.command_line import Said
+from tests.support.servers.postgres_server import SECRETIVE, Server
 
 MISTAKES: list[tuple[dict[str, str], str, str]] = [
     ({"tabel": "record"}, "PostgreSQL has no option --with tabel", "config"),
@@ -351,7 +356,7 @@ def test_a_password_is_given_apart_and_never_told(
         with pytest.raises(SourceRefusedError) as found:
             read(place, RECORDS | wrong)
         assert "hunter" not in f"{found.value} {found.value.evidence} {found.value.hint}"
-        assert "password=env:NAME" in found.value.hint
+        assert found.value.remedy == Remedy("set-option", value="password=env:NAME")
 
     read(place, RECORDS | {"password": "hunter2"})
     monkeypatch.setenv("PGPASSWORD", "hunter2")

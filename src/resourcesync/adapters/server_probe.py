@@ -27,7 +27,6 @@ class Probe:
     Attributes:
         failure: The reason that there was no response; empty if there was one.
         is_tls_failure: The reason is the certificate, or TLS itself.
-        status: The status of the response.
         date: The ``Date`` of the response, UTC.
         tls: The version of TLS; empty for none.
         expires: Expiry of the server's certificate, UTC.
@@ -36,7 +35,6 @@ class Probe:
 
     failure: str = ""
     is_tls_failure: bool = False
-    status: int = 0
     date: datetime | None = None
     tls: str = ""
     expires: datetime | None = None
@@ -58,7 +56,6 @@ def probe(origin: str, *, ca_file: str = "") -> Probe:
             answer = connection.getresponse()
             body = answer.read(_MOST_BYTES)
             return Probe(
-                status=answer.status,
                 date=_date(answer.getheader("Date", "")),
                 tls=tls,
                 expires=expires,

@@ -113,6 +113,8 @@ _TYPES: Final = {
 _PLAIN: Final = "application/octet-stream"
 _CHANGING: Final = ("Cache-Control", "no-cache")
 """Documents change at their URI: caches must revalidate them."""
+_FOLDERS: Final = (".well-known", "resourcesync")
+"""The prefixes of document names."""
 
 
 class StoredDocuments:
@@ -123,14 +125,10 @@ class StoredDocuments:
 
     Args:
         store: The store.
-        folders: The prefixes of document names.
     """
 
-    def __init__(
-        self, store: Store, *, folders: tuple[str, ...] = ("resourcesync", ".well-known")
-    ) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
-        self._folders = folders
 
     def write(
         self, name: str, chunks: Iterable[bytes], check: Callable[[BinaryIO], None] | None = None
@@ -223,7 +221,7 @@ class StoredDocuments:
         Raises:
             StorageError: They cannot be listed.
         """
-        for folder in sorted(self._folders):
+        for folder in _FOLDERS:
             with _guard("listing the documents"):
                 found = sorted(self._store.keys(f"{folder}/"))
             yield from (name for name in found if name.rpartition("/")[0] == folder)
@@ -243,7 +241,7 @@ class StoredDocuments:
 
     def _check(self, name: str) -> None:
         folder, _, file = name.rpartition("/")
-        is_place = folder in self._folders or (not folder and file.startswith(TOP_LEVEL_PREFIX))
+        is_place = folder in _FOLDERS or (not folder and file.startswith(TOP_LEVEL_PREFIX))
         if not is_place or file in {"", ".", ".."} or "\0" in file:
             raise StorageError(f"{name!r} is not a valid document name")
 

@@ -139,7 +139,6 @@ class Baseline:
             sorters=sorters,
             checkpoint=through,
             proves_absence=complete and not self._pull.selection.refusals.count,
-            history=history,
             linked=linked,
             was_read=self._pull.was_read(snapshot.at, history),
         )

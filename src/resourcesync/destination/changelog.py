@@ -28,14 +28,12 @@ class ChangeLogReader:
         cursor: Number of the last change read; ``None`` before the first reading of a program that
             starts without one.
         include_touched: Yield also resources fetched again with the same bytes.
-        restart_hint: How the caller starts over, for messages; empty if ``remedy`` says it.
-        remedy: The same for programs; ``None`` for none.
+        remedy: How the reader starts over, for errors; ``None`` if it cannot.
     """
 
     state: MirrorStateStore
     cursor: int | None = None
     include_touched: bool = False
-    restart_hint: str = ""
     remedy: Remedy | None = None
 
     def read_new(self) -> Iterator[LoggedChange]:
@@ -71,11 +69,10 @@ class ChangeLogReader:
         if self.cursor is not None and self.cursor > newest:
             reason = f"cursor {self.cursor} is beyond the end of the mirror's change log"
         here = f"changes {forgotten + 1} to {newest}" if newest > forgotten else "no change yet"
-        hint = "delete what was built from the mirror, then start over"
         return DiscontinuityError(
             reason,
             evidence=(("here", here),),
-            hint=f"{hint}: {self.restart_hint}" if self.restart_hint else hint,
+            hint="delete what was built from the mirror, then start over",
             code="changes-lost",
             remedy=self.remedy,
         )

@@ -15,7 +15,6 @@ from typing import Final
 
 import msgspec
 
-from resourcesync.destination.changes.history import ChangeHistory
 from resourcesync.destination.external_sort import ExternalSorter, merge_sorted
 from resourcesync.destination.planner import FILTERED, ListedEntry, deduplicate
 from resourcesync.destination.session import SyncSession
@@ -242,7 +241,6 @@ class ListedRows(msgspec.Struct, frozen=True, kw_only=True):
         sorters: The rows of both.
         checkpoint: The Source's time up to which they are complete, microseconds.
         proves_absence: What is not listed is really gone, unless a URI is listed twice.
-        history: The changes as read; ``None`` if there are none.
         linked: Link targets of the entries; ``None`` if no links are followed.
         was_read: A pull read these very lists, to the end.
     """
@@ -250,7 +248,6 @@ class ListedRows(msgspec.Struct, frozen=True, kw_only=True):
     sorters: list[ExternalSorter[ListedEntry]]
     checkpoint: int
     proves_absence: bool
-    history: ChangeHistory | None = None
     linked: ExternalSorter[ListedEntry] | None = None
     was_read: bool = False
 

@@ -106,7 +106,6 @@ class JoinResult(NamedTuple):
         conflicts: A file of the rows of URIs that one Resource List gives twice, differently, and
             of which no change tells; their copies stay as they are. Of each URI there are two rows
             one after the other: the first, and the first that differs from it.
-        conflict_rows: Their number: twice the number of such URIs.
     """
 
     same: int
@@ -123,7 +122,6 @@ class JoinResult(NamedTuple):
     deferred: str
     deferred_rows: int
     conflicts: str
-    conflict_rows: int
 
 
 class Tables(Protocol):

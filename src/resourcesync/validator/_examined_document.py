@@ -153,11 +153,11 @@ class ExaminedDocument:
         if self.profile in RULES[rule].profiles:
             self._add(rule, message, spot)
 
-    def report_once(self, rule: str, message: str, node: ElementNode, part: str = "") -> None:
+    def report_once(self, rule: str, message: str, node: ElementNode) -> None:
         """Report that a rule is broken, the first time only."""
         if rule not in self.reported:
             self.reported.add(rule)
-            self.report(rule, message, node, part)
+            self.report(rule, message, node)
 
     def drain(self) -> list[RuleFinding]:
         """Return the findings since the last call."""

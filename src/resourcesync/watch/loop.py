@@ -95,7 +95,6 @@ class FinishedJob:
 
     Attributes:
         job: The job.
-        outcome: Its outcome.
         report: The result that the work returned.
         next_due: Seconds since 1970, UTC, of the next run; ``inf`` when it is not known.
         failures: Number of failures in a row, this one included.
@@ -103,7 +102,6 @@ class FinishedJob:
     """
 
     job: MirrorJob
-    outcome: JobOutcome
     report: object
     next_due: float
     failures: int
@@ -254,7 +252,6 @@ class WatchLoop:
             self._tell(
                 FinishedJob(
                     job=errand,
-                    outcome=ended,
                     report=report,
                     next_due=following,
                     failures=failures,

@@ -27,7 +27,7 @@ from resourcesync.websub.channels import Channel
 from resourcesync.websub.delivery import BodySink
 from resourcesync.websub.leases import MICROSECONDS
 from resourcesync.websub.messages import HubMode, SubscriptionRequest, TextResponse
-from resourcesync.websub.signatures import STRONG, is_signed
+from resourcesync.websub.signatures import is_signed
 from resourcesync.websub.subscription_status import (
     DeliveryFault,
     SubscriptionLedger,
@@ -136,7 +136,6 @@ class Subscriber:
         on_hint: Called with the name of a mirror that should poll now; it must return at once.
         token: Returns an unguessable text of at least 128 bits.
         chance: Returns a number from 0 to 1, for jitter.
-        methods: The accepted methods of signatures.
         wake: Called when a hint is delayed: the next ``tick`` is due sooner than it returned.
         hint_every: Seconds between two hints for a mirror, at least; ten for a repeated delivery.
     """
@@ -151,7 +150,6 @@ class Subscriber:
         on_hint: Callable[[str], None],
         token: Callable[[], str],
         chance: Callable[[], float],
-        methods: frozenset[str] = STRONG,
         wake: Callable[[], None] = _nothing,
         hint_every: float = _HINT_EVERY,
     ) -> None:
@@ -161,7 +159,6 @@ class Subscriber:
         self._base = callback_base if callback_base.endswith("/") else f"{callback_base}/"
         self._token = token
         self._chance = chance
-        self._methods = methods
         self._bodies: dict[bytes, None] = {}
         self.counts: Counter[str] = Counter()
         self._hints = HintThrottle(clock, on_hint, wake=wake, every=hint_every, counts=self.counts)
@@ -430,7 +427,7 @@ class Subscriber:
             self.ledger.count_refused(follower, DeliveryFault.ENDED)
             return _GONE
         secret = follower.secret if token == follower.token else follower.next_secret
-        if not is_signed(secret, body, signatures, self._methods):
+        if not is_signed(secret, body, signatures):
             self.counts["discarded"] += 1
             self.ledger.count_refused(follower, DeliveryFault.SIGNATURE)
             return _ACCEPTED

@@ -25,7 +25,7 @@ from resourcesync.errors import (
 )
 from resourcesync.ports.accounts import ChangeBatch
 from resourcesync.testing import AccountSuite
-from tests.support.feeding import line, names, omissions
+from tests.support.accounts.feeding import line, names, omissions
 
 
 class TestGrowingFile(AccountSuite):

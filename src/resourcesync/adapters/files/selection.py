@@ -37,7 +37,6 @@ class FileSelection:
             the documents.
         is_own: True for the name of a file at the top that is never scanned, either.
         hidden: Publish names that begin with a dot or end with ``~``.
-        crosses_devices: Publish folders on another file system than the root's.
     """
 
     include: tuple[str, ...] = ()
@@ -45,7 +44,6 @@ class FileSelection:
     skip: frozenset[str] = frozenset()
     is_own: Callable[[str], bool] = _is_none
     hidden: bool = False
-    crosses_devices: bool = False
 
 
 class PathFilter:

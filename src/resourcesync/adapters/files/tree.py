@@ -208,7 +208,6 @@ class FileTreeOriginals:
         self._root = root
         self._base = base_uri if base_uri.endswith("/") else base_uri + "/"
         self._clock = clock
-        self._crosses_devices = selection is not None and selection.crosses_devices
         self._judge = PathFilter(selection or FileSelection())
         self._digester = Digester(algorithms)
         self._omissions: list[Omission] = []
@@ -302,7 +301,7 @@ class FileTreeOriginals:
                 return False
             raise listing_error(folder.path + name, error) from error
         child = ScannedFolder(below, (*folder.names, name), folder.uri + key)
-        if not self._crosses_devices and os.fstat(below).st_dev != descent.device:
+        if os.fstat(below).st_dev != descent.device:
             child.close()
             self._omit(folder.path + name, "a folder on another file system")
             return False

@@ -143,12 +143,11 @@ class InventoryFolder:
         except OSError as error:
             raise StorageError(f"cannot make {self._root}: {error.strerror}") from error
 
-    def clear(self, wanted: frozenset[str], task: str = "") -> None:
+    def clear(self, wanted: frozenset[str]) -> None:
         """Remove files that are not needed: old tables, and those of a killed run.
 
         Args:
             wanted: The names of the files of rows to retain.
-            task: The task whose units' outcomes are retained; empty for none.
         """
         shutil.rmtree(self.spill, ignore_errors=True)
         for path in self._root.glob(f"{_ROWS}*"):
@@ -156,8 +155,7 @@ class InventoryFolder:
                 with suppress(OSError):
                     path.unlink()
         for path in (self._root / _RUNS).glob("*"):
-            if path.name != task:
-                shutil.rmtree(path, ignore_errors=True)
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def write_file(path: Path, content: bytes) -> None:

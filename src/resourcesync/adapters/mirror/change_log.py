@@ -269,7 +269,7 @@ class ConsumerFiles:
             raise StateError(
                 f"{path} is damaged: the position of {name} is unknown",
                 hint="start over",
-                remedy=Remedy("restart-reading", value=name),
+                remedy=Remedy("restart-consumer", value=name),
             ) from error
 
     def acknowledge(self, name: str, cursor: int) -> None:

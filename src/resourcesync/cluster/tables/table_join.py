@@ -149,6 +149,7 @@ def join(
     work.run(_BEFORE)
     slices = SliceWriter(into, rows)
     resting_rows = slices.write_all(work)
+    _write_conflicts(work, into / "conflicts.parquet")
     return JoinResult(
         same=known - others,
         create=slices.create,
@@ -164,7 +165,6 @@ def join(
         deferred=str(into / _RESTING),
         deferred_rows=resting_rows,
         conflicts=str(into / "conflicts.parquet"),
-        conflict_rows=_write_conflicts(work, into / "conflicts.parquet"),
     )
 
 
@@ -185,11 +185,11 @@ def _write_copies(work: DuckDbSession, kind: int, file: Path) -> int:
     return _write(work, _COPIES_OF.format(kind=kind), file, COPIES)
 
 
-def _write_conflicts(work: DuckDbSession, file: Path) -> int:
+def _write_conflicts(work: DuckDbSession, file: Path) -> None:
     if work.value("SELECT count(conflict) FROM won"):
-        return _write(work, _CONFLICTS, file, LISTED)
-    with TableFileWriter(file, LISTED) as writer:  # most lists have none, and are not read again
-        return writer.rows
+        _write(work, _CONFLICTS, file, LISTED)
+    else:  # most lists have none, and are not read again
+        TableFileWriter(file, LISTED).close()
 
 
 def _write(work: DuckDbSession, query: str, file: Path, schema: Any) -> int:
