@@ -11,7 +11,7 @@ from resourcesync.adapters.http.proxies import ProxyRules, one_proxy
 from resourcesync.destination.options import PullOptions
 from resourcesync.destination.planner import DeletionLimit
 from resourcesync.discovery.uris import origin
-from resourcesync.errors import ConfigurationError, OutOfScopeError
+from resourcesync.errors import ConfigurationError, OutOfScopeError, Remedy
 from resourcesync.settings import environment
 from resourcesync.settings.mirror import PullSettings
 from resourcesync.settings.network import Network
@@ -130,7 +130,8 @@ def _header_fields(network: Network, home: str) -> dict[str, tuple[tuple[str, st
         if names.count("authorization") > 1:
             raise ConfigurationError(
                 f"two secrets in the field Authorization for {to}",
-                hint="leave one of them out: --auth, --header or [auth.NAME]",
+                hint="leave one of them out, also of [auth.NAME]",
+                remedy=Remedy("one-secret"),
             )
     return fields
 
@@ -141,7 +142,8 @@ def _proxies_of(environment: environment.ProxyEnvironment) -> ProxyRules:
     if len(users) > len({proxy for proxy, _ in users}):
         raise ConfigurationError(
             "the environment names one proxy with two users",
-            hint="give HTTP_PROXY and HTTPS_PROXY the same user, or name a proxy: --proxy URL",
+            hint="give HTTP_PROXY and HTTPS_PROXY the same user, or name a proxy",
+            remedy=Remedy("name-proxy"),
         )
     return ProxyRules(
         http=environment.http.proxy if environment.http else "",

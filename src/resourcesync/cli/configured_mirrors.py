@@ -14,6 +14,7 @@ import click
 from msgspec import structs
 
 from resourcesync.cli import options
+from resourcesync.cli.remedies import with_command
 from resourcesync.errors import ConfigurationError
 from resourcesync.settings import environment, files
 from resourcesync.settings.files import ConfigFile
@@ -455,6 +456,7 @@ def _overridden(mirror: str, only: str = "") -> Iterator[tuple[str, SettingValue
         try:
             value = from_variable(field, text)
         except ConfigurationError as error:
-            raise ConfigurationError(f"{variable} {error.message}", hint=error.hint) from None
+            hint = with_command(error.hint, error.remedy)
+            raise ConfigurationError(f"{variable} {error.message}", hint=hint) from None
         is_plain = field.is_flag or field.is_many or field.form.is_whole
         yield key, SettingValue(value, written=value if is_plain else text, origin=variable)

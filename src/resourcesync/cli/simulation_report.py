@@ -15,12 +15,11 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final
 
 from resourcesync import __version__
-from resourcesync.cli import simulation_figures as figures
 from resourcesync.model import formatting
 from resourcesync.server.dashboard.charts import Plot, Series, lines
 from resourcesync.server.dashboard.layout import STYLE, card, outcome, row, table
 from resourcesync.server.dashboard.markup import Markup, Piece, join_markup, tag
-from resourcesync.simulator import scenario_files
+from resourcesync.simulator import figures, scenario_files
 
 if TYPE_CHECKING:
     from resourcesync.simulator.experiments import Summary

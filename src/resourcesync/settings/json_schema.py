@@ -89,7 +89,7 @@ def _table_schemas() -> Schema:
             **_table_schema(log_keys()),
         },
         "watch": {
-            "description": "Settings of `resourcesync watch`.",
+            "description": "Settings of the service, `watch`.",
             **_table_schema(service_keys()),
         },
         "source": {

@@ -283,8 +283,8 @@ class ScheduleSettings(msgspec.Struct, frozen=True, kw_only=True):
     on_change: Annotated[
         tuple[str, ...],
         Setting(
-            "A program to run after changes, and its arguments: it gets the lines of"
-            " changes --json on stdin; after exit 0, it does not get the same changes again."
+            "A program to run after changes, and its arguments: it gets the changes"
+            " as lines of JSON on stdin; after exit 0, it does not get the same changes again."
         ),
     ] = ()
     on_change_limit: Annotated[
@@ -300,11 +300,11 @@ class ScheduleSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FreshnessSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """How far a mirror may be behind before ``status --check`` reports it."""
+    """How far a mirror may be behind before a check of the status reports it."""
 
     max_lag: Annotated[
         float | None,
-        Setting("The longest lag that `resourcesync status --check` accepts.", _MAIN, DURATION),
+        Setting("The longest lag that a check of the status accepts.", _MAIN, DURATION),
     ] = None
     max_quiet: Annotated[
         float | None,
@@ -355,7 +355,7 @@ class ServiceSettings(msgspec.Struct, frozen=True, kw_only=True):
     callback: Annotated[
         str,
         Setting(
-            "The public address of --listen for hubs, such as https://HOST/push/. Mirrors with"
+            "The public address of `listen` for hubs, such as https://HOST/push/. Mirrors with"
             " push = true are subscribed to their Sources' Change Notifications.",
             metavar="URL",
         ),

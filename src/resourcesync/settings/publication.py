@@ -144,7 +144,7 @@ class PublicationSettings(msgspec.Struct, frozen=True, kw_only=True):
     notify: Annotated[
         bool,
         Setting(
-            "Notify the hubs after each publication; otherwise use 'resourcesync notify'.",
+            "Notify the hubs after each publication; otherwise only `notify` does.",
             _DOC,
             is_stored=True,
         ),
@@ -201,7 +201,7 @@ class PublicationSettings(msgspec.Struct, frozen=True, kw_only=True):
     patches: Annotated[
         bool,
         Setting(
-            "Compute patches between the versions of JSON and XML files; needs --versions.",
+            "Compute patches between the versions of JSON and XML files; needs `versions`.",
             _VER,
             is_stored=True,
         ),
@@ -227,7 +227,7 @@ class SystemSettings(msgspec.Struct, frozen=True, kw_only=True):
     values: Annotated[
         tuple[tuple[str, str], ...],
         Setting(
-            "For another system: a setting of its adapter, see 'resourcesync plugins' and the"
+            "For another system: a setting of its adapter, see the list of plug-ins and the"
             " how-tos. env:NAME and file:PATH read the value from there. Repeat for several.",
             _STO,
             PAIR,

@@ -87,7 +87,9 @@ def read_setting(file: ConfigFile, table: tuple[str, ...], key: str, keys: Keys)
     try:
         value = from_file(keys[key], written)
     except ConfigurationError as error:
-        raise file.key_error(table, key, error.message, hint=error.hint) from None
+        found = file.key_error(table, key, error.message, hint=error.hint)
+        found.remedy = error.remedy
+        raise found from None
     if keys[key].form is FILE:
         value = _resolve_file(file, table, key, value)
     return SettingValue(value=value, written=written, origin=file.location(table, key))

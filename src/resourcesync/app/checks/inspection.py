@@ -84,7 +84,7 @@ def _proxies(network: Network) -> tuple[str, ...]:
     ignored = [name for name in _PROXIES if environment.variable(name)]
     if network.proxy is not None:
         rest = f"; ignored: {', '.join(ignored)}" if ignored else ""
-        return (f"{network.proxy or 'no proxy'}, by --proxy or the configuration{rest}",)
+        return (f"{network.proxy or 'no proxy'}, by the setting `proxy`{rest}",)
     try:
         found = environment.read_proxies()
     except ConfigurationError:
@@ -98,11 +98,11 @@ def _proxies(network: Network) -> tuple[str, ...]:
     return (*texts, bypass) if texts and found.bypass else tuple(texts)
 
 
-def _proxy_fault(network: Network) -> tuple[str, str] | None:
+def _proxy_fault(network: Network) -> ConfigurationError | None:
     try:
         proxy_rules(network)
     except ConfigurationError as error:
-        return error.message, error.hint
+        return error
     return None
 
 
