@@ -21,7 +21,7 @@ from resourcesync.destination.reports import MirrorState
 from resourcesync.errors import ResourceSyncError
 from resourcesync.model.timestamps import format_w3c
 from resourcesync.simulator.temporary_folders import make_folders
-from tests.support.dated_lists import CAPABILITIES, DatedWorld, deleted, entry, updated
+from tests.support.worlds.dated_lists import CAPABILITIES, DatedWorld, deleted, entry, updated
 
 _NAMES: Final = "pq"
 _OPTIONS: Final = PullOptions(max_delete=DeletionLimit(count=len(_NAMES)))

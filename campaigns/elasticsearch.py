@@ -15,8 +15,8 @@ from typing import Any, Final
 
 from campaigns.measured import Measured, command
 from campaigns.outcome import Asked, Campaign, Outcome
-from tests.support.dit_index import DitIndex, ask
-from tests.support.search_servers import (
+from tests.support.accounts.dit_index import DitIndex, ask
+from tests.support.servers.search_servers import (
     ELASTICSEARCH,
     NotHereError,
     any_server,

@@ -13,18 +13,18 @@ import pytest
 from campaigns.outcome import Asked, Campaign, Outcome
 from resourcesync import __version__
 from resourcesync.adapters.system import SystemClock
+from resourcesync.app.engines import open_engine
 from resourcesync.cluster.politeness import HostLimits
 from resourcesync.cluster.unit_runner import run_units
 from resourcesync.errors import EngineError
 from resourcesync.ports.cancellation import CancelToken
 from resourcesync.ports.engines import ExecutionEngine
 from resourcesync.ports.engines import UnitOutcome as Became
-from resourcesync.wiring.engines import open_engine
-from tests.support import engines
-from tests.support.commands import free_port
-from tests.support.nginx import installed, serving
-from tests.support.polite_work import Batch, busiest, fetch_batch
-from tests.support.unit_work import do_a_little, do_nothing, pieces
+from tests.support.cluster import engines
+from tests.support.cluster.polite_work import Batch, busiest, fetch_batch
+from tests.support.cluster.unit_work import do_a_little, do_nothing, pieces
+from tests.support.commands.run import free_port
+from tests.support.servers.nginx import installed, serving
 
 RATE: Final = 50.0
 BATCHES: Final = 12

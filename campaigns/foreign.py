@@ -13,8 +13,8 @@ from typing import Final
 
 from campaigns import lives
 from campaigns.outcome import Campaign
-from tests.support.foreign_lives import live_foreign
-from tests.support.software_lives import live_software
+from tests.support.simulated.foreign_lives import live_foreign
+from tests.support.simulated.software_lives import live_software
 
 
 def _live(folder: Path, seed: int) -> None:

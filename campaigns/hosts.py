@@ -9,7 +9,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import TypeVar
 
-from tests.support.preloaded import Preloaded
+from tests.support.crashes.preloaded import Preloaded
 
 Host = TypeVar("Host", bound=Preloaded)
 Job = TypeVar("Job")

@@ -3,7 +3,7 @@
 from typing import Final
 
 from campaigns.outcome import Asked, Campaign, Outcome
-from tests.support.killed import kill_again_and_again
+from tests.support.crashes.killed import kill_again_and_again
 
 
 def run(asked: Asked) -> Outcome:

@@ -18,8 +18,8 @@ from typing import Final
 from campaigns.lossy import LossyWay
 from campaigns.outcome import Asked, Campaign, Outcome
 from resourcesync.adapters.system import SystemClock
-from resourcesync.wiring.publishing import publish_tree
-from tests.support.commands import environment, free_port
+from resourcesync.app.publishing.trees import publish_tree
+from tests.support.commands.run import environment, free_port
 
 _RATE: Final = 2.0
 _LOSS: Final = 0.05

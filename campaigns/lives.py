@@ -16,8 +16,8 @@ from typing import Final
 
 from campaigns.outcome import Asked, Campaign, Outcome
 from resourcesync.errors import ResourceSyncError
-from tests.support.preloaded import in_memory
-from tests.support.regretting import live_regretting
+from tests.support.crashes.preloaded import in_memory
+from tests.support.simulated.regretting import live_regretting
 
 
 def _begin() -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks import ours
-from tests.support.commands import script
+from tests.support.commands.run import script
 
 _EVERY = 0.1
 

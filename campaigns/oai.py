@@ -14,9 +14,9 @@ from typing import Final, Protocol
 
 from campaigns.measured import command
 from campaigns.outcome import Asked, Campaign, Outcome
-from tests.support.commands import files_of, free_port, running, script
-from tests.support.oai_metadata import Bitstream, Item
-from tests.support.oai_provider import Provider, Quirks, changed, providing
+from tests.support.accounts.oai_metadata import Bitstream, Item
+from tests.support.accounts.oai_provider import Provider, Quirks, changed, providing
+from tests.support.commands.run import files_of, free_port, running, script
 
 _PREFIXES: Final = ("oai_dc", "mods")
 _PAGE: Final = 100

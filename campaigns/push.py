@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from campaigns.outcome import Asked, Campaign, Outcome
 from campaigns.receivers import Receivers
-from tests.support.hubs import RunningHub, payload, running_hub
+from tests.support.servers.hubs import RunningHub, payload, running_hub
 
 _ROUNDS: Final = 5
 _HANGING: Final = 5

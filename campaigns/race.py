@@ -7,7 +7,7 @@ many are done and how many are refused differs from run to run.
 from typing import Final
 
 from campaigns.outcome import Asked, Campaign, Outcome
-from tests.support.racing import race
+from tests.support.storage.racing import race
 
 
 def run(asked: Asked) -> Outcome:

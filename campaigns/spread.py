@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from campaigns.outcome import Asked, Campaign, Outcome
-from tests.support.commands import free_port
-from tests.support.nginx import Nginx, repeating
+from tests.support.commands.run import free_port
+from tests.support.servers.nginx import Nginx, repeating
 
 _EACH: Final = 1_000
 _BODY: Final = bytes(range(256)) * 16
@@ -99,7 +99,7 @@ class _Bench:
 
 def _copies(home: Path) -> tuple[str, int]:
     """Return a digest over all copies that a mirror knows, and how many they are."""
-    from resourcesync.wiring.mirror_state import open_state  # noqa: PLC0415 - tables are an extra
+    from resourcesync.app.mirrors.mirror_state import open_state  # noqa: PLC0415 - tables are an extra
 
     known, rows = sha256(), 0
     with open_state(home / ".resourcesync" / "state.db", read_only=True) as state:

@@ -5,8 +5,8 @@ from collections import Counter
 from typing import Final
 
 from campaigns.outcome import Asked, Campaign, Outcome
-from tests.support.commands import Ran, files_of, resourcesync
-from tests.support.torture import TortureSource
+from tests.support.commands.run import Ran, files_of, resourcesync
+from tests.support.sources.torture import TortureSource
 
 _BOUND: Final = 120.0
 """Seconds that one run may take."""

@@ -5,7 +5,7 @@ from typing import Final
 from campaigns.outcome import Asked, Campaign, Outcome
 from resourcesync.destination.mapping.tree import FileSystemProfile, TreeMapping
 from tests.properties.test_mapping_laws import BASES, assert_laws
-from tests.support.hostile_uris import seeded_uris
+from tests.support.documents.hostile_uris import seeded_uris
 
 _AT_A_TIME: Final = 50_000
 """URIs that are compared with each other for clashes."""

@@ -17,9 +17,10 @@ from typing import Final
 
 from campaigns.outcome import Asked, Campaign, Outcome
 from resourcesync.adapters.system import SystemClock
-from resourcesync.wiring.publishing import publish_tree
-from resourcesync.wiring.serving import ServerThread, find_tree
-from tests.support.commands import environment, files_of, free_port
+from resourcesync.app.publishing.trees import publish_tree
+from resourcesync.app.serving.applications import find_tree
+from resourcesync.server.uvicorn_server import ServerThread
+from tests.support.commands.run import environment, files_of, free_port
 
 _FILES: Final = 200
 _NAMES: Final = 300

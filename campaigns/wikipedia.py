@@ -25,8 +25,8 @@ from pathlib import Path
 from typing import Final
 
 from campaigns.outcome import Asked, Campaign, Outcome
-from tests.support.commands import environment, free_port
-from tests.support.event_server import EventServer
+from tests.support.commands.run import environment, free_port
+from tests.support.servers.event_server import EventServer
 
 _RATES: Final = (1.4, 14.0)
 _EVERY: Final = 5

@@ -206,8 +206,8 @@ Step = tuple[str, str]
 """A sentence, and the definition that does it."""
 
 PULL: list[Step] = [
-    ("A program calls pull", "api.mirror:Mirror.pull"),
-    ("Lock the mirror; open its state, its files and HTTP", "wiring.mirrors:open_destination"),
+    ("A program calls pull", "app.mirror:Mirror.pull"),
+    ("Lock the mirror; open its state, its files and HTTP", "app.mirrors.opening:open_destination"),
     ("Load the checkpoint and the filters", "destination.destination:Destination.pull"),
     ("Find the Capability List and the lists", "discovery.discover:discover"),
     ("Start a baseline; later runs read changes only", "destination.baseline:Baseline.run"),
@@ -243,8 +243,8 @@ PULL: list[Step] = [
 ]
 
 PUBLICATION: list[Step] = [
-    ("A program calls publish", "api.publisher:Publisher.publish"),
-    ("Lock the catalogue; open the originals", "wiring.publishing:publish_tree"),
+    ("A program calls publish", "app.publisher:Publisher.publish"),
+    ("Lock the catalogue; open the originals", "app.publishing.trees:publish_tree"),
     ("Refuse a clock that cannot be right", "source.clock_guard:check_clock"),
     ("Begin one transaction of the catalogue", "source.scan:scan"),
     ("List the files in URI order, without reading", "adapters.files.tree:FileTreeOriginals.scan"),
@@ -265,7 +265,7 @@ PUBLICATION: list[Step] = [
     ("Write Capability List and Source Description", "source.description:publish"),
     ("Record the documents that are public", "source.plan:write_record"),
     ("Delete documents that are out of use for a day", "source.garbage:remove_orphans"),
-    ("Notify hubs", "wiring.notifications:notify"),
+    ("Notify hubs", "app.publishing.notifications:notify"),
 ]
 
 _LANE = 46

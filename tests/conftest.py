@@ -16,7 +16,7 @@ from tests.support import line_coverage
 
 COVERAGE = line_coverage.plugin()
 
-from tests.support.object_server import bucket, object_server  # noqa: E402 - what is above
+from tests.support.servers.object_server import bucket, object_server  # noqa: E402 - what is above
 
 __all__ = ["bucket", "object_server"]
 

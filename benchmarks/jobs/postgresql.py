@@ -9,7 +9,7 @@ from pathlib import Path
 from benchmarks import ours, processes
 from benchmarks.bench import Bench, Skipped, settle
 from benchmarks.results import JobResult, Row, Sample, at_most
-from tests.support.postgres_server import NoServerError, Server, own
+from tests.support.servers.postgres_server import NoServerError, Server, own
 
 _URL = "https://museum.example/"
 _CHANGES = 1_000

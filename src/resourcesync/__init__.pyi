@@ -1,17 +1,16 @@
-from resourcesync.api.mirror import Event as Event
-from resourcesync.api.mirror import Mirror as Mirror
-from resourcesync.api.mirror import MirrorChange as MirrorChange
-from resourcesync.api.plans import Plan as Plan
-from resourcesync.api.plans import PlannedAction as PlannedAction
-from resourcesync.api.publisher import Catalogue as Catalogue
-from resourcesync.api.publisher import Published as Published
-from resourcesync.api.publisher import Publisher as Publisher
-from resourcesync.api.settings import MirrorOptions as MirrorOptions
-from resourcesync.api.settings import PublisherOptions as PublisherOptions
-from resourcesync.api.source import Source as Source
-from resourcesync.api.source import discover as discover
-from resourcesync.api.source import offered_sets as offered_sets
-from resourcesync.api.validation import validate as validate
+from resourcesync.app.mirror import Event as Event
+from resourcesync.app.mirror import Mirror as Mirror
+from resourcesync.app.mirror import MirrorChange as MirrorChange
+from resourcesync.app.plans import Plan as Plan
+from resourcesync.app.plans import PlannedAction as PlannedAction
+from resourcesync.app.publisher import Catalogue as Catalogue
+from resourcesync.app.publisher import Published as Published
+from resourcesync.app.publisher import Publisher as Publisher
+from resourcesync.app.settings import MirrorOptions as MirrorOptions
+from resourcesync.app.source import Source as Source
+from resourcesync.app.source import discover as discover
+from resourcesync.app.source import offered_sets as offered_sets
+from resourcesync.app.validation import validate as validate
 from resourcesync.destination.audits.fixity import AuditRolling as AuditRolling
 from resourcesync.destination.audits.reports import AuditFinding as AuditFinding
 from resourcesync.destination.audits.reports import AuditReport as AuditReport
@@ -37,14 +36,15 @@ from resourcesync.model.vocabulary import Capability as Capability
 from resourcesync.model.vocabulary import ChangeKind as ChangeKind
 from resourcesync.ports.catalogue import Posted as Posted
 from resourcesync.ports.changes import MirrorChangeKind as MirrorChangeKind
+from resourcesync.settings.credentials import Credentials as Credentials
+from resourcesync.settings.keywords import PublisherOptions as PublisherOptions
+from resourcesync.settings.network import Network as Network
 from resourcesync.source.document_writer import WrittenDocument as WrittenDocument
 from resourcesync.source.scan import LeftFile as LeftFile
 from resourcesync.validator.findings import RuleFinding as RuleFinding
 from resourcesync.validator.rule import Level as Level
 from resourcesync.validator.rule import Rule as Rule
 from resourcesync.validator.rule import Severity as Severity
-from resourcesync.wiring.credentials import Credentials as Credentials
-from resourcesync.wiring.mirrors import Network as Network
 
 __all__ = [
     "AuditFinding",

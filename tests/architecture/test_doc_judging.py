@@ -8,8 +8,8 @@ import pytest
 
 from resourcesync.websub.messages import SIGNATURE, link_field
 from resourcesync.websub.signatures import sign
-from tests.support.commands import Ran, free_port, resourcesync, running, script
-from tests.support.rule_documents import NT
+from tests.support.commands.run import Ran, free_port, resourcesync, running, script
+from tests.support.rules.documents import NT
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "how-to" / "validate-a-source.md"

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from resourcesync import MirrorState, Publisher
+from resourcesync.app.serving.applications import LateApplication
 from resourcesync.server.uvicorn_server import ServerThread
-from resourcesync.wiring.serving import LateApplication
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "use-from-python.md"
 ADDRESS = "https://museum.example"

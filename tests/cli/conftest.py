@@ -10,8 +10,8 @@ import pytest
 
 from resourcesync.cli import main
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
-from tests.support.command_line import FILES, Said
-from tests.support.tiny_source import TinySource
+from tests.support.commands.command_line import FILES, Said
+from tests.support.servers.tiny_source import TinySource
 
 
 @pytest.fixture

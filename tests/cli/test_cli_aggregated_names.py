@@ -10,12 +10,12 @@ from urllib.parse import urlsplit
 import pytest
 
 from resourcesync.adapters.system import SystemClock
+from resourcesync.app.serving.applications import LateApplication, find_tree
 from resourcesync.cli.main import run
 from resourcesync.server.uvicorn_server import ServerThread
-from resourcesync.wiring.serving import LateApplication, find_tree
-from tests.support.aggregating import Site, via
-from tests.support.command_line import Said
-from tests.support.tiny_source import TinySource
+from tests.support.commands.command_line import Said
+from tests.support.servers.tiny_source import TinySource
+from tests.support.sources.aggregating import Site, via
 
 ODD = {
     target: f"content of {target}".encode()

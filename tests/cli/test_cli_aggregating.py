@@ -19,18 +19,18 @@ import pytest
 
 from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
 from resourcesync.adapters.system import SystemClock
+from resourcesync.app import plugins
+from resourcesync.app.publishing.accounts import FollowedAccount, publish_account
+from resourcesync.app.publishing.published_tree import PUBLICATION
+from resourcesync.app.publishing.trees import PublishRequest
+from resourcesync.app.serving.applications import LateApplication
 from resourcesync.cli.main import run
 from resourcesync.documents import reader
 from resourcesync.model.resources import Resource
 from resourcesync.server.uvicorn_server import ServerThread
-from resourcesync.wiring import plugins
-from resourcesync.wiring.accounts import FollowedAccount, publish_account
-from resourcesync.wiring.published_tree import PUBLICATION
-from resourcesync.wiring.publishing import PublishRequest
-from resourcesync.wiring.serving import LateApplication
-from tests.support.aggregating import Site, via
-from tests.support.command_line import Said
-from tests.support.distributions import install
+from tests.support.accounts.distributions import install
+from tests.support.commands.command_line import Said
+from tests.support.sources.aggregating import Site, via
 
 BASELINE = ("--mode", "baseline")  # no Change List tells that links alone are others
 Chain = tuple[Site, Site, Site, Site]
@@ -219,7 +219,7 @@ def test_a_mirror_of_what_is_published_at_the_same_address_is_refused(
 def test_a_mirror_in_a_store_is_published_where_its_state_is(
     chain: Chain, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    code = "from tests.support.storing import open_shelf\n"
+    code = "from tests.support.storage.storing import open_shelf\n"
     install(here / "site", "acme_shelf", {plugins.STORES: {"shelf": "acme_shelf:open_shelf"}}, code)
     monkeypatch.syspath_prepend(str(here / "site"))
     monkeypatch.setenv("XDG_STATE_HOME", str(here / "home"))

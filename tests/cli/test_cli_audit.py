@@ -4,9 +4,9 @@ import re
 from pathlib import Path
 
 from resourcesync.cli.main import run
-from tests.support.command_line import MIRRORED, Said, rows, spoil
-from tests.support.commands import files_of
-from tests.support.tiny_source import TinySource
+from tests.support.commands.command_line import MIRRORED, Said, rows, spoil
+from tests.support.commands.run import files_of
+from tests.support.servers.tiny_source import TinySource
 
 
 def test_an_audit_in_sync_says_coverage_and_accuracy(source: TinySource, said: Said) -> None:

@@ -11,8 +11,8 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from resourcesync.cli.main import run
-from tests.support.command_line import FILES, MIRRORED, Said, spoil
-from tests.support.tiny_source import TinySource
+from tests.support.commands.command_line import FILES, MIRRORED, Said, spoil
+from tests.support.servers.tiny_source import TinySource
 
 PREMIS = "{http://www.loc.gov/premis/v3}"
 ALL = "html,json,csv,bagit,premis"

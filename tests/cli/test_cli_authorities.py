@@ -12,11 +12,11 @@ import resourcesync
 from resourcesync.adapters.system import SystemClock
 from resourcesync.cli.main import run
 from resourcesync.errors import ConfigurationError, SourceRefusedError
-from tests.support.command_line import Said, rows
-from tests.support.commands import files_of
-from tests.support.hostile_server import HostileServer, answer
-from tests.support.proxying import Proxy
-from tests.support.settings_file import put
+from tests.support.commands.command_line import Said, rows
+from tests.support.commands.run import files_of
+from tests.support.commands.settings_file import put
+from tests.support.servers.hostile_server import HostileServer, answer
+from tests.support.servers.proxying import Proxy
 
 SENT = "Basic " + b64encode(b"me:s3cret").decode()
 

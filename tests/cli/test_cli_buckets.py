@@ -15,12 +15,12 @@ from resourcesync.backends.s3.bucket import Bucket
 from resourcesync.backends.s3.store import open_store
 from resourcesync.cli.main import run
 from resourcesync.errors import StorageError
-from tests.support.command_line import LATER, MIRRORED, Said, rows
-from tests.support.commands import environment, script
-from tests.support.forking import Forked
-from tests.support.interposed import Answer, Interposed, interposed
-from tests.support.object_server import ObjectServer
-from tests.support.tiny_source import TinySource
+from tests.support.commands.command_line import LATER, MIRRORED, Said, rows
+from tests.support.commands.forking import Forked
+from tests.support.commands.run import environment, script
+from tests.support.servers.interposed import Answer, Interposed, interposed
+from tests.support.servers.object_server import ObjectServer
+from tests.support.servers.tiny_source import TinySource
 
 SLOW_DOWN = Answer(503, b"<Error><Code>SlowDown</Code><Message>Less, please</Message></Error>")
 

@@ -12,7 +12,7 @@ from resourcesync.cli.main import run
 from resourcesync.documents import reader
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.capabilities import Entry
-from tests.support.command_line import Said, rows
+from tests.support.commands.command_line import Said, rows
 
 BASE = "https://h.example/"
 LINES = Path("all.ndjson")
@@ -136,7 +136,7 @@ def test_what_cannot_be_recorded_is_said(
 def test_how_much_was_posted_before_an_error_is_said(
     said: Said, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("resourcesync.wiring.catalogues.BATCH", 2)
+    monkeypatch.setattr("resourcesync.app.publishing.catalogues.BATCH", 2)
     told(*({"uri": f"{BASE}{name}", "change": "created"} for name in "abc"), {"uri": BASE})
 
     assert run(["catalogue", "post", "c.db", str(LINES)]) == 2

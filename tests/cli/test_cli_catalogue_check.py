@@ -9,7 +9,7 @@ import pytest
 from resourcesync import Catalogue, Change, ChangeKind, Resource
 from resourcesync.cli.main import run
 from resourcesync.documents import reader
-from tests.support.command_line import Said, rows
+from tests.support.commands.command_line import Said, rows
 
 BASE = "https://h.example/"
 NAMES = "abcdef"

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from resourcesync.cli.main import run
-from tests.support.command_line import FILES, LATER, MIRRORED, Said, rows
-from tests.support.tiny_source import TinySource
+from tests.support.commands.command_line import FILES, LATER, MIRRORED, Said, rows
+from tests.support.servers.tiny_source import TinySource
 
 PATHS = sorted(MIRRORED)
 

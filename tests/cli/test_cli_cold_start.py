@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 from resourcesync.cli.main import run
-from tests.support.command_line import FILES, Said, rows
-from tests.support.tiny_source import TinySource, dead_address
+from tests.support.commands.command_line import FILES, Said, rows
+from tests.support.servers.tiny_source import TinySource, dead_address
 
 
 def test_after_config_init_the_advice_is_to_edit_that_file(said: Said) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from resourcesync.cli.config import EXAMPLE
 from resourcesync.cli.main import run
-from tests.support.command_line import Said, rows
+from tests.support.commands.command_line import Said, rows
 
 GOOD = """\
 [defaults]

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from resourcesync.cli.main import run
-from tests.support.command_line import LATER, MIRRORED, Said, rows
-from tests.support.commands import files_of
-from tests.support.settings_file import AUTH, museum, put, tokens
-from tests.support.tiny_source import Answer, TinySource
+from tests.support.commands.command_line import LATER, MIRRORED, Said, rows
+from tests.support.commands.run import files_of
+from tests.support.commands.settings_file import AUTH, museum, put, tokens
+from tests.support.servers.tiny_source import Answer, TinySource
 
 
 @pytest.mark.parametrize("command", ["pull", "explore"])

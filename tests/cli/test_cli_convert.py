@@ -19,8 +19,8 @@ from resourcesync.model.capabilities import CapabilityEntry, Entry, Header, Part
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import Capability, ChangeKind, Dialect
-from tests.support.command_line import rows
-from tests.support.documents import document, url
+from tests.support.commands.command_line import rows
+from tests.support.documents.text import document, url
 
 NINE = datetime(2013, 1, 3, 9, tzinfo=UTC)
 TEN = NINE + timedelta(hours=1)

@@ -21,6 +21,8 @@ from urllib.request import Request, urlopen
 import pytest
 
 from resourcesync.adapters.system import SystemClock
+from resourcesync.app.mirrors import opening
+from resourcesync.app.watching.mirror_views import read_detail
 from resourcesync.cli.configured_mirrors import MirrorConfiguration, load
 from resourcesync.cli.main import run
 from resourcesync.cli.render_watch import WatchFigures
@@ -37,14 +39,12 @@ from resourcesync.websub.subscription_status import (
     SubscriptionReport,
     SubscriptionStatus,
 )
-from resourcesync.wiring import mirrors
-from resourcesync.wiring.mirror_views import read_detail
-from tests.support.command_line import Said
-from tests.support.own_source import published_for_days, source_pages
-from tests.support.settings_file import museum, put
-from tests.support.simulated_week import simulate
-from tests.support.tiny_source import TinySource
-from tests.support.world import World
+from tests.support.commands.command_line import Said
+from tests.support.commands.settings_file import museum, put
+from tests.support.servers.tiny_source import TinySource
+from tests.support.simulated.simulated_week import simulate
+from tests.support.sources.own_source import published_for_days, source_pages
+from tests.support.worlds.world import World
 
 HOURS = 5
 SHOWN = (
@@ -354,9 +354,9 @@ def test_what_came_again_with_the_same_bytes_is_no_change(tmp_path: Path) -> Non
     world.clock.advance(hours=2)
     world.pull()
 
-    with mirrors.open_changes(tmp_path / "m") as log:
+    with opening.open_changes(tmp_path / "m") as log:
         kinds = [change.kind for change in log.state.changes(0)]
-    brief = MirrorSummary(status=mirrors.read_status(tmp_path / "m"))
+    brief = MirrorSummary(status=opening.read_status(tmp_path / "m"))
     now = world.clock.now()
     found = read_detail(tmp_path / "m", brief, now - timedelta(days=1), now, ())
     assert kinds == ["created", "updated", "touched"]

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from resourcesync.app.checks import comparisons
+from resourcesync.app.checks.comparisons import ByteComparison, compare_bytes
 from resourcesync.cli.main import run
-from resourcesync.wiring import comparisons
-from resourcesync.wiring.comparisons import ByteComparison, compare_bytes
-from tests.support.command_line import Said
-from tests.support.commands import environment, files_of
-from tests.support.started import Started
+from tests.support.commands.command_line import Said
+from tests.support.commands.run import environment, files_of
+from tests.support.commands.started import Started
 
 
 @pytest.fixture(autouse=True)

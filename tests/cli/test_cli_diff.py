@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from resourcesync.cli.main import run
-from tests.support.command_line import FILES, LATER, Said, rows, spoil
-from tests.support.tiny_source import TinySource
+from tests.support.commands.command_line import FILES, LATER, Said, rows, spoil
+from tests.support.servers.tiny_source import TinySource
 
 HEAD = '<rs:md capability="resourcelist" at="2026-01-01T00:00:00Z"/>'
 

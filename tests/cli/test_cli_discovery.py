@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from resourcesync.cli.main import run
-from tests.support.command_line import FILES, MIRRORED, Said
-from tests.support.commands import files_of
-from tests.support.tiny_source import Answer, TinySource
+from tests.support.commands.command_line import FILES, MIRRORED, Said
+from tests.support.commands.run import files_of
+from tests.support.servers.tiny_source import Answer, TinySource
 
 WELL_KNOWN = "/.well-known/resourcesync"
 

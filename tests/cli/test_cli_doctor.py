@@ -16,9 +16,9 @@ from resourcesync.adapters.mirror import mirror_folder
 from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
 from resourcesync.adapters.system import SystemClock
 from resourcesync.cli.main import run
-from tests.support.command_line import Said, rows
-from tests.support.settings_file import AUTH, museum, put
-from tests.support.tiny_source import Answer, TinySource, dead_address
+from tests.support.commands.command_line import Said, rows
+from tests.support.commands.settings_file import AUTH, museum, put
+from tests.support.servers.tiny_source import Answer, TinySource, dead_address
 
 
 def verdicts(said: Said) -> dict[str, dict[str, Any]]:

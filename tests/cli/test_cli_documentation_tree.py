@@ -10,12 +10,12 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from resourcesync.app.serving.applications import LateApplication
 from resourcesync.cli.main import run
 from resourcesync.server.uvicorn_server import ServerThread
-from resourcesync.wiring.serving import LateApplication
-from tests.support import nginx
-from tests.support.aggregating import Site
-from tests.support.command_line import Said, rows
+from tests.support.commands.command_line import Said, rows
+from tests.support.servers import nginx
+from tests.support.sources.aggregating import Site
 
 FOLDERS = (
     "",

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from resourcesync.cli.main import run
-from tests.support.command_line import FILES, Said, rows
-from tests.support.commands import free_port, running, script
+from tests.support.commands.command_line import FILES, Said, rows
+from tests.support.commands.run import free_port, running, script
 
 PUBLIC = Path("public")
 DOCUMENTS = PUBLIC / "resourcesync"

@@ -8,9 +8,9 @@ import pytest
 
 from resourcesync.cli.event_schema import EVENTS, event_schema
 from resourcesync.cli.main import COMMANDS, run
-from tests.support.command_line import FILES, LATER, Said, check_event, rows, spoil
-from tests.support.settings_file import museum, put
-from tests.support.tiny_source import TinySource
+from tests.support.commands.command_line import FILES, LATER, Said, check_event, rows, spoil
+from tests.support.commands.settings_file import museum, put
+from tests.support.servers.tiny_source import TinySource
 
 
 def lines(said: Said) -> set[str]:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from resourcesync.cli.main import run
-from tests.support.command_line import Said, rows
-from tests.support.tiny_source import Answer, TinySource, dead_address
+from tests.support.commands.command_line import Said, rows
+from tests.support.servers.tiny_source import Answer, TinySource, dead_address
 
 INDEX = (
     '<?xml version="1.0" encoding="UTF-8"?>\n'

@@ -3,8 +3,8 @@
 import pytest
 
 from resourcesync.cli.main import run
-from tests.support.command_line import Said, rows
-from tests.support.tiny_source import TinySource
+from tests.support.commands.command_line import Said, rows
+from tests.support.servers.tiny_source import TinySource
 
 AT = 'at="2026-01-01T00:00:00Z"'
 FROM = 'from="2026-01-01T00:00:00Z"'

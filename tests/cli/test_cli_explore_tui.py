@@ -18,14 +18,14 @@ from textual.pilot import Pilot
 from textual.widgets import Input, Static, Tree
 
 from resourcesync.adapters.system import SystemClock
+from resourcesync.app import document_access
 from resourcesync.cli.explore_tui import BackgroundWalk, ExplorerApp, Step
 from resourcesync.discovery.tree import SourceNode
 from resourcesync.errors import ResourceMissingError
 from resourcesync.ports.cancellation import CancelToken
-from resourcesync.wiring import document_access
-from resourcesync.wiring.mirrors import Network
-from tests.support.commands import script
-from tests.support.tiny_source import TinySource
+from resourcesync.settings.network import Network
+from tests.support.commands.run import script
+from tests.support.servers.tiny_source import TinySource
 
 Script = Callable[[ExplorerApp, "Pilot[None]"], Awaitable[None]]
 HEAD = '<rs:md capability="resourcelist" at="2026-01-01T00:00:00Z"/>'

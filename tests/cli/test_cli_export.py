@@ -15,9 +15,9 @@ import pytest
 from resourcesync.cli.main import run
 from resourcesync.destination import export as export_formats
 from resourcesync.ports.exporters import ExportFile, ExportOptions, MirrorSnapshot
-from tests.support.command_line import FILES, LATER, MIRRORED, Said, rows, spoil
-from tests.support.commands import files_of
-from tests.support.tiny_source import TinySource
+from tests.support.commands.command_line import FILES, LATER, MIRRORED, Said, rows, spoil
+from tests.support.commands.run import files_of
+from tests.support.servers.tiny_source import TinySource
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from resourcesync.cli.main import run
-from tests.support.command_line import FILES, Said, rows
-from tests.support.tiny_source import TinySource
+from tests.support.commands.command_line import FILES, Said, rows
+from tests.support.servers.tiny_source import TinySource
 
 LARGE = {f"/{number:02}.bin": bytes([number]) * 50_000 for number in range(12)}
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from resourcesync.cli.main import run
-from tests.support.tiny_source import TinySource
+from tests.support.servers.tiny_source import TinySource
 
 _SIZE = 32 << 20
 _LONG = "n" * 255

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from resourcesync.cli.main import run
-from tests.support.command_line import FILES, LATER, Said
-from tests.support.commands import files_of
-from tests.support.settings_file import museum, put
-from tests.support.tiny_source import TinySource
+from tests.support.commands.command_line import FILES, LATER, Said
+from tests.support.commands.run import files_of
+from tests.support.commands.settings_file import museum, put
+from tests.support.servers.tiny_source import TinySource
 
 MIRROR = Path("copies/museum")
 LATEST = "2026-01-03T00:00:00Z"

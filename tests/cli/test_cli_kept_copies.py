@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from resourcesync.cli.main import run
-from tests.support.command_line import FILES, LATER, Said, rows
-from tests.support.tiny_source import Answer, TinySource
+from tests.support.commands.command_line import FILES, LATER, Said, rows
+from tests.support.servers.tiny_source import Answer, TinySource
 
 SITEMAP = "http://www.sitemaps.org/schemas/sitemap/0.9"
 GONE = "/objects/0003.txt"

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from resourcesync.cli.main import run
-from tests.support.command_line import FILES, MIRRORED, Said, rows
-from tests.support.commands import files_of
-from tests.support.foreign_world import Event, Known
-from tests.support.tiny_source import TinySource
-from tests.support.weko import INDEX, Weko
-from tests.support.world import BASE
+from tests.support.commands.command_line import FILES, MIRRORED, Said, rows
+from tests.support.commands.run import files_of
+from tests.support.servers.tiny_source import TinySource
+from tests.support.software.foreign_world import Event, Known
+from tests.support.software.weko import INDEX, Weko
+from tests.support.worlds.world import BASE
 
 AT = 'at="2026-01-01T00:00:00Z"'
 

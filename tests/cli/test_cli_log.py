@@ -12,11 +12,11 @@ import pytest
 from resourcesync.cli.log_file import open_log
 from resourcesync.cli.main import run
 from resourcesync.cli.output import CommandOutcome, Screen
-from tests.support.command_line import FILES, LATER, MIRRORED, Said, rows
-from tests.support.commands import files_of
-from tests.support.meanwhile import meanwhile
-from tests.support.settings_file import museum, put
-from tests.support.tiny_source import TinySource, dead_address
+from tests.support.commands.command_line import FILES, LATER, MIRRORED, Said, rows
+from tests.support.commands.meanwhile import meanwhile
+from tests.support.commands.run import files_of
+from tests.support.commands.settings_file import museum, put
+from tests.support.servers.tiny_source import TinySource, dead_address
 
 LINE = re.compile(
     r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z (info|warning|error) resourcesync[\w.]* \S.*"

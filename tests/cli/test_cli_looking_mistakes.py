@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from resourcesync.cli.main import run
-from tests.support.command_line import Said
-from tests.support.judged import OPEN, UP, write
-from tests.support.tiny_source import STAMP, TinySource
+from tests.support.commands.command_line import Said
+from tests.support.rules.judged import OPEN, UP, write
+from tests.support.servers.tiny_source import STAMP, TinySource
 
 WHOLE = (
     OPEN

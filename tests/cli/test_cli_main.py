@@ -15,8 +15,8 @@ from resourcesync.cli import crash, main
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.output import CommandOutcome, Screen
 from resourcesync.errors import LockedError
-from tests.support.commands import environment
-from tests.support.processes import command, python
+from tests.support.commands.processes import command, python
+from tests.support.commands.run import environment
 
 HEAVY = ("pycurl", "starlette", "uvicorn", "rich", "sqlite3", "protego", "asyncio", "msgspec")
 
@@ -246,7 +246,7 @@ def test_a_fault_of_ours_leaves_a_report_and_exits_70(
 
 def test_a_crash_in_a_real_process_leaves_its_report_with_the_user(tmp_path: Path) -> None:
     code = (
-        "import resourcesync.wiring.mirrors as m, resourcesync.cli.main as main\n"
+        "import resourcesync.app.mirrors.opening as m, resourcesync.cli.main as main\n"
         "m.is_mirror = lambda folder: 1 // 0\n"
         "main.main()"
     )

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from resourcesync.cli.main import run
-from tests.support.command_line import Said, rows
-from tests.support.listening import Listener
+from tests.support.commands.command_line import Said, rows
+from tests.support.servers.listening import Listener
 
 BASE = "https://museum.example/"
 NOWHERE = "http://127.0.0.1:9/"

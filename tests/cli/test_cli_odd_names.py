@@ -13,8 +13,8 @@ import bagit
 import pytest
 
 from resourcesync.cli.main import run
-from tests.support.command_line import LATER, Said, rows
-from tests.support.tiny_source import TinySource
+from tests.support.commands.command_line import LATER, Said, rows
+from tests.support.servers.tiny_source import TinySource
 
 NAMES = {
     "/a": "a!9",

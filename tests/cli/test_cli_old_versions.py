@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from resourcesync.cli.main import run
-from tests.support.command_line import Said, rows
-from tests.support.judged import OPEN
+from tests.support.commands.command_line import Said, rows
+from tests.support.rules.judged import OPEN
 
 SAME = (
     OPEN

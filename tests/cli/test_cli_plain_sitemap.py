@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from resourcesync.adapters.in_memory import ManualClock
+from resourcesync.app.serving import applications
 from resourcesync.cli.main import run
-from resourcesync.wiring import serving
-from tests.support.asgi import ask
-from tests.support.command_line import FILES, Said, rows
-from tests.support.judged import code, codes
-from tests.support.tiny_source import TinySource
+from tests.support.commands.command_line import FILES, Said, rows
+from tests.support.rules.judged import code, codes
+from tests.support.servers.asgi import ask
+from tests.support.servers.tiny_source import TinySource
 
 URL = ("--url", "https://museum.example/")
 NAME = "resourcesync-sitemap.xml"
@@ -57,7 +57,7 @@ def test_a_file_of_somebody_else_is_not_replaced(name: str, tree: Path, said: Sa
 def test_it_is_served_as_a_document(tree: Path) -> None:
     assert run(["publish", "public", *URL, "--sitemap"]) == 0
 
-    app = serving.find_tree(tree).application(ManualClock())
+    app = applications.find_tree(tree).application(ManualClock())
     answer = ask(app, f"/{NAME}")
 
     assert answer.status == 200

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from resourcesync.cli.main import run
-from tests.support.command_line import MIRRORED, Said, rows
-from tests.support.commands import files_of
-from tests.support.hostile_server import unused_port
-from tests.support.proxying import Proxy
-from tests.support.settings_file import museum, put
-from tests.support.tiny_source import TinySource
+from tests.support.commands.command_line import MIRRORED, Said, rows
+from tests.support.commands.run import files_of
+from tests.support.commands.settings_file import museum, put
+from tests.support.servers.hostile_server import unused_port
+from tests.support.servers.proxying import Proxy
+from tests.support.servers.tiny_source import TinySource
 
 AUTH = '[auth.door]\ntype = "basic"\nusername = "me"\npassword = { env = "DOOR" }\n'
 SENT = "Basic " + b64encode(b"me:s3cret").decode()

@@ -11,11 +11,11 @@ import pytest
 
 from resourcesync.cli import publish_inputs
 from resourcesync.cli.main import run
-from tests.support.command_line import Said, rows
-from tests.support.commands import run as run_program
-from tests.support.commands import script
-from tests.support.feeding import line
-from tests.support.scripted_account import ScriptedSystem, scripted
+from tests.support.accounts.feeding import line
+from tests.support.accounts.scripted_account import ScriptedSystem, scripted
+from tests.support.commands.command_line import Said, rows
+from tests.support.commands.run import run as run_program
+from tests.support.commands.run import script
 
 URL = ("--url", "https://h/", "--out", "out")
 

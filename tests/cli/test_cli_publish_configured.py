@@ -6,7 +6,7 @@ import pytest
 
 from resourcesync import Catalogue, Resource
 from resourcesync.cli.main import run
-from tests.support.command_line import Said, rows
+from tests.support.commands.command_line import Said, rows
 
 TEXT = """
 [source.museum]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from resourcesync.cli.main import run
-from tests.support.command_line import Said, rows
+from tests.support.commands.command_line import Said, rows
 
 URL = ("--url", "https://museum.example")
 

@@ -11,13 +11,13 @@ import pytest
 
 from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.adapters.system import SystemClock
+from resourcesync.app.publishing.document_stores import documents_at
+from resourcesync.app.serving.applications import LateApplication, find_tree
 from resourcesync.cli.main import run
 from resourcesync.server.uvicorn_server import ServerThread
-from resourcesync.wiring.document_stores import documents_at
-from resourcesync.wiring.serving import LateApplication, find_tree
-from tests.support.command_line import Said, rows
-from tests.support.commands import environment, files_of, script
-from tests.support.table_world import BASE, Row, TableWorld, write_table
+from tests.support.accounts.table_world import BASE, Row, TableWorld, write_table
+from tests.support.commands.command_line import Said, rows
+from tests.support.commands.run import environment, files_of, script
 
 TABLE = Path("table/part.parquet")
 LISTS = 40

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.started import Started
+from tests.support.commands.started import Started
 
 pytest.importorskip("watchfiles", reason="the extra 'watch' is not installed")
 

@@ -7,14 +7,14 @@ from zipfile import ZipFile
 import pytest
 
 from resourcesync.adapters.system import SystemClock
+from resourcesync.app.serving.applications import find_tree
 from resourcesync.backends.s3 import store as objects
 from resourcesync.backends.s3.bucket import Bucket
 from resourcesync.backends.s3.store import open_store
 from resourcesync.cli.main import run
-from resourcesync.wiring.serving import find_tree
-from tests.support.command_line import FILES, MIRRORED, Said, rows
-from tests.support.interposed import Answer, Interposed, interposed
-from tests.support.object_server import ObjectServer
+from tests.support.commands.command_line import FILES, MIRRORED, Said, rows
+from tests.support.servers.interposed import Answer, Interposed, interposed
+from tests.support.servers.object_server import ObjectServer
 
 
 @pytest.fixture

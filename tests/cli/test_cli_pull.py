@@ -12,10 +12,10 @@ import pytest
 from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
 from resourcesync.adapters.system import SystemClock
 from resourcesync.cli.main import run
-from tests.support.command_line import FILES, LATER, MIRRORED, Said, rows
-from tests.support.commands import files_of
-from tests.support.dump_world import many, zipped
-from tests.support.tiny_source import TinySource, dead_address
+from tests.support.commands.command_line import FILES, LATER, MIRRORED, Said, rows
+from tests.support.commands.run import files_of
+from tests.support.servers.tiny_source import TinySource, dead_address
+from tests.support.worlds.dump_world import many, zipped
 
 
 def test_a_first_pull_says_where_from_what_and_that_it_is_in_sync(

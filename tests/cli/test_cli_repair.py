@@ -8,9 +8,9 @@ import pytest
 
 from resourcesync.adapters.mirror import audit_files
 from resourcesync.cli.main import run
-from tests.support.command_line import MIRRORED, Said, rows, spoil
-from tests.support.commands import files_of
-from tests.support.tiny_source import TinySource
+from tests.support.commands.command_line import MIRRORED, Said, rows, spoil
+from tests.support.commands.run import files_of
+from tests.support.servers.tiny_source import TinySource
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.main import run
 from resourcesync.validator.rule import Rule
 from resourcesync.validator.rules import RULES
-from tests.support.command_line import Said, rows
+from tests.support.commands.command_line import Said, rows
 
 CODES = sorted(
     {

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from resourcesync.cli.main import run
-from tests.support.command_line import FILES, LATER, Said, rows
-from tests.support.commands import files_of
-from tests.support.settings_file import museum, put
-from tests.support.tiny_source import TinySource
+from tests.support.commands.command_line import FILES, LATER, Said, rows
+from tests.support.commands.run import files_of
+from tests.support.commands.settings_file import museum, put
+from tests.support.servers.tiny_source import TinySource
 
 FEW = ["objects/0001.txt", "objects/0002.txt", "objects/0003.txt"]
 THREE = [text for name in FEW for text in ("--include", f"/{name}")]

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from resourcesync.app.publishing.account_access import check_account_address
 from resourcesync.cli.formatting import without_users
 from resourcesync.cli.main import run
 from resourcesync.errors import ConfigurationError
-from resourcesync.wiring.account_access import check_account_address
-from tests.support.command_line import Said
+from tests.support.commands.command_line import Said
 
 SECRET = "hush-hush"
 SECRETIVE = [

@@ -12,13 +12,14 @@ from urllib.request import urlopen
 import pytest
 
 from resourcesync.adapters.system import SystemClock
+from resourcesync.app.publishing.trees import publish_tree
+from resourcesync.app.serving.applications import LateApplication, find_tree
 from resourcesync.cli.main import run
-from resourcesync.wiring.publishing import publish_tree
-from resourcesync.wiring.serving import LateApplication, ServerThread, find_tree
-from tests.support.command_line import MIRRORED, Said
-from tests.support.commands import files_of, free_port
-from tests.support.started import Started
-from tests.support.tiny_source import TinySource
+from resourcesync.server.uvicorn_server import ServerThread
+from tests.support.commands.command_line import MIRRORED, Said
+from tests.support.commands.run import files_of, free_port
+from tests.support.commands.started import Started
+from tests.support.servers.tiny_source import TinySource
 
 
 @contextmanager

@@ -9,10 +9,10 @@ from urllib.request import urlopen
 import pytest
 
 from resourcesync.adapters.system import SystemClock
+from resourcesync.app.publishing import trees
 from resourcesync.cli.serve_pages import ServePages, Validation
 from resourcesync.server.dashboard.layout import WINDOWS
-from resourcesync.wiring import publishing
-from tests.support.own_source import CALLBACKS, published_for_days, source_pages
+from tests.support.sources.own_source import CALLBACKS, published_for_days, source_pages
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def test_each_change_stands_in_the_interval_that_it_was_made_in(
 
     before = pages.source(7).changes
     (root / "another.xml").write_text("another")
-    publishing.publish_tree(root, {}, clock=SystemClock())
+    trees.publish_tree(root, {}, clock=SystemClock())
     assert pages.source(7).changes[0][1][-1] == before[0][1][-1] + 1
 
 

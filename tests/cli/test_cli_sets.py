@@ -9,10 +9,10 @@ import pytest
 
 from resourcesync.adapters.mirror.mirror_folder import read_sets
 from resourcesync.cli.main import run
-from tests.support.command_line import LATER, Said, rows
-from tests.support.commands import files_of
-from tests.support.several_sets import SETS, offer
-from tests.support.tiny_source import Answer, TinySource
+from tests.support.commands.command_line import LATER, Said, rows
+from tests.support.commands.run import files_of
+from tests.support.servers.tiny_source import Answer, TinySource
+from tests.support.sources.several_sets import SETS, offer
 
 
 @pytest.fixture

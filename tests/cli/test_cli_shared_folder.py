@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from resourcesync.app.mirrors import state_backup
 from resourcesync.backends.shared_folder import FolderStore
 from resourcesync.cli.main import run
-from resourcesync.wiring import state_backup
-from tests.support.command_line import FILES, MIRRORED, Said
-from tests.support.tiny_source import TinySource
+from tests.support.commands.command_line import FILES, MIRRORED, Said
+from tests.support.servers.tiny_source import TinySource
 
 ROOT = Path(__file__).parents[2]
 MANY = {f"/many/{number:03d}.bin": b"%d" % number * 9_000 for number in range(60)}

@@ -11,7 +11,7 @@ from resourcesync.cli.main import run
 from resourcesync.cli.simulation_report import DEFINITIONS
 from resourcesync.simulator import scenario_files
 from resourcesync.simulator.profiles import PROFILES
-from tests.support.command_line import Said, rows
+from tests.support.commands.command_line import Said, rows
 
 SMALL = """
 seed = 3

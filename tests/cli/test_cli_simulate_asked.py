@@ -17,7 +17,7 @@ from resourcesync.errors import ConfigurationError, EngineError, LockedError, St
 from resourcesync.simulator import experiments, scenario_files, temporary_folders
 from resourcesync.simulator.experiments import results_folder
 from resourcesync.simulator.profiles import PROFILES
-from tests.support.command_line import Said, rows
+from tests.support.commands.command_line import Said, rows
 
 TINY = """
 seed = 3

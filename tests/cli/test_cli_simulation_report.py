@@ -16,7 +16,7 @@ from resourcesync.simulator import scenario_files
 from resourcesync.simulator.experiments import SimulationRun, Summary, summarise
 from resourcesync.simulator.measures import Measurement
 from resourcesync.simulator.profiles import PROFILES
-from tests.support.command_line import Said
+from tests.support.commands.command_line import Said
 
 WRITTEN = scenario_files.parse_scenario(PROFILES["museum"], "museum")
 GOOD = Measurement(

@@ -5,15 +5,15 @@ from pathlib import Path
 import pytest
 
 from resourcesync.adapters.system import SystemClock
+from resourcesync.app.serving.applications import LateApplication, find_tree
 from resourcesync.cli.main import run
 from resourcesync.documents import reader
 from resourcesync.model.resources import Change, Resource
 from resourcesync.server.uvicorn_server import ServerThread
-from resourcesync.wiring.serving import LateApplication, find_tree
-from tests.support.command_line import Said
-from tests.support.commands import files_of
-from tests.support.site_maps import index, urlset
-from tests.support.tiny_source import Answer, TinySource
+from tests.support.commands.command_line import Said
+from tests.support.commands.run import files_of
+from tests.support.servers.tiny_source import Answer, TinySource
+from tests.support.worlds.site_maps import index, urlset
 
 BODIES = {"/a.html": b"<p>a</p>", "/b": b"b" * 50}
 

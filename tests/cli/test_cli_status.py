@@ -6,14 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from resourcesync.app.mirrors import opening
 from resourcesync.cli.main import run
 from resourcesync.cli.status import StatusCheck, status_details, status_table
-from resourcesync.cli.status_formats import CheckedMirror, LagLimits, as_listed
+from resourcesync.cli.status_formats import CheckedMirror, as_listed
 from resourcesync.destination.reports import MirrorState, MirrorStatus
-from resourcesync.wiring import mirrors
-from tests.support.command_line import FILES, LATER, Said, rows
-from tests.support.settings_file import museum, put
-from tests.support.tiny_source import TinySource
+from resourcesync.settings.mirror import FreshnessSettings
+from tests.support.commands.command_line import FILES, LATER, Said, rows
+from tests.support.commands.settings_file import museum, put
+from tests.support.servers.tiny_source import TinySource
 
 
 def test_status_is_a_table_of_the_mirrors_here(source: TinySource, said: Said) -> None:
@@ -158,8 +159,8 @@ NOW = datetime(2026, 11, 21, 6, tzinfo=UTC)
 
 
 def seen(status: MirrorStatus, **limits: float) -> CheckedMirror:
-    return StatusCheck(is_requested=True, limits=LagLimits(**limits)).measure(
-        status, LagLimits(), NOW
+    return StatusCheck(is_requested=True, limits=FreshnessSettings(**limits)).measure(
+        status, FreshnessSettings(), NOW
     )
 
 
@@ -242,14 +243,14 @@ def test_a_folder_that_cannot_be_looked_into_is_no_mirror_of_ours(
     run(["pull", source.url, "mirror"])
     (here / "closed").mkdir()
     said.readouterr()
-    real = mirrors.is_mirror
+    real = opening.is_mirror
 
     def is_mirror(folder: Path) -> bool:
         if folder.name == "closed":
             raise PermissionError(13, "Permission denied")
         return real(folder)
 
-    monkeypatch.setattr(mirrors, "is_mirror", is_mirror)
+    monkeypatch.setattr(opening, "is_mirror", is_mirror)
 
     assert run(["status", "--json"]) == 0
     assert [row["mirror"] for row in rows(said) if row["type"] == "mirror"] == ["mirror"]

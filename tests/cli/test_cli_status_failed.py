@@ -9,9 +9,9 @@ from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.cli.main import run
 from resourcesync.destination.runs import read_failed
 from resourcesync.ports.mirror import RunRow
-from tests.support.command_line import Said, rows
-from tests.support.settings_file import museum, put
-from tests.support.tiny_source import TinySource
+from tests.support.commands.command_line import Said, rows
+from tests.support.commands.settings_file import museum, put
+from tests.support.servers.tiny_source import TinySource
 
 MUSEUM = ["status", "museum"]
 

@@ -20,11 +20,11 @@ from resourcesync.cli import main, signals
 from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.output import CommandOutcome, OutputLostError, Screen
 from resourcesync.cli.terminal import TextScreen
-from tests.support.command_line import Said
-from tests.support.commands import environment, files_of
-from tests.support.processes import python
-from tests.support.started import Started
-from tests.support.tiny_source import TinySource
+from tests.support.commands.command_line import Said
+from tests.support.commands.processes import python
+from tests.support.commands.run import environment, files_of
+from tests.support.commands.started import Started
+from tests.support.servers.tiny_source import TinySource
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_a_stop_that_was_heard_does_not_knock_at_the_end(
 
 def test_a_stop_inside_exec_keeps_its_exit_code(here: Path) -> None:
     code = (
-        "import os, signal, resourcesync.wiring.mirrors as m, resourcesync.cli.main as main\n"
+        "import os, signal, resourcesync.app.mirrors.opening as m, resourcesync.cli.main as main\n"
         "m.is_mirror = lambda folder: exec('os.kill(os.getpid(), signal.SIGINT)')\n"
         "main.main()"
     )

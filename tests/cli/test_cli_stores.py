@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from resourcesync import Mirror
+from resourcesync.app import plugins
 from resourcesync.cli.main import run
 from resourcesync.destination.reports import MirrorState
 from resourcesync.errors import ConfigurationError
-from resourcesync.wiring import plugins
-from tests.support.command_line import MIRRORED, Said, rows
-from tests.support.distributions import install
-from tests.support.storing import ShelfStore
-from tests.support.tiny_source import TinySource
+from tests.support.accounts.distributions import install
+from tests.support.commands.command_line import MIRRORED, Said, rows
+from tests.support.servers.tiny_source import TinySource
+from tests.support.storage.storing import ShelfStore
 
 COPIES = MIRRORED
 
@@ -31,7 +31,7 @@ def site(here: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         }
     }
     code = (
-        "from tests.support.storing import open_shelf\n"
+        "from tests.support.storage.storing import open_shelf\n"
         "def broken(address): raise RuntimeError('no luck today')\n"
         "def empty(address): return object()\n"
     )

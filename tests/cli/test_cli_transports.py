@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from resourcesync.app import plugins
 from resourcesync.cli.main import run
-from resourcesync.wiring import plugins
-from tests.support.command_line import MIRRORED, Said
-from tests.support.distributions import install
-from tests.support.tiny_source import TinySource
+from tests.support.accounts.distributions import install
+from tests.support.commands.command_line import MIRRORED, Said
+from tests.support.servers.tiny_source import TinySource
 
 CODE = """
 from pathlib import Path

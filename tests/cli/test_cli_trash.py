@@ -10,9 +10,9 @@ import pytest
 from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
 from resourcesync.adapters.system import SystemClock
 from resourcesync.cli.main import run
-from tests.support.command_line import FILES, LATER, Said, rows
-from tests.support.commands import files_of
-from tests.support.tiny_source import TinySource
+from tests.support.commands.command_line import FILES, LATER, Said, rows
+from tests.support.commands.run import files_of
+from tests.support.servers.tiny_source import TinySource
 
 GONE = ["objects/0001.txt", "objects/0002.txt"]
 TRASH = Path("museum/.resourcesync/trash")

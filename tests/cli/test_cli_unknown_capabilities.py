@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from resourcesync.cli.main import run
-from tests.support.command_line import MIRRORED, Said, rows
-from tests.support.commands import files_of
-from tests.support.tiny_source import TinySource
+from tests.support.commands.command_line import MIRRORED, Said, rows
+from tests.support.commands.run import files_of
+from tests.support.servers.tiny_source import TinySource
 
 WELL_KNOWN = "/.well-known/resourcesync"
 

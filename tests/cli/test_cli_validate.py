@@ -8,9 +8,9 @@ import pytest
 
 from resourcesync.cli.main import run
 from resourcesync.validator.rules import RULES
-from tests.support.command_line import FILES, LATER, Said, rows
-from tests.support.judged import OPEN, UP, code, codes, offer, write
-from tests.support.tiny_source import Answer, TinySource, dead_address
+from tests.support.commands.command_line import FILES, LATER, Said, rows
+from tests.support.rules.judged import OPEN, UP, code, codes, offer, write
+from tests.support.servers.tiny_source import Answer, TinySource, dead_address
 
 CHANGES = (
     OPEN

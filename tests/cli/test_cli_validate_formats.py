@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from resourcesync.app.checks.source_validation import CutShort, Judged, ReadAgain, ValidationEvent
 from resourcesync.cli.main import run
 from resourcesync.cli.render_findings import (
     github_command,
@@ -25,8 +26,7 @@ from resourcesync.validator.findings import RuleFinding
 from resourcesync.validator.rules import RULES
 from resourcesync.validator.sample import Unreached
 from resourcesync.validator.summaries import DocumentSummary
-from resourcesync.wiring.validation import CutShort, Judged, ReadAgain, ValidationEvent
-from tests.support.command_line import Said
+from tests.support.commands.command_line import Said
 
 LIST = (
     '<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'

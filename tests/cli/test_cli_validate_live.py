@@ -7,17 +7,22 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from resourcesync.app.checks import source_validation
+from resourcesync.app.checks.source_validation import (
+    CutShort,
+    ReadAgain,
+    ValidationOptions,
+    Validator,
+)
 from resourcesync.cli.main import run
 from resourcesync.ports.cancellation import CancelToken
+from resourcesync.settings.network import Network
 from resourcesync.validator.rules import RULES
 from resourcesync.validator.sample import Unreached
-from resourcesync.wiring import validation
-from resourcesync.wiring.mirrors import Network
-from resourcesync.wiring.validation import CutShort, ReadAgain, ValidationOptions, Validator
-from tests.support.command_line import LATER, Said, rows
-from tests.support.judged import offer
-from tests.support.judging import LONG, ActingClock, broken, judged
-from tests.support.tiny_source import TinySource
+from tests.support.commands.command_line import LATER, Said, rows
+from tests.support.rules.judged import offer
+from tests.support.rules.judging import LONG, ActingClock, broken, judged
+from tests.support.servers.tiny_source import TinySource
 
 # --- a second reading (§7, §12.1) ---
 
@@ -190,7 +195,7 @@ def test_where_more_is_listed_than_is_kept_all_documents_are_judged_all_the_same
     source: TinySource, said: Said, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     offer_many(source, 4)
-    monkeypatch.setattr(validation, "MAX_TARGETS", 3)
+    monkeypatch.setattr(source_validation, "MAX_TARGETS", 3)
 
     assert run(["validate", source.url, "--live"]) == 0
 
@@ -203,7 +208,7 @@ def test_where_more_is_listed_than_is_kept_all_documents_are_judged_all_the_same
     assert len(asked_documents(source)) == 7
     assert run(["validate", source.url, "--live", "--fail-on", "warning", "-q"]) == 1
 
-    monkeypatch.setattr(validation, "MAX_TARGETS", 6)
+    monkeypatch.setattr(source_validation, "MAX_TARGETS", 6)
     assert run(["validate", source.url, "--live", "-q"]) == 0
     assert "not all" not in said.readouterr().out.splitlines()[-1]
 

@@ -8,8 +8,8 @@ import pytest
 from resourcesync.cli.main import run
 from resourcesync.websub.messages import link_field
 from resourcesync.websub.signatures import sign
-from tests.support.command_line import Said
-from tests.support.judged import OPEN, code, codes
+from tests.support.commands.command_line import Said
+from tests.support.rules.judged import OPEN, code, codes
 
 BODY = (
     OPEN

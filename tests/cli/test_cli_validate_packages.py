@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from resourcesync.cli.main import run
-from tests.support.command_line import Said, rows
-from tests.support.judged import OPEN, UP, code, codes, offer, write
-from tests.support.nested import nested
-from tests.support.tiny_source import TinySource
+from tests.support.commands.command_line import Said, rows
+from tests.support.documents.nested import nested
+from tests.support.rules.judged import OPEN, UP, code, codes, offer, write
+from tests.support.servers.tiny_source import TinySource
 
 MANIFEST = (
     OPEN

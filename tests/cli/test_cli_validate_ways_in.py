@@ -7,10 +7,10 @@ import pytest
 from resourcesync.cli.main import run
 from resourcesync.validator.rules import RULES
 from resourcesync.validator.sample import SampleSize, Unreached
-from tests.support.command_line import FILES, Said
-from tests.support.judged import code, codes, offer
-from tests.support.judging import broken, judged
-from tests.support.tiny_source import TinySource
+from tests.support.commands.command_line import FILES, Said
+from tests.support.rules.judged import code, codes, offer
+from tests.support.rules.judging import broken, judged
+from tests.support.servers.tiny_source import TinySource
 
 HTML = "text/html; charset=utf-8"
 

@@ -12,12 +12,12 @@ import pytest
 
 from resourcesync.cli.event_schema import event_schema
 from resourcesync.cli.main import run
-from tests.support.command_line import FILES, MIRRORED, Said, rows
-from tests.support.commands import files_of
-from tests.support.meanwhile import meanwhile
-from tests.support.settings_file import museum, put
-from tests.support.several_sets import SETS, offer
-from tests.support.tiny_source import TinySource, dead_address
+from tests.support.commands.command_line import FILES, MIRRORED, Said, rows
+from tests.support.commands.meanwhile import meanwhile
+from tests.support.commands.run import files_of
+from tests.support.commands.settings_file import museum, put
+from tests.support.servers.tiny_source import TinySource, dead_address
+from tests.support.sources.several_sets import SETS, offer
 
 TELL = 'on_change = ["sh", "-c", "cat >> told.ndjson"]'
 

@@ -14,17 +14,17 @@ from urllib.request import urlopen
 import pytest
 
 from resourcesync.adapters.system import SystemClock
+from resourcesync.app.publishing import trees
 from resourcesync.cli.event_schema import event_schema
 from resourcesync.cli.formatting import DETAIL, NORMAL, QUIET, TextLine
 from resourcesync.cli.main import run
 from resourcesync.cli.render_watch import render_event
-from resourcesync.wiring import publishing
-from tests.support.command_line import MIRRORED, Said, rows
-from tests.support.commands import free_port
-from tests.support.meanwhile import meanwhile
-from tests.support.pushing import served_with_hub
-from tests.support.settings_file import museum, put
-from tests.support.tiny_source import TinySource
+from tests.support.commands.command_line import MIRRORED, Said, rows
+from tests.support.commands.meanwhile import meanwhile
+from tests.support.commands.run import free_port
+from tests.support.commands.settings_file import museum, put
+from tests.support.servers.pushing import served_with_hub
+from tests.support.servers.tiny_source import TinySource
 
 VERIFIED = 'resourcesync_mirror_subscriptions{mirror="museum",state="verified"} 2'
 FIGURES = (
@@ -90,7 +90,7 @@ class Looker:
         if VERIFIED not in self.page.get("metrics", ""):
             return False
         (self.root / "b.txt").write_text("b")
-        publishing.publish_tree(self.root, {}, clock=SystemClock())
+        trees.publish_tree(self.root, {}, clock=SystemClock())
         return True
 
     def look(self) -> bool:

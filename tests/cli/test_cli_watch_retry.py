@@ -16,11 +16,11 @@ from resourcesync.cli.main import run
 from resourcesync.cli.render_watch import next_pull_text, render_event
 from resourcesync.watch.loop import NextPull
 from resourcesync.watch.scheduler import PullReason
-from tests.support.command_line import FILES, MIRRORED
-from tests.support.commands import files_of, free_port, resourcesync
-from tests.support.meanwhile import meanwhile
-from tests.support.settings_file import museum, put
-from tests.support.tiny_source import TinySource
+from tests.support.commands.command_line import FILES, MIRRORED
+from tests.support.commands.meanwhile import meanwhile
+from tests.support.commands.run import files_of, free_port, resourcesync
+from tests.support.commands.settings_file import museum, put
+from tests.support.servers.tiny_source import TinySource
 
 NOW = datetime(2026, 11, 21, 13, 44, tzinfo=UTC)
 

@@ -11,17 +11,17 @@ import pytest
 from resourcesync.cli.main import run
 from resourcesync.destination.reports import MirrorState, RunReport
 from resourcesync.ports.mirror import Fixity, StateTransaction
-from tests.support.contradicting import (
+from tests.support.servers.tiny_source import TinySource
+from tests.support.simulated.shared_world import SharedCampaign
+from tests.support.worlds.contradicting import (
     LISTED_AT,
     ONE,
     OTHERS,
     ContradictingWorld,
     change,
 )
-from tests.support.memory_fetcher import Answer
-from tests.support.shared_world import SharedCampaign
-from tests.support.tiny_source import TinySource
-from tests.support.world import BASE
+from tests.support.worlds.memory_fetcher import Answer
+from tests.support.worlds.world import BASE
 
 URI = BASE + ONE
 LATER = "2026-01-02T12:00:00Z"

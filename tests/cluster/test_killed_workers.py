@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from resourcesync.cli.main import run
-from tests.support.engines import children
-from tests.support.tiny_source import Answer, TinySource
+from tests.support.cluster.engines import children
+from tests.support.servers.tiny_source import Answer, TinySource
 
 TEXTS = {f"/{number}.txt": f"text {number}".encode() for number in range(5)}
 

@@ -13,9 +13,9 @@ from resourcesync.destination.reports import MirrorState
 from resourcesync.errors import ResourceMissingError, SourceUnavailableError
 from resourcesync.ports import FetchRequest
 from resourcesync.source.plan import PublicationStep
-from tests.support.memory_fetcher import Answer
-from tests.support.shared_world import SharedCampaign
-from tests.support.world import BASE, World
+from tests.support.simulated.shared_world import SharedCampaign
+from tests.support.worlds.memory_fetcher import Answer
+from tests.support.worlds.world import BASE, World
 
 
 class Unmoved(random.Random):

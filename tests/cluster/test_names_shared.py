@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from resourcesync.destination.reports import MirrorState
-from tests.support.shared_world import SharedCampaign
-from tests.support.world import BASE, World
+from tests.support.simulated.shared_world import SharedCampaign
+from tests.support.worlds.world import BASE, World
 
 
 class Unmoved(random.Random):

@@ -12,16 +12,16 @@ import pytest
 
 from resourcesync import Mirror
 from resourcesync.adapters.stored_files import StoredExchange
+from resourcesync.app.mirrors import mirror_state, work_units
+from resourcesync.app.mirrors.stores import open_store
+from resourcesync.app.mirrors.table_mirror import TableInStore
 from resourcesync.cli.main import run
 from resourcesync.destination.cursor import Phase
 from resourcesync.destination.planner import as_unknown
 from resourcesync.ports.mirror import StateTransaction
 from resourcesync.ports.tables import ListedRow, WorkRow
-from resourcesync.wiring import mirror_state, work_units
-from resourcesync.wiring.stores import open_store
-from resourcesync.wiring.table_mirror import TableInStore
-from tests.support import nginx
-from tests.support.cursors import set_cursor
+from tests.support.servers import nginx
+from tests.support.storage.cursors import set_cursor
 
 pytestmark = pytest.mark.skipif(not nginx.installed(), reason="nginx is not installed")
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.lives import born
-from tests.support.shared_world import SharedCampaign
+from tests.support.simulated.lives import born
+from tests.support.simulated.shared_world import SharedCampaign
 
 STEPS = 30
 # Lives 21 and 22 found that what filters leave out was not counted, and that a new copy which a

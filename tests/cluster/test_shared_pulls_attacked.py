@@ -10,12 +10,12 @@ import pytest
 from resourcesync.destination.audits.fixity import AuditRolling
 from resourcesync.destination.cursor import Phase
 from resourcesync.ports.tables import DoneRow, ListedRow, WorkRow
-from tests.support.cursors import set_cursor
-from tests.support.killing import Killed
-from tests.support.loose_source import Style
-from tests.support.memory_fetcher import Answer
-from tests.support.shared_world import SharedCampaign
-from tests.support.world import BASE
+from tests.support.crashes.killing import Killed
+from tests.support.simulated.shared_world import SharedCampaign
+from tests.support.storage.cursors import set_cursor
+from tests.support.worlds.loose_source import Style
+from tests.support.worlds.memory_fetcher import Answer
+from tests.support.worlds.world import BASE
 
 NAMES = [f"{number}.txt" for number in range(5)]
 

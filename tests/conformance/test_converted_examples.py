@@ -9,7 +9,7 @@ from resourcesync.documents import read
 from resourcesync.model.resources import Change
 from resourcesync.validator.examination import validate_document
 from resourcesync.validator.rule import Level, RuleProfile
-from tests.support.examples import PROFILES, Example, examples
+from tests.support.documents.examples import PROFILES, Example, examples
 
 
 def broken(path: Path, profile: RuleProfile) -> set[str]:

@@ -12,8 +12,8 @@ from resourcesync.model.digests import disagree
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import Capability, ChangeKind, Dialect, Relation
-from tests.support.documents import Told, tell
-from tests.support.examples import MUSEUM, Example, examples, ours
+from tests.support.documents.examples import MUSEUM, Example, examples, ours
+from tests.support.documents.text import Told, tell
 
 MAPS: Final = f"{MUSEUM}/maps"
 

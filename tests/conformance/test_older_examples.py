@@ -8,8 +8,8 @@ import pytest
 
 from resourcesync.model.capabilities import CapabilityEntry, Part
 from resourcesync.model.vocabulary import Capability, Dialect, Relation
-from tests.support.documents import Told
-from tests.support.examples import MUSEUM, Example, examples, ours
+from tests.support.documents.examples import MUSEUM, Example, examples, ours
+from tests.support.documents.text import Told
 
 MAPS: Final = f"{MUSEUM}/maps"
 

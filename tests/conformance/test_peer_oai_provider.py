@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.oai_world import BASE, OaiWorld
+from tests.support.accounts.oai_world import BASE, OaiWorld
 
 pytest.importorskip("oaipmh", reason="the package oaipmh is not installed: no foreign provider")
 

@@ -13,7 +13,7 @@ from resync.resource_list import ResourceList
 
 from resourcesync.documents.packages.reader import open_package
 from resourcesync.documents.packages.zip_writer import write_package
-from tests.support.packages import RESOURCES, resource
+from tests.support.documents.packages import RESOURCES, resource
 
 FILES = {"a.txt": b"one " * 100, "b.bin": bytes(range(256)) * 2000, "e": b""}
 

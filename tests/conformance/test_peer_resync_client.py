@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.commands import (
+from tests.support.commands.run import (
     Ran,
     files_of,
     free_port,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.commands import files_of, free_port, resourcesync, run, running, script
+from tests.support.commands.run import files_of, free_port, resourcesync, run, running, script
 
 pytestmark = [
     pytest.mark.skipif(

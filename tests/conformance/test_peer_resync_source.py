@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.commands import files_of, free_port, resourcesync, run, script
+from tests.support.commands.run import files_of, free_port, resourcesync, run, script
 
 pytestmark = [
     pytest.mark.skipif(

@@ -6,7 +6,7 @@ from datetime import datetime
 import pytest
 
 from resourcesync.source.paging import PageLimits
-from tests.support.published import (
+from tests.support.sources.published import (
     DESCRIPTION,
     Published,
     entries_of,
@@ -17,7 +17,7 @@ from tests.support.published import (
     sites,
     small_site,
 )
-from tests.support.publishing import Source
+from tests.support.sources.publishing import Source
 
 
 def moment(text: str) -> datetime:

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.support.published import (
+from tests.support.sources.published import (
     DESCRIPTION,
     SITEMAP,
     TERMS,

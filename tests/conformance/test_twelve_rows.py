@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.commands import Ran, files_of, resourcesync
-from tests.support.tiny_source import TinySource, dead_address
+from tests.support.commands.run import Ran, files_of, resourcesync
+from tests.support.servers.tiny_source import TinySource, dead_address
 
 TWELVE = {f"/objects/{number:04d}.txt": b"object %d\n" % number for number in range(12)}
 

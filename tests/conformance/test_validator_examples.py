@@ -10,8 +10,8 @@ from resourcesync.cli.main import run
 from resourcesync.model.vocabulary import Dialect
 from resourcesync.validator.examination import Examination, validate_document
 from resourcesync.validator.rule import Severity
-from tests.support.command_line import Said, rows
-from tests.support.examples import DIALECTS, PROFILES, Example, examples, folders, name_of
+from tests.support.commands.command_line import Said, rows
+from tests.support.documents.examples import DIALECTS, PROFILES, Example, examples, folders, name_of
 
 SERIOUS: Final = {
     "bare-resource-list": {"RL02": 1},

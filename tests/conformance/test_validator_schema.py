@@ -10,11 +10,11 @@ from typing import Final
 import pytest
 from lxml import etree
 
-from tests.support.examples import Example, examples
-from tests.support.publishing import split_source
-from tests.support.rule_cases import CASES, Case
-from tests.support.rule_documents import CH_1_0, GOOD, PLAIN, RD
-from tests.support.rule_source import SOURCE
+from tests.support.documents.examples import Example, examples
+from tests.support.rules.cases import CASES, Case
+from tests.support.rules.documents import CH_1_0, GOOD, PLAIN, RD
+from tests.support.rules.source import SOURCE
+from tests.support.sources.publishing import split_source
 
 SCHEMAS: Final = Path(__file__).parents[1] / "support" / "schemas"
 SCHEMA: Final = etree.XMLSchema(etree.parse(SCHEMAS / "sitemap.xsd"))

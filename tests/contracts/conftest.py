@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.index_world import World, index_world
-from tests.support.search_servers import any_server
+from tests.support.accounts.index_world import World, index_world
+from tests.support.servers.search_servers import any_server
 
 
 @pytest.fixture(scope="session")

@@ -17,8 +17,8 @@ from resourcesync.backends.s3.originals import BucketOriginals
 from resourcesync.backends.s3.store import BucketStore, open_store
 from resourcesync.ports.originals import OriginalsOptions, PrefetchingOriginals
 from resourcesync.testing import CopiesSuite, DocumentStoreSuite, OriginalsSuite
-from tests.support.interposed import Answer, Interposed, interposed
-from tests.support.object_server import ObjectServer
+from tests.support.servers.interposed import Answer, Interposed, interposed
+from tests.support.servers.object_server import ObjectServer
 
 BASE = "https://museum.example/files/"
 

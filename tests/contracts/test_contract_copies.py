@@ -11,7 +11,7 @@ from resourcesync.adapters.mirror.copies import FileTreeCopies
 from resourcesync.adapters.stored_copies import StoredCopies
 from resourcesync.backends.shared_folder import FolderStore
 from resourcesync.testing import CopiesSuite
-from tests.support.storing import ShelfStore
+from tests.support.storage.storing import ShelfStore
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from resourcesync.backends.elasticsearch.settings import parse_settings
 from resourcesync.ports import Fetcher
 from resourcesync.ports.accounts import AccountOptions
 from resourcesync.testing import AccountSuite
-from tests.support.dit_index import PREFIX, Between, DitIndex, ask, rel_path
+from tests.support.accounts.dit_index import PREFIX, Between, DitIndex, ask, rel_path
 
 
 class TestIndexAccount(AccountSuite):

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from resourcesync.app.engines import open_engine
 from resourcesync.cluster.engines.executors import ExecutorEngine
 from resourcesync.errors import EngineError
 from resourcesync.ports.engines import ExecutionEngine, HostShare
-from resourcesync.wiring.engines import open_engine
-from tests.support import engines
-from tests.support.unit_work import Piece, begun, do_piece, pieces
+from tests.support.cluster import engines
+from tests.support.cluster.unit_work import Piece, begun, do_piece, pieces
 
 
 @pytest.fixture(scope="module")
@@ -93,9 +93,9 @@ def test_an_engine_that_is_closed_gives_up_what_is_under_way_and_leaves_no_proce
 CODE = """
 import sys, time
 from pathlib import Path
-from resourcesync.wiring.engines import open_engine
+from resourcesync.app.engines import open_engine
 from resourcesync.ports.engines import HostShare
-from tests.support.unit_work import Piece, begun, do_piece
+from tests.support.cluster.unit_work import Piece, begun, do_piece
 if __name__ == "__main__":
     unit = Piece("long", sys.argv[1], "lasts")
     with open_engine("processes:1") as engine:

@@ -10,6 +10,7 @@ import pytest
 
 from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.adapters.system import SystemClock
+from resourcesync.app.publishing.mirror_account import open_account
 from resourcesync.destination.listed_rows import ENTRY_LINKS_COMPLETE
 from resourcesync.destination.planner import CONTRADICTING, as_suspect, as_unknown
 from resourcesync.errors import ConfigurationError, DiscontinuityError
@@ -17,7 +18,6 @@ from resourcesync.model.resources import Resource
 from resourcesync.ports.accounts import AccountOptions, ResourceAccount
 from resourcesync.ports.mirror import Copy, EntryRow, Pending, PendingTask, StateTransaction
 from resourcesync.testing import AccountSuite
-from resourcesync.wiring.mirror_account import open_account
 
 UP, MINE = "http://up.example/", "https://mine.example/"
 

@@ -8,8 +8,8 @@ import pytest
 
 from resourcesync.backends.oai_pmh import OaiAccount
 from resourcesync.testing import AccountSuite
-from tests.support.oai_provider import Item, Quirks
-from tests.support.oai_world import BASE, OaiWorld
+from tests.support.accounts.oai_provider import Item, Quirks
+from tests.support.accounts.oai_world import BASE, OaiWorld
 
 
 class TestOaiAccount(AccountSuite):

@@ -15,10 +15,10 @@ from resourcesync.backends.s3.store import BucketStore, Lease
 from resourcesync.errors import LockedError, StorageError
 from resourcesync.ports.stores import ObjectContent, ParallelStore, ReclaimableStore, Store
 from resourcesync.testing import StoreSuite
-from tests.support.commands import free_port
-from tests.support.interposed import interposed
-from tests.support.object_server import ObjectServer
-from tests.support.processes import python
+from tests.support.commands.processes import python
+from tests.support.commands.run import free_port
+from tests.support.servers.interposed import interposed
+from tests.support.servers.object_server import ObjectServer
 
 _SECONDS = 1.0
 

@@ -9,7 +9,7 @@ import pytest
 from resourcesync.adapters.files import FileTreeOriginals, tree
 from resourcesync.adapters.in_memory import ManualClock, MemoryOriginals
 from resourcesync.testing import OriginalsSuite
-from tests.support import trees
+from tests.support.sources import trees
 
 
 class TestFileTree(OriginalsSuite):

@@ -29,7 +29,7 @@ from resourcesync.model.digests import Digest
 from resourcesync.model.timestamps import parse_w3c
 from resourcesync.ports.stores import ObjectContent, ParallelStore, Store
 from resourcesync.testing import StoreSuite
-from tests.support.sharing import COUNTERS, ENOUGH, KEYS
+from tests.support.storage.sharing import COUNTERS, ENOUGH, KEYS
 
 ROOT = Path(__file__).parents[2]
 OURS = ".resourcesync/shared"
@@ -83,7 +83,7 @@ def files(folder: Path) -> dict[str, bytes]:
 
 
 def started(what: str, folder: Path) -> subprocess.Popen[str]:
-    program = [sys.executable, "-m", "tests.support.sharing", what, str(folder)]
+    program = [sys.executable, "-m", "tests.support.storage.sharing", what, str(folder)]
     env = {"PYTHONPATH": os.pathsep.join((str(ROOT / "src"), str(ROOT)))}
     return subprocess.Popen(program, stdout=subprocess.PIPE, env=env, text=True)
 

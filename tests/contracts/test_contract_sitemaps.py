@@ -20,8 +20,8 @@ from resourcesync.errors import (
 from resourcesync.ports import FetchRequest
 from resourcesync.ports.accounts import AccountOptions, ResourceAccount
 from resourcesync.testing import AccountSuite
-from tests.support.memory_fetcher import Answer, MemoryFetcher
-from tests.support.site_maps import HOME, MappedSite, index, urlset
+from tests.support.worlds.memory_fetcher import Answer, MemoryFetcher
+from tests.support.worlds.site_maps import HOME, MappedSite, index, urlset
 
 
 def options(

@@ -7,7 +7,7 @@ import pytest
 
 from resourcesync.ports.stores import Store
 from resourcesync.testing import StoreSuite
-from tests.support.storing import ShelfStore
+from tests.support.storage.storing import ShelfStore
 
 
 class TestShelfStore(StoreSuite):

@@ -10,8 +10,8 @@ from resourcesync.errors import DiscontinuityError
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.catalogue import Posted
-from tests.support.dit_index import PREFIX, ask, rel_path
-from tests.support.index_world import World
+from tests.support.accounts.dit_index import PREFIX, ask, rel_path
+from tests.support.accounts.index_world import World
 
 
 def test_a_change_is_held_back_until_what_it_did_is_seen(world: World) -> None:

@@ -19,8 +19,8 @@ from resourcesync.errors import (
     SourceRefusedError,
     SourceUnavailableError,
 )
-from tests.support.dit_index import PREFIX, Fault, abs_path, ask, rel_path
-from tests.support.index_world import World
+from tests.support.accounts.dit_index import PREFIX, Fault, abs_path, ask, rel_path
+from tests.support.accounts.index_world import World
 
 
 def searched(answer: Callable[[dict[str, Any]], object], after: int = 1) -> Fault:

@@ -13,8 +13,8 @@ from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.accounts import ChangeBatch
 from resourcesync.ports.catalogue import Posted
 from resourcesync.testing import AccountSuite
+from tests.support.accounts.telling import TellingAccount, TellingSystem
 from tests.support.breaking import checks_of, finds
-from tests.support.telling import TellingAccount, TellingSystem
 
 
 class TestTellingAccount(AccountSuite):

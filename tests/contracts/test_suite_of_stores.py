@@ -15,7 +15,7 @@ from resourcesync.errors import LockedError, StorageError
 from resourcesync.ports.stores import ObjectContent, ReclaimableStore, Store, StoredObject
 from resourcesync.testing import StoreSuite
 from tests.support.breaking import checks_of, finds
-from tests.support.storing import ShelfStore
+from tests.support.storage.storing import ShelfStore
 
 PAUSE = 0.01
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.world import World
+from tests.support.worlds.world import World
 
 
 @pytest.fixture

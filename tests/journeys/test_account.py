@@ -2,8 +2,8 @@
 
 from resourcesync.destination.options import Filters
 from resourcesync.destination.reports import MirrorState, Mode, RunReport
-from tests.support.memory_fetcher import Answer
-from tests.support.world import BASE, World
+from tests.support.worlds.memory_fetcher import Answer
+from tests.support.worlds.world import BASE, World
 
 
 def _account(report: RunReport) -> tuple[int, int, int, int, int]:

@@ -7,10 +7,10 @@ import pytest
 from resourcesync.destination.options import Filters
 from resourcesync.destination.planner import DeletionLimit
 from resourcesync.destination.reports import MirrorState, Mode
-from tests.support.documents import document
-from tests.support.dump_world import DumpWorld, Told, md, rows
-from tests.support.memory_fetcher import Answer
-from tests.support.world import BASE, World
+from tests.support.documents.text import document
+from tests.support.worlds.dump_world import DumpWorld, Told, md, rows
+from tests.support.worlds.memory_fetcher import Answer
+from tests.support.worlds.world import BASE, World
 
 ARCHIVE = "changelist-archive"
 T = "2026-01-01T{:02}:00:00Z".format

@@ -7,8 +7,8 @@ import pytest
 from resourcesync.destination.audits.fixity import AuditRolling
 from resourcesync.errors import SourceUnavailableError
 from resourcesync.model.digests import Digest
-from tests.support.memory_fetcher import Answer
-from tests.support.world import BASE, World
+from tests.support.worlds.memory_fetcher import Answer
+from tests.support.worlds.world import BASE, World
 
 
 @pytest.mark.parametrize("method", ["lists", "stat", "hash"])

@@ -11,8 +11,8 @@ from resourcesync.destination.reports import MirrorState
 from resourcesync.errors import RollbackError
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.source.plan import PublicationStep
-from tests.support.loose_world import LooseWorld
-from tests.support.world import BASE, World
+from tests.support.worlds.loose_world import LooseWorld
+from tests.support.worlds.world import BASE, World
 
 RESOURCE_LIST = BASE + "resourcesync/resourcelist.xml"
 

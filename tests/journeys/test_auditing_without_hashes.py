@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from resourcesync.cli.main import run
-from tests.support.command_line import Said, rows
-from tests.support.dated_world import DatedWorld
-from tests.support.site_maps import urlset
-from tests.support.tiny_source import TinySource
+from tests.support.commands.command_line import Said, rows
+from tests.support.servers.tiny_source import TinySource
+from tests.support.worlds.dated_world import DatedWorld
+from tests.support.worlds.site_maps import urlset
 
 PAGES = ("a", "b", "c")
 

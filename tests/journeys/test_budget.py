@@ -11,8 +11,8 @@ from resourcesync.destination.transfers.budget import Budget
 from resourcesync.errors import BudgetError
 from resourcesync.ports import FetchRequest
 from resourcesync.ports.cancellation import CancelToken
-from tests.support.memory_fetcher import Answer
-from tests.support.world import BASE, World
+from tests.support.worlds.memory_fetcher import Answer
+from tests.support.worlds.world import BASE, World
 
 SIZE = 10_000
 

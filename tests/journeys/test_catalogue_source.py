@@ -11,7 +11,7 @@ from resync.resource_list import ResourceList
 from resourcesync import Catalogue, Resource
 from resourcesync.documents import reader
 from resourcesync.model.capabilities import Part
-from tests.support.commands import run, script
+from tests.support.commands.run import run, script
 
 BASE = "https://museum.example/"
 FEW = ("--max-entries", "40")

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.dated_world import DatedWorld
-from tests.support.world import BASE
+from tests.support.worlds.dated_world import DatedWorld
+from tests.support.worlds.world import BASE
 
 
 @pytest.fixture

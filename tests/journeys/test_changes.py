@@ -12,8 +12,8 @@ from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.destination.changelog import ChangeLogReader
 from resourcesync.destination.options import PullOptions
 from resourcesync.errors import ConfigurationError, DiscontinuityError
-from tests.support.memory_fetcher import Answer
-from tests.support.world import BASE, World
+from tests.support.worlds.memory_fetcher import Answer
+from tests.support.worlds.world import BASE, World
 
 
 class Follower:

@@ -9,7 +9,7 @@ import pytest
 
 from resourcesync.destination import incremental
 from resourcesync.destination.cursor import Following
-from tests.support.lives import born, live
+from tests.support.simulated.lives import born, live
 
 STEPS = 30
 LIVES = 60

@@ -10,8 +10,8 @@ from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.destination.options import Filters
 from resourcesync.destination.reports import MirrorState, Mode
 from resourcesync.ports.mirror import StateTransaction
-from tests.support.killing import Killed
-from tests.support.world import World
+from tests.support.crashes.killing import Killed
+from tests.support.worlds.world import World
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ from resourcesync.destination.options import Filters
 from resourcesync.destination.planner import DeletionLimit
 from resourcesync.destination.reports import MirrorState
 from resourcesync.errors import DiscontinuityError, ResourceSyncError, StorageError
-from tests.support.linking_world import LinkingWorld, link
-from tests.support.memory_fetcher import Answer
-from tests.support.world import BASE
+from tests.support.worlds.linking_world import LinkingWorld, link
+from tests.support.worlds.memory_fetcher import Answer
+from tests.support.worlds.world import BASE
 
 ENTRIES = [f"entry/{number}" for number in range(5)]
 ASIDES = [f"aside/{number}" for number in range(4)]

@@ -11,9 +11,9 @@ from resourcesync.destination.planner import DeletionLimit
 from resourcesync.destination.reports import MirrorState, Mode
 from resourcesync.errors import ResourceSyncError, SourceUnavailableError
 from resourcesync.model.timestamps import to_microseconds
-from tests.support.loose_world import LooseWorld
-from tests.support.memory_fetcher import Answer
-from tests.support.world import BASE, World
+from tests.support.worlds.loose_world import LooseWorld
+from tests.support.worlds.memory_fetcher import Answer
+from tests.support.worlds.world import BASE, World
 
 CHANGE_LIST = BASE + "resourcesync/changelist.xml"
 RESOURCE_LIST = BASE + "resourcesync/resourcelist.xml"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from resourcesync.destination.audits.fixity import SuspectMarker
-from tests.support.lives import ROTTING, born, live
+from tests.support.simulated.lives import ROTTING, born, live
 
 LIVES = 20
 

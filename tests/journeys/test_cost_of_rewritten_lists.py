@@ -12,9 +12,9 @@ import pytest
 
 from resourcesync.destination.reports import Mode
 from resourcesync.ports import FetchRequest
-from tests.support.memory_fetcher import Answer
-from tests.support.rewriting import CHANGE_LIST, changed, merged, sliding
-from tests.support.world import World
+from tests.support.worlds.memory_fetcher import Answer
+from tests.support.worlds.rewriting import CHANGE_LIST, changed, merged, sliding
+from tests.support.worlds.world import World
 
 _ROUNDS = 48
 _URL = re.compile(rb"<url>.*?</url>", re.DOTALL)

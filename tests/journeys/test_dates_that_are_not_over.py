@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from resourcesync.errors import SourceUnavailableError
-from tests.support.dated_world import SITEMAP, DatedWorld
-from tests.support.world import BASE
+from tests.support.worlds.dated_world import SITEMAP, DatedWorld
+from tests.support.worlds.world import BASE
 
 MORNING = datetime(2026, 11, 22, 8, tzinfo=UTC)
 AFTERNOON = datetime(2026, 11, 22, 15, tzinfo=UTC)

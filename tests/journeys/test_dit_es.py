@@ -12,8 +12,8 @@ from resourcesync.cli.main import run
 from resourcesync.documents import reader
 from resourcesync.model.capabilities import Entry
 from resourcesync.model.resources import Change, Resource
-from tests.support.dit_index import ROOT, DitIndex, abs_path, rel_path, url
-from tests.support.search_servers import (
+from tests.support.accounts.dit_index import ROOT, DitIndex, abs_path, rel_path, url
+from tests.support.servers.search_servers import (
     ELASTICSEARCH,
     OPENSEARCH,
     Distribution,
@@ -22,7 +22,7 @@ from tests.support.search_servers import (
     running,
     version_of,
 )
-from tests.support.tiny_source import TinySource
+from tests.support.servers.tiny_source import TinySource
 
 pytestmark = pytest.mark.timeout(300)
 

@@ -9,8 +9,8 @@ from resourcesync.destination.audits.fixity import AuditRolling
 from resourcesync.destination.reports import MirrorState, MirrorStatus
 from resourcesync.destination.status import status_of
 from resourcesync.source.plan import PublicationStep
-from tests.support.memory_fetcher import Answer
-from tests.support.world import BASE, World
+from tests.support.worlds.memory_fetcher import Answer
+from tests.support.worlds.world import BASE, World
 
 NAME = "objects/0002.html"
 

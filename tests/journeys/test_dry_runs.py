@@ -12,9 +12,9 @@ from resourcesync.destination.options import Filters
 from resourcesync.destination.reports import MirrorState
 from resourcesync.errors import SourceUnavailableError
 from resourcesync.model.timestamps import to_microseconds
-from tests.support.loose_world import LooseWorld
-from tests.support.memory_fetcher import Answer
-from tests.support.world import BASE
+from tests.support.worlds.loose_world import LooseWorld
+from tests.support.worlds.memory_fetcher import Answer
+from tests.support.worlds.world import BASE
 
 CHANGES = BASE + "resourcesync/changelist.xml"
 

@@ -7,9 +7,9 @@ import pytest
 from resourcesync.destination.mapping.uris import normalise, percent_encode
 from resourcesync.destination.reports import MirrorState
 from resourcesync.errors import OutOfScopeError
-from tests.support.memory_fetcher import Answer
-from tests.support.site_maps import urlset
-from tests.support.world import BASE, World
+from tests.support.worlds.memory_fetcher import Answer
+from tests.support.worlds.site_maps import urlset
+from tests.support.worlds.world import BASE, World
 
 SITEMAP = BASE + "sitemap.xml"
 READ = {

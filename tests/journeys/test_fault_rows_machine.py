@@ -16,11 +16,11 @@ from resourcesync.destination.reports import MirrorState
 from resourcesync.errors import ResourceSyncError, StateError
 from resourcesync.ports import CopyInstallation, CopyRemoval, FetchRequest
 from resourcesync.ports.mirror import StateTransaction
-from tests.support.commands import environment, files_of, resourcesync, script
-from tests.support.memory_fetcher import Answer
-from tests.support.started import Started
-from tests.support.tiny_source import TinySource
-from tests.support.world import World
+from tests.support.commands.run import environment, files_of, resourcesync, script
+from tests.support.commands.started import Started
+from tests.support.servers.tiny_source import TinySource
+from tests.support.worlds.memory_fetcher import Answer
+from tests.support.worlds.world import World
 
 OPEN_FILES = (24, 32, 64)
 

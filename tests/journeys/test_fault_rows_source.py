@@ -5,16 +5,16 @@ from pathlib import Path
 
 import pytest
 
+from resourcesync.app.mirrors.opening import read_status
 from resourcesync.destination.audits.reports import FindingKind
 from resourcesync.destination.options import Filters
 from resourcesync.destination.reports import MirrorState, Mode
 from resourcesync.errors import ResourceSyncError, SourceUnavailableError
 from resourcesync.ports import FetchRequest
-from resourcesync.wiring.mirrors import read_status
-from tests.support.loose_world import LooseWorld
-from tests.support.memory_fetcher import Answer
-from tests.support.rewriting import killed
-from tests.support.world import BASE, World
+from tests.support.worlds.loose_world import LooseWorld
+from tests.support.worlds.memory_fetcher import Answer
+from tests.support.worlds.rewriting import killed
+from tests.support.worlds.world import BASE, World
 
 LIST = f"{BASE}list.xml"
 OPEN = (

@@ -9,19 +9,20 @@ import pytest
 
 from campaigns.wikipedia import Wiki
 from resourcesync.adapters.system import SystemClock
+from resourcesync.app.mirrors import opening
+from resourcesync.app.publishing import accounts
+from resourcesync.app.publishing.accounts import FollowedAccount
+from resourcesync.app.publishing.trees import PublishRequest, publish_tree
+from resourcesync.app.serving.applications import LateApplication, find_tree
 from resourcesync.backends.feeds import change_feed, event_feeds
 from resourcesync.destination.options import PullOptions
 from resourcesync.ports.accounts import ChangeBatch
 from resourcesync.ports.cancellation import CancelToken
 from resourcesync.server.uvicorn_server import ServerThread
-from resourcesync.wiring import accounts, mirrors
-from resourcesync.wiring.accounts import FollowedAccount
-from resourcesync.wiring.publishing import PublishRequest, publish_tree
-from resourcesync.wiring.serving import LateApplication, find_tree
-from tests.support import nchan
-from tests.support.event_server import EventServer
-from tests.support.feeding import line, names, options
-from tests.support.hubs import post
+from tests.support.accounts.feeding import line, names, options
+from tests.support.servers import nchan
+from tests.support.servers.event_server import EventServer
+from tests.support.servers.hubs import post
 
 ENGLISH = {"namespace": "0", "wiki": "enwiki"}
 QUICK = {"quiet": "0.2"}
@@ -34,7 +35,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def pull(folder: Path, url: str) -> None:
-    with mirrors.open_destination(
+    with opening.open_destination(
         folder, source=url, report=lambda *_: None, cancel=CancelToken(SystemClock())
     ) as destination:
         destination.pull(PullOptions())

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from resourcesync.destination.reports import MirrorState, Mode
-from tests.support.dspace import CAPABILITY_LIST, DSpace, DSpaceOfJuly, DSpaceOfMay
-from tests.support.foreign_world import ForeignWorld
-from tests.support.memory_fetcher import Answer
-from tests.support.moving import MovingWorld
-from tests.support.world import BASE
+from tests.support.software.dspace import CAPABILITY_LIST, DSpace, DSpaceOfJuly, DSpaceOfMay
+from tests.support.software.foreign_world import ForeignWorld
+from tests.support.worlds.memory_fetcher import Answer
+from tests.support.worlds.moving import MovingWorld
+from tests.support.worlds.world import BASE
 
 
 class Repository(ForeignWorld):

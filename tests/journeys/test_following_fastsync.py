@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from resourcesync.destination.reports import MirrorState, Mode
-from tests.support.fastsync import ENTRY, FastSyncWorld, Style
-from tests.support.rewriting import killed
+from tests.support.software.fastsync import ENTRY, FastSyncWorld, Style
+from tests.support.worlds.rewriting import killed
 
 STYLES = {
     "with intervals": Style(),

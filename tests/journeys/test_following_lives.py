@@ -8,11 +8,11 @@ import pytest
 
 from resourcesync.destination.planner import DeletionLimit
 from resourcesync.destination.reports import MirrorState
-from tests.support.dspace import CAPABILITY_LIST, DSpace, DSpaceOfJuly, DSpaceOfMay
-from tests.support.fastsync import ENTRY, FastSyncWorld, Style
-from tests.support.foreign_world import ForeignWorld
-from tests.support.weko import Weko
-from tests.support.world import BASE
+from tests.support.software.dspace import CAPABILITY_LIST, DSpace, DSpaceOfJuly, DSpaceOfMay
+from tests.support.software.fastsync import ENTRY, FastSyncWorld, Style
+from tests.support.software.foreign_world import ForeignWorld
+from tests.support.software.weko import Weko
+from tests.support.worlds.world import BASE
 
 _STEPS = 12
 _NAMES = "abcdef"

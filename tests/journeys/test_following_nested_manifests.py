@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from resourcesync.destination.reports import MirrorState, Mode
-from tests.support.documents import document
-from tests.support.dump_world import DumpWorld, Packed, Told, many, rows
-from tests.support.nested import CHANGES_MD, RESOURCES_MD, nested
+from tests.support.documents.nested import CHANGES_MD, RESOURCES_MD, nested
+from tests.support.documents.text import document
+from tests.support.worlds.dump_world import DumpWorld, Packed, Told, many, rows
 
 SIZE = 4
 

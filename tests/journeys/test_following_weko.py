@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from resourcesync.destination.reports import MirrorState, Mode
-from tests.support.foreign_world import ForeignWorld
-from tests.support.weko import Weko
+from tests.support.software.foreign_world import ForeignWorld
+from tests.support.software.weko import Weko
 
 
 @pytest.fixture(params=[0, 9], ids=["its clock is that of UTC", "its clock is that of Japan"])

@@ -12,8 +12,8 @@ from resourcesync.destination.dumps.dump_transfer import DumpTransfer
 from resourcesync.destination.incremental import Incremental
 from resourcesync.destination.lists.selection import ResourceSelection
 from resourcesync.destination.transfers.commit import TransferTally
-from tests.support.foreign_lives import live_foreign
-from tests.support.software_lives import live_software
+from tests.support.simulated.foreign_lives import live_foreign
+from tests.support.simulated.software_lives import live_software
 
 LIVES = 20
 MOST = 60

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from resourcesync.adapters.system import SystemClock
-from resourcesync.wiring.serving import LateApplication, ServerThread, find_tree
-from tests.support.processes import command
+from resourcesync.app.serving.applications import LateApplication, find_tree
+from resourcesync.server.uvicorn_server import ServerThread
+from tests.support.commands.processes import command
 
 SIZES = {60: 40_000, 180: 20_000}
 """Bytes of each file, by their number: few stay in memory until their group is written."""

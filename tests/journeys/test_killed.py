@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.killed import kill_again_and_again
+from tests.support.crashes.killed import kill_again_and_again
 
 KILLS = 100
 

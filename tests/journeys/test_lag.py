@@ -11,16 +11,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from resourcesync.adapters.mirror.state import SqliteMirrorState
+from resourcesync.app.mirrors.opening import read_status
 from resourcesync.destination.cursor import Phase
 from resourcesync.destination.options import Filters
 from resourcesync.destination.reports import MirrorState, MirrorStatus
 from resourcesync.destination.status import status_of
 from resourcesync.errors import SourceUnavailableError
 from resourcesync.ports.mirror import RunRow, StateTransaction
-from resourcesync.wiring.mirrors import read_status
-from tests.support.cursors import set_cursor
-from tests.support.memory_fetcher import Answer
-from tests.support.world import BASE, World
+from tests.support.storage.cursors import set_cursor
+from tests.support.worlds.memory_fetcher import Answer
+from tests.support.worlds.world import BASE, World
 
 DAY = 86_400
 LIST = f"{BASE}resourcesync/changelist.xml"

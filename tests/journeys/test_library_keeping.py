@@ -25,8 +25,8 @@ from resourcesync.errors import (
     StoppedError,
 )
 from resourcesync.ports import cancellation
-from tests.support.embedding import EARLY, FILES, LATE, here
-from tests.support.tiny_source import Answer, TinySource
+from tests.support.servers.tiny_source import Answer, TinySource
+from tests.support.sources.embedding import EARLY, FILES, LATE, here
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from resourcesync import (
     offered_sets,
     validate,
 )
+from resourcesync.app.serving.applications import LateApplication
 from resourcesync.errors import (
     ConfigurationError,
     NotAListError,
@@ -23,9 +24,8 @@ from resourcesync.errors import (
     SourceNotFoundError,
 )
 from resourcesync.server.uvicorn_server import ServerThread
-from resourcesync.wiring.serving import LateApplication
-from tests.support.embedding import EARLY, FILES, LATE, LATER, here
-from tests.support.tiny_source import TinySource
+from tests.support.servers.tiny_source import TinySource
+from tests.support.sources.embedding import EARLY, FILES, LATE, LATER, here
 
 
 @pytest.fixture

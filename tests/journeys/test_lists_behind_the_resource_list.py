@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from resourcesync.destination.reports import MirrorState, RunReport
-from tests.support.dated_lists import CAPABILITIES, DatedWorld, deleted, entry, updated
+from tests.support.worlds.dated_lists import CAPABILITIES, DatedWorld, deleted, entry, updated
 
 BEGIN = "2026-02-10T00:00:00Z"
 NINE, TEN, ELEVEN, NOON = (f"2026-02-20T{hour:02}:00:00Z" for hour in range(9, 13))

@@ -14,11 +14,11 @@ from resourcesync.destination.sync_state import SyncState
 from resourcesync.errors import SourceError
 from resourcesync.model.timestamps import format_w3c
 from resourcesync.ports.mirror import StateTransaction
-from tests.support.documents import document
-from tests.support.dump_world import AT, DumpWorld, Packed, many, md, zipped
-from tests.support.loose_world import LooseWorld
-from tests.support.memory_fetcher import Answer
-from tests.support.world import BASE
+from tests.support.documents.text import document
+from tests.support.worlds.dump_world import AT, DumpWorld, Packed, many, md, zipped
+from tests.support.worlds.loose_world import LooseWorld
+from tests.support.worlds.memory_fetcher import Answer
+from tests.support.worlds.world import BASE
 
 FOLDER = BASE + "resourcesync/"
 PARTS = 13

@@ -11,10 +11,10 @@ from resourcesync.destination.cursor import Phase
 from resourcesync.destination.options import PullOptions
 from resourcesync.destination.reports import MirrorState, RunReport
 from resourcesync.destination.sync_state import SyncState
-from tests.support.contradicting import LISTED_AT, ONE, OTHERS, ContradictingWorld, change
-from tests.support.cursors import set_cursor
-from tests.support.memory_fetcher import Answer
-from tests.support.world import BASE
+from tests.support.storage.cursors import set_cursor
+from tests.support.worlds.contradicting import LISTED_AT, ONE, OTHERS, ContradictingWorld, change
+from tests.support.worlds.memory_fetcher import Answer
+from tests.support.worlds.world import BASE
 
 URI = BASE + ONE
 LATER = "2026-01-03T00:00:00Z"

@@ -9,10 +9,10 @@ from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
 from resourcesync.destination.reports import MirrorState, Mode, RunReport
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports.mirror import StateTransaction
-from tests.support.loose_world import LooseWorld
-from tests.support.memory_fetcher import Answer
-from tests.support.rewriting import CHANGE_LIST, changed
-from tests.support.world import BASE, World
+from tests.support.worlds.loose_world import LooseWorld
+from tests.support.worlds.memory_fetcher import Answer
+from tests.support.worlds.rewriting import CHANGE_LIST, changed
+from tests.support.worlds.world import BASE, World
 
 FOLDER = BASE + "resourcesync/"
 _FROM = re.compile(r' from="[^"]*"')

@@ -13,8 +13,8 @@ from resourcesync.destination.reports import MirrorState, Mode
 from resourcesync.destination.sync_state import CURSOR_NOTE, SyncState
 from resourcesync.ports.mirror import ProcessedDocument, StateTransaction
 from resourcesync.source.plan import ChangeLists, Policy
-from tests.support.rewriting import changed, killed
-from tests.support.world import World
+from tests.support.worlds.rewriting import changed, killed
+from tests.support.worlds.world import World
 
 _NOVEMBER = Path(__file__).parents[1] / "data" / "mirrors" / "2026-11.json"
 """Notes and records of documents as the version before the cursor wrote them."""

@@ -8,9 +8,9 @@ from resourcesync.destination.options import Filters
 from resourcesync.destination.reports import MirrorState, Mode
 from resourcesync.errors import ResourceMissingError, SourceUnavailableError
 from resourcesync.source.plan import PublicationStep
-from tests.support.memory_fetcher import Answer
-from tests.support.site_maps import index, urlset
-from tests.support.world import BASE, World
+from tests.support.worlds.memory_fetcher import Answer
+from tests.support.worlds.site_maps import index, urlset
+from tests.support.worlds.world import BASE, World
 
 SITEMAP = BASE + "sitemap.xml"
 PARTS = (BASE + "sm-1.xml", BASE + "sm-2.xml", BASE + "sm-3.xml")

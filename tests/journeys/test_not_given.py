@@ -9,9 +9,9 @@ from resourcesync.destination.options import Filters
 from resourcesync.destination.reports import MirrorState, MirrorStatus, RunReport
 from resourcesync.destination.status import status_of
 from resourcesync.errors import SourceRefusedError, SourceUnavailableError
-from tests.support.memory_fetcher import Answer
-from tests.support.site_maps import urlset
-from tests.support.world import BASE, World
+from tests.support.worlds.memory_fetcher import Answer
+from tests.support.worlds.site_maps import urlset
+from tests.support.worlds.world import BASE, World
 
 SITEMAP = BASE + "sitemap.xml"
 NAMES = ("a.html", "b.html", "c.html")

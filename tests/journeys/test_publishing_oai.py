@@ -4,9 +4,9 @@ from pathlib import Path
 
 from campaigns.oai import follow
 from campaigns.outcome import Asked
-from tests.support.commands import Ran, resourcesync
-from tests.support.oai_metadata import Bitstream, Item
-from tests.support.oai_provider import Provider, providing
+from tests.support.accounts.oai_metadata import Bitstream, Item
+from tests.support.accounts.oai_provider import Provider, providing
+from tests.support.commands.run import Ran, resourcesync
 
 
 def command(*words: str | Path, home: Path) -> Ran:

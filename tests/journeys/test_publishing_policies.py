@@ -10,7 +10,7 @@ from resourcesync.destination.reports import MirrorState, Mode
 from resourcesync.errors import StorageError
 from resourcesync.model.vocabulary import Dialect
 from resourcesync.source.plan import ChangeLists, Policy
-from tests.support.world import BASE, World
+from tests.support.worlds.world import BASE, World
 
 HOUR = 3_600_000_000
 DAY = 24 * HOUR

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from resourcesync.adapters.system import SystemClock
+from resourcesync.app.serving import applications
 from resourcesync.cli.main import run
-from resourcesync.wiring import serving
-from tests.support.command_line import Said, rows
+from tests.support.commands.command_line import Said, rows
 
 PUBLIC = Path("public")
 CHANGES = PUBLIC / "resourcesync/changelist.xml"
@@ -35,10 +35,10 @@ def said(capsys: Said) -> Said:
 @pytest.fixture
 def server() -> Iterator[str]:
     """A server for the tree, wherever that is published next; its address."""
-    late = serving.LateApplication()
-    with serving.ServerThread(late) as running:
+    late = applications.LateApplication()
+    with applications.ServerThread(late) as running:
         assert run(["publish", "public", "--url", running.uri, "-q", *KEEPING]) == 0
-        late.application = serving.find_tree(PUBLIC).application(SystemClock())
+        late.application = applications.find_tree(PUBLIC).application(SystemClock())
         yield running.uri
 
 

@@ -10,8 +10,8 @@ from resourcesync.errors import (
     SourceNotFoundError,
 )
 from resourcesync.model.timestamps import to_microseconds
-from tests.support.memory_fetcher import Answer
-from tests.support.world import BASE, World
+from tests.support.worlds.memory_fetcher import Answer
+from tests.support.worlds.world import BASE, World
 
 CHANGE_LIST = BASE + "resourcesync/changelist.xml"
 CAPABILITY_LIST = BASE + "resourcesync/capabilitylist.xml"

@@ -8,8 +8,8 @@ from resourcesync.destination.options import Filters, PullOptions
 from resourcesync.destination.planner import DeletionLimit
 from resourcesync.destination.reports import MirrorState, RunReport
 from resourcesync.model.timestamps import format_w3c
-from tests.support.memory_fetcher import Answer
-from tests.support.world import BASE, World
+from tests.support.worlds.memory_fetcher import Answer
+from tests.support.worlds.world import BASE, World
 
 RESOURCE_LIST = BASE + "resourcesync/resourcelist.xml"
 ELSEWHERE = "http://www.source.example/"

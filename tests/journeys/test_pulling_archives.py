@@ -15,8 +15,8 @@ from resourcesync.errors import DiscontinuityError
 from resourcesync.model.capabilities import CapabilityEntry, Header, Part
 from resourcesync.model.links import Link
 from resourcesync.model.vocabulary import Capability
-from tests.support.memory_fetcher import Answer
-from tests.support.world import BASE, World
+from tests.support.worlds.memory_fetcher import Answer
+from tests.support.worlds.world import BASE, World
 
 CHANGE_LIST = BASE + "resourcesync/changelist.xml"
 RESOURCE_LIST = BASE + "resourcesync/resourcelist.xml"

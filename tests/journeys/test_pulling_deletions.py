@@ -17,9 +17,9 @@ from resourcesync.destination.reports import MirrorState
 from resourcesync.destination.tasks import pending_delete
 from resourcesync.model.timestamps import format_w3c, to_microseconds
 from resourcesync.ports.mirror import StateTransaction, TrashRow
-from tests.support.killing import Dying, Fuse, Killed
-from tests.support.memory_fetcher import Answer
-from tests.support.world import BASE, World
+from tests.support.crashes.killing import Dying, Fuse, Killed
+from tests.support.worlds.memory_fetcher import Answer
+from tests.support.worlds.world import BASE, World
 
 RESOURCE_LIST = BASE + "resourcesync/resourcelist.xml"
 

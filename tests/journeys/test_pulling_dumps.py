@@ -7,7 +7,7 @@ import pytest
 
 from resourcesync.destination.reports import MirrorState
 from resourcesync.errors import DiskFullError
-from tests.support.dump_world import (
+from tests.support.worlds.dump_world import (
     AT,
     DumpWorld,
     Packed,

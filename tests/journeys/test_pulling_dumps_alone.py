@@ -6,8 +6,8 @@ import pytest
 
 from resourcesync.destination.reports import MirrorState
 from resourcesync.errors import SourceNotFoundError
-from tests.support.documents import document
-from tests.support.dump_world import (
+from tests.support.documents.text import document
+from tests.support.worlds.dump_world import (
     AT,
     DumpWorld,
     Packed,

@@ -7,9 +7,9 @@ import pytest
 from resourcesync.destination.reports import MirrorState
 from resourcesync.errors import PackageError
 from resourcesync.ports import FetchRequest
-from tests.support.dump_world import AT, DumpWorld, Packed, changed, many, sha256, zipped
-from tests.support.memory_fetcher import Answer
-from tests.support.world import BASE
+from tests.support.worlds.dump_world import AT, DumpWorld, Packed, changed, many, sha256, zipped
+from tests.support.worlds.memory_fetcher import Answer
+from tests.support.worlds.world import BASE
 
 UNTIL = "2026-01-01T01:00:00Z"
 

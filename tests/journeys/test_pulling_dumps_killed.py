@@ -11,17 +11,28 @@ from msgspec import structs
 
 from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
 from resourcesync.adapters.system import SystemClock
+from resourcesync.app.mirrors import opening
 from resourcesync.destination.destination import Destination
 from resourcesync.destination.options import Dependencies, PullOptions
 from resourcesync.destination.reports import MirrorState, RunReport
 from resourcesync.errors import DiskFullError
 from resourcesync.ports.cancellation import CancelToken
-from resourcesync.wiring import mirrors
-from tests.support.documents import document
-from tests.support.dump_world import AT, DumpWorld, Packed, Told, many, md, rows, sha256, zipped
-from tests.support.hostile_server import CLOSE, HostileServer
-from tests.support.killing import Dying, Fuse, Killed
-from tests.support.scripted_source import cut_at, serve
+from resourcesync.settings.network import Network
+from tests.support.crashes.killing import Dying, Fuse, Killed
+from tests.support.documents.text import document
+from tests.support.servers.hostile_server import CLOSE, HostileServer
+from tests.support.sources.scripted_source import cut_at, serve
+from tests.support.worlds.dump_world import (
+    AT,
+    DumpWorld,
+    Packed,
+    Told,
+    many,
+    md,
+    rows,
+    sha256,
+    zipped,
+)
 
 RESOURCES = 270  # more than one group
 PACKAGE = "/d.zip"
@@ -226,11 +237,11 @@ class Served:
             return Destination(structs.replace(equipment, copies=before(equipment.copies)))
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(mirrors, "Destination", destination_of)
-            with mirrors.open_destination(
+            patch.setattr(opening, "Destination", destination_of)
+            with opening.open_destination(
                 self.folder,
                 source=uri,
-                network=mirrors.Network(retries=0, timeout=5.0),
+                network=Network(retries=0, timeout=5.0),
                 report=lambda event, fields: None,
                 cancel=CancelToken(SystemClock()),
             ) as destination:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
 from resourcesync.destination.reports import MirrorState, RunReport
-from tests.support.dump_world import (
+from tests.support.worlds.dump_world import (
     AT,
     DumpWorld,
     Packed,

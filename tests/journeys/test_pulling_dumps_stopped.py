@@ -9,9 +9,9 @@ from resourcesync import Event, Mirror, MirrorState
 from resourcesync.destination.destination import Destination
 from resourcesync.destination.options import PullOptions
 from resourcesync.errors import StoppedError
-from tests.support.dump_world import DumpWorld, Packed, Told, many, sha256, zipped
-from tests.support.memory_fetcher import Answer as WorldAnswer
-from tests.support.tiny_source import STAMP, Answer, TinySource
+from tests.support.servers.tiny_source import STAMP, Answer, TinySource
+from tests.support.worlds.dump_world import DumpWorld, Packed, Told, many, sha256, zipped
+from tests.support.worlds.memory_fetcher import Answer as WorldAnswer
 
 
 def test_a_package_that_was_being_read_is_kept_for_the_next_pull(tmp_path: Path) -> None:

@@ -9,9 +9,9 @@ from resourcesync.destination.planner import DeletionLimit
 from resourcesync.destination.reports import MirrorState
 from resourcesync.errors import ResourceMissingError
 from tests.journeys.test_pulling_absence import RESOURCE_LIST, entry, offer, world_of
-from tests.support.memory_fetcher import Answer
-from tests.support.rewriting import killed
-from tests.support.world import BASE, World
+from tests.support.worlds.memory_fetcher import Answer
+from tests.support.worlds.rewriting import killed
+from tests.support.worlds.world import BASE, World
 
 
 def holding(folder: Path, here: int, gone: int, *, hours: int = 25) -> World:

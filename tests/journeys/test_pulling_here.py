@@ -5,8 +5,8 @@ import pytest
 from resourcesync.destination.options import Filters
 from resourcesync.destination.reports import MirrorState, Mode
 from resourcesync.ports import FetchRequest
-from tests.support.memory_fetcher import Answer
-from tests.support.world import BASE, World
+from tests.support.worlds.memory_fetcher import Answer
+from tests.support.worlds.world import BASE, World
 
 
 def test_filters_are_remembered_and_what_they_exclude_is_neither_fetched_nor_deleted(

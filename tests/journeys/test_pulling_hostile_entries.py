@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from resourcesync.destination.reports import MirrorState
-from tests.support.memory_fetcher import Answer
-from tests.support.world import BASE, World
+from tests.support.worlds.memory_fetcher import Answer
+from tests.support.worlds.world import BASE, World
 
 RESOURCE_LIST = BASE + "resourcesync/resourcelist.xml"
 

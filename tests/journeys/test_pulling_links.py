@@ -7,7 +7,7 @@ import pytest
 from resourcesync.destination.options import Filters
 from resourcesync.destination.reports import MirrorState
 from resourcesync.errors import ConfigurationError
-from tests.support.linked_things import (
+from tests.support.worlds.linked_things import (
     ALL,
     LICENCE,
     aside,
@@ -17,8 +17,8 @@ from tests.support.linked_things import (
     names,
     pull,
 )
-from tests.support.linking_world import LinkingWorld, link
-from tests.support.world import BASE
+from tests.support.worlds.linking_world import LinkingWorld, link
+from tests.support.worlds.world import BASE
 
 
 @pytest.fixture

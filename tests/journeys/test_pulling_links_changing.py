@@ -8,7 +8,7 @@ import pytest
 from resourcesync.destination.audits.reports import FindingKind
 from resourcesync.destination.reports import MirrorState
 from resourcesync.errors import StorageError
-from tests.support.linked_things import (
+from tests.support.worlds.linked_things import (
     ABOUT,
     ALL,
     LICENCE,
@@ -19,9 +19,9 @@ from tests.support.linked_things import (
     names,
     pull,
 )
-from tests.support.linking_world import LinkingWorld
-from tests.support.memory_fetcher import Answer
-from tests.support.world import BASE
+from tests.support.worlds.linking_world import LinkingWorld
+from tests.support.worlds.memory_fetcher import Answer
+from tests.support.worlds.world import BASE
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ from resourcesync.destination.mapping.rules import PluggedMapping, tree
 from resourcesync.destination.mapping.tree import FileSystemProfile
 from resourcesync.destination.reports import MirrorState
 from resourcesync.errors import ConfigurationError, OutOfScopeError
-from tests.support.loose_world import LooseWorld
-from tests.support.world import BASE
+from tests.support.worlds.loose_world import LooseWorld
+from tests.support.worlds.world import BASE
 
 To = Callable[[str], Any]
 

@@ -9,8 +9,8 @@ from resourcesync.destination.audits.explain import ResourceVerdict, explain
 from resourcesync.destination.options import Filters, PullOptions
 from resourcesync.destination.reports import Mode
 from resourcesync.source.plan import ChangeLists, Policy, PublicationStep
-from tests.support.memory_fetcher import Answer
-from tests.support.world import BASE, World
+from tests.support.worlds.memory_fetcher import Answer
+from tests.support.worlds.world import BASE, World
 
 CAPABILITY_LIST = BASE + "resourcesync/capabilitylist.xml"
 CHANGE_LIST = BASE + "resourcesync/changelist.xml"

@@ -10,9 +10,9 @@ from resourcesync.destination.audits.explain import ResourceVerdict, explain
 from resourcesync.destination.reports import MirrorState
 from resourcesync.errors import ConfigurationError, SourceError
 from resourcesync.ports import FetchRequest
-from tests.support.killing import Dying, Fuse, Killed
-from tests.support.memory_fetcher import Answer
-from tests.support.world import BASE, World
+from tests.support.crashes.killing import Dying, Fuse, Killed
+from tests.support.worlds.memory_fetcher import Answer
+from tests.support.worlds.world import BASE, World
 
 SECURE = BASE.replace("http:", "https:")
 

@@ -9,9 +9,9 @@ import pytest
 from resourcesync.destination.audits.explain import ResourceVerdict, explain
 from resourcesync.destination.mapping.names import NameMapping
 from resourcesync.errors import StorageError
-from tests.support.killing import Dying, Fuse, Killed
-from tests.support.memory_fetcher import Answer
-from tests.support.world import BASE, World
+from tests.support.crashes.killing import Dying, Fuse, Killed
+from tests.support.worlds.memory_fetcher import Answer
+from tests.support.worlds.world import BASE, World
 
 ORDINARY = {
     "README": "README",

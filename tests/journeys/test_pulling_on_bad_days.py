@@ -14,8 +14,8 @@ from resourcesync.errors import (
 )
 from resourcesync.ports import FetchRequest
 from resourcesync.source.plan import PublicationStep
-from tests.support.memory_fetcher import Answer
-from tests.support.world import BASE, World
+from tests.support.worlds.memory_fetcher import Answer
+from tests.support.worlds.world import BASE, World
 
 CHANGE_LIST = BASE + "resourcesync/changelist.xml"
 RESOURCE_LIST = BASE + "resourcesync/resourcelist.xml"

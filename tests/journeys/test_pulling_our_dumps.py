@@ -8,11 +8,11 @@ from resourcesync.destination.reports import MirrorState, Mode
 from resourcesync.documents.packages.planning import PackageSize
 from resourcesync.source import naming
 from resourcesync.source.contents import PresentContents
-from resourcesync.source.dumps import DumpPublisher
+from resourcesync.source.dumps.dump_publisher import DumpPublisher
 from resourcesync.source.naming import SourceNaming
 from resourcesync.validator.examination import validate_document
-from tests.support.memory_fetcher import Answer
-from tests.support.world import BASE, World
+from tests.support.worlds.memory_fetcher import Answer
+from tests.support.worlds.world import BASE, World
 
 
 @pytest.fixture

@@ -12,10 +12,10 @@ from resourcesync.destination.cursor import Phase
 from resourcesync.destination.reports import MirrorState, RunReport
 from resourcesync.errors import StorageError
 from resourcesync.ports.patches import PatchFormat
-from tests.support.cursors import set_cursor
-from tests.support.linking_world import LinkingWorld
-from tests.support.memory_fetcher import Answer
-from tests.support.world import BASE
+from tests.support.storage.cursors import set_cursor
+from tests.support.worlds.linking_world import LinkingWorld
+from tests.support.worlds.memory_fetcher import Answer
+from tests.support.worlds.world import BASE
 
 NAME = "a.json"
 URI, PATCH = BASE + NAME, f"{BASE}patches/{NAME}"

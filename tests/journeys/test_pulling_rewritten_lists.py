@@ -9,9 +9,9 @@ from resourcesync.adapters.in_memory import MemoryCatalogue, MemoryDocuments
 from resourcesync.destination.reports import MirrorState, Mode
 from resourcesync.errors import RollbackError
 from resourcesync.source.plan import PublicationStep
-from tests.support.memory_fetcher import Answer
-from tests.support.rewriting import CHANGE_LIST, changed, merged, saved, set_back
-from tests.support.world import World
+from tests.support.worlds.memory_fetcher import Answer
+from tests.support.worlds.rewriting import CHANGE_LIST, changed, merged, saved, set_back
+from tests.support.worlds.world import World
 
 _TIME = re.compile(r' datetime="[^"]*"')
 

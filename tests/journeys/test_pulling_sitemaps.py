@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.commands import Ran, files_of, resourcesync
-from tests.support.documentation import Site
-from tests.support.nginx import Asked, Nginx, installed, serving
+from tests.support.commands.run import Ran, files_of, resourcesync
+from tests.support.servers.nginx import Asked, Nginx, installed, serving
+from tests.support.sources.documentation import Site
 
 pytestmark = pytest.mark.skipif(not installed(), reason="nginx is not here")
 PAGES = 200

@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from resourcesync.adapters.system import SystemClock
+from resourcesync.app.engines import open_engine
 from resourcesync.cluster.politeness import HostLimits
 from resourcesync.cluster.unit_runner import run_units
 from resourcesync.ports.cancellation import CancelToken
-from resourcesync.wiring.engines import open_engine
-from tests.support.nginx import installed, serving
-from tests.support.polite_work import Batch, busiest, fetch_batch
+from tests.support.cluster.polite_work import Batch, busiest, fetch_batch
+from tests.support.servers.nginx import installed, serving
 
 RATE = 40.0
 

@@ -7,9 +7,9 @@ import pytest
 
 from resourcesync.destination.lists.selection import MAX_REFUSED
 from resourcesync.destination.reports import MirrorState, RunReport
-from tests.support.loose_world import LooseWorld
-from tests.support.memory_fetcher import Answer
-from tests.support.world import BASE
+from tests.support.worlds.loose_world import LooseWorld
+from tests.support.worlds.memory_fetcher import Answer
+from tests.support.worlds.world import BASE
 
 FOREIGN = "http://elsewhere.example/x.html"
 CHANGES = BASE + "resourcesync/changelist.xml"

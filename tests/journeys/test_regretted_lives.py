@@ -7,7 +7,7 @@ import pytest
 
 from resourcesync.destination import incremental
 from resourcesync.destination.cursor import Following
-from tests.support.regretting import live_regretting
+from tests.support.simulated.regretting import live_regretting
 
 LIVES = 24
 

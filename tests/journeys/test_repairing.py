@@ -10,10 +10,10 @@ from resourcesync.destination.options import PullOptions
 from resourcesync.destination.planner import DeletionLimit
 from resourcesync.destination.reports import MirrorState, RunReport
 from resourcesync.errors import RollbackError
-from tests.support.cursors import set_cursor
-from tests.support.dump_world import DumpWorld, Packed, many, zipped
-from tests.support.memory_fetcher import Answer
-from tests.support.world import BASE, World
+from tests.support.storage.cursors import set_cursor
+from tests.support.worlds.dump_world import DumpWorld, Packed, many, zipped
+from tests.support.worlds.memory_fetcher import Answer
+from tests.support.worlds.world import BASE, World
 
 
 def repair(

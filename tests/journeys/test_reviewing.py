@@ -8,7 +8,7 @@ import pytest
 
 from resourcesync.destination.planner import Delete, Fetch, Retain, ReviewedDecision
 from resourcesync.destination.reports import Mode
-from tests.support.world import World
+from tests.support.worlds.world import World
 
 Decide = Callable[[], Iterator[ReviewedDecision]]
 

@@ -12,8 +12,8 @@ from resourcesync.destination.status import status_of
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.errors import DiscontinuityError, SourceUnavailableError
 from resourcesync.source.plan import ChangeLists, Policy, PublicationStep
-from tests.support.memory_fetcher import Answer
-from tests.support.rewriting import (
+from tests.support.worlds.memory_fetcher import Answer
+from tests.support.worlds.rewriting import (
     CHANGE_LIST,
     changed,
     heated,
@@ -23,7 +23,7 @@ from tests.support.rewriting import (
     set_back,
     sliding,
 )
-from tests.support.world import BASE, World
+from tests.support.worlds.world import BASE, World
 
 _DAY = 86_500
 _HOLDING = DeletionLimit(count=0)

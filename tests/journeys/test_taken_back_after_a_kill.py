@@ -10,9 +10,17 @@ import pytest
 from resourcesync.destination.options import Filters, PullOptions
 from resourcesync.destination.reports import MirrorState, Mode
 from resourcesync.source import naming
-from tests.support.memory_fetcher import Answer
-from tests.support.rewriting import CHANGE_LIST, changed, heated, killed, saved, set_back, sliding
-from tests.support.world import BASE, World
+from tests.support.worlds.memory_fetcher import Answer
+from tests.support.worlds.rewriting import (
+    CHANGE_LIST,
+    changed,
+    heated,
+    killed,
+    saved,
+    set_back,
+    sliding,
+)
+from tests.support.worlds.world import BASE, World
 
 _DAY = 86_500
 

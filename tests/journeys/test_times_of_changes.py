@@ -13,10 +13,10 @@ import pytest
 from resourcesync.destination.options import Filters, PullOptions
 from resourcesync.destination.reports import MirrorState, Mode
 from resourcesync.errors import SourceUnavailableError
-from tests.support.dump_world import DumpWorld, Packed, Told, sha256, zipped
-from tests.support.loose_world import LooseWorld
-from tests.support.memory_fetcher import Answer
-from tests.support.world import BASE
+from tests.support.worlds.dump_world import DumpWorld, Packed, Told, sha256, zipped
+from tests.support.worlds.loose_world import LooseWorld
+from tests.support.worlds.memory_fetcher import Answer
+from tests.support.worlds.world import BASE
 
 LISTS = BASE + "resourcesync/"
 CHANGE_LIST = LISTS + "changelist.xml"

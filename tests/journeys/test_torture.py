@@ -12,8 +12,8 @@ import pytest
 from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
 from resourcesync.adapters.system import SystemClock
 from resourcesync.cli.main import run
-from tests.support.commands import Ran, resourcesync
-from tests.support.torture import TortureSource
+from tests.support.commands.run import Ran, resourcesync
+from tests.support.sources.torture import TortureSource
 
 BOUND = 100.0
 """Seconds: far above what the run takes, far below what one of the ways alone could cost."""

@@ -6,12 +6,13 @@ import pytest
 import trustme
 
 from resourcesync.adapters.system import SystemClock
+from resourcesync.app.mirrors.opening import open_destination
 from resourcesync.destination.options import PullOptions
 from resourcesync.destination.reports import MirrorState, RunReport
 from resourcesync.ports.cancellation import CancelToken
-from resourcesync.wiring.mirrors import Network, open_destination
-from tests.support.commands import files_of, resourcesync
-from tests.support.nginx import Asked, Certificate, installed, serving
+from resourcesync.settings.network import Network
+from tests.support.commands.run import files_of, resourcesync
+from tests.support.servers.nginx import Asked, Certificate, installed, serving
 
 pytestmark = pytest.mark.skipif(not installed(), reason="nginx is not here")
 FILES = 600

@@ -9,8 +9,8 @@ import pytest
 
 from resourcesync.destination.reports import MirrorState
 from resourcesync.ports.mirror import LARGE
-from tests.support.hostile_server import answer
-from tests.support.scripted_source import ScriptedSource, sha256
+from tests.support.servers.hostile_server import answer
+from tests.support.sources.scripted_source import ScriptedSource, sha256
 
 BODY = random.Random(9).randbytes(LARGE)
 OTHER = random.Random(10).randbytes(LARGE)

@@ -9,9 +9,9 @@ import pytest
 from resourcesync.destination.lists.fetch_locations import MAX_MIRRORS
 from resourcesync.destination.options import Filters
 from resourcesync.destination.reports import MirrorState
-from resourcesync.wiring.mirrors import Network
-from tests.support.hostile_server import HostileServer, answer
-from tests.support.scripted_source import ScriptedSource, duplicate, serve, sha256
+from resourcesync.settings.network import Network
+from tests.support.servers.hostile_server import HostileServer, answer
+from tests.support.sources.scripted_source import ScriptedSource, duplicate, serve, sha256
 
 BODY, OTHER = b"the listed bytes", b"the newest bytes"
 X = "/x.txt"

@@ -17,8 +17,8 @@ from resourcesync.adapters.mirror.staged_file import MIN_SAVED_BYTES
 from resourcesync.adapters.mirror.staging import MAX_PARTS
 from resourcesync.adapters.system import SystemClock
 from resourcesync.destination.reports import MirrorState
-from tests.support.hostile_server import CLOSE, Asked, Step, answer
-from tests.support.scripted_source import ScriptedSource, cut_at, serve
+from tests.support.servers.hostile_server import CLOSE, Asked, Step, answer
+from tests.support.sources.scripted_source import ScriptedSource, cut_at, serve
 
 BODY = random.Random(5).randbytes(3 * MIN_SAVED_BYTES)
 OTHER = random.Random(6).randbytes(3 * MIN_SAVED_BYTES)

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from resourcesync.errors import ResourceSyncError
-from resourcesync.wiring.credentials import Credentials
-from resourcesync.wiring.mirrors import Network
-from tests.support.hostile_server import CLOSE, HostileServer, Step, answer
-from tests.support.scripted_source import ScriptedSource, duplicate, serve
+from resourcesync.settings.credentials import Credentials
+from resourcesync.settings.network import Network
+from tests.support.servers.hostile_server import CLOSE, HostileServer, Step, answer
+from tests.support.sources.scripted_source import ScriptedSource, duplicate, serve
 
 OWN, OTHER = "own-s3cret", "other-s3cret"
 

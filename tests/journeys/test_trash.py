@@ -14,8 +14,8 @@ from resourcesync.destination.options import PullOptions
 from resourcesync.destination.removal.trash import Trash, TrashDependencies, TrashResult
 from resourcesync.destination.reports import MirrorState
 from resourcesync.ports.mirror import TrashRow
-from tests.support.killing import Dying, Fuse, Killed
-from tests.support.world import World
+from tests.support.crashes.killing import Dying, Fuse, Killed
+from tests.support.worlds.world import World
 
 GONE = ["objects/0003.html", "objects/0004.html", "objects/0005.html"]
 

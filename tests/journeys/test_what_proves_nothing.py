@@ -8,9 +8,9 @@ from resourcesync.destination.options import Filters
 from resourcesync.destination.reports import MirrorState, Mode
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.errors import RollbackError, SourceUnavailableError
-from tests.support.rewriting import killed
-from tests.support.world import World
-from tests.support.written_lists import WrittenList, WrittenWorld
+from tests.support.worlds.rewriting import killed
+from tests.support.worlds.world import World
+from tests.support.worlds.written_lists import WrittenList, WrittenWorld
 
 
 @pytest.fixture

@@ -9,11 +9,11 @@ import pytest
 
 from resourcesync.cli.main import run
 from resourcesync.destination.reports import MirrorState
-from tests.support.command_line import Said, rows
-from tests.support.dated_world import DatedWorld
-from tests.support.hostile_server import HostileServer, answer
-from tests.support.site_maps import urlset
-from tests.support.world import BASE
+from tests.support.commands.command_line import Said, rows
+from tests.support.servers.hostile_server import HostileServer, answer
+from tests.support.worlds.dated_world import DatedWorld
+from tests.support.worlds.site_maps import urlset
+from tests.support.worlds.world import BASE
 
 
 @pytest.fixture

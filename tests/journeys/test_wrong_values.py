@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from resourcesync.destination.reports import MirrorState, RunReport
 from resourcesync.source.plan import PublicationStep
-from tests.support.dump_world import DumpWorld, Packed, Told, zipped
-from tests.support.memory_fetcher import Answer
-from tests.support.site_maps import urlset
-from tests.support.world import BASE, World
+from tests.support.worlds.dump_world import DumpWorld, Packed, Told, zipped
+from tests.support.worlds.memory_fetcher import Answer
+from tests.support.worlds.site_maps import urlset
+from tests.support.worlds.world import BASE, World
 
 LISTS = BASE + "resourcesync/"
 RESOURCE_LIST = LISTS + "resourcelist.xml"

@@ -6,7 +6,7 @@ from itertools import count
 
 import pytest
 
-from tests.support.postgres_server import NoServerError, Server, shared
+from tests.support.servers.postgres_server import NoServerError, Server, shared
 
 _NUMBERS = count(1)
 

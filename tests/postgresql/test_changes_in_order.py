@@ -13,7 +13,7 @@ from resourcesync.backends.postgresql import statements
 from resourcesync.errors import DiscontinuityError
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.accounts import ResourceAccount
-from tests.support.postgres_tables import BASE, RECORDS, Records, account
+from tests.support.accounts.postgres_tables import BASE, RECORDS, Records, account
 
 WRITERS = 2
 KEYS = st.sampled_from(["a", "b", "ü/"])

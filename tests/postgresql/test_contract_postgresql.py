@@ -7,7 +7,7 @@ import pytest
 
 from resourcesync.ports.accounts import ResourceAccount
 from resourcesync.testing import AccountSuite
-from tests.support.postgres_tables import RECORDS, Records, account
+from tests.support.accounts.postgres_tables import RECORDS, Records, account
 
 
 class TestPostgresAccount(AccountSuite):

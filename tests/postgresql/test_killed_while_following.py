@@ -9,12 +9,12 @@ from pathlib import Path
 
 import psycopg
 
+from resourcesync.app.publishing import catalogues
 from resourcesync.cli.main import run
 from resourcesync.model.vocabulary import ChangeKind
-from resourcesync.wiring import catalogues
-from tests.support.commands import environment, script
-from tests.support.forking import Forked
-from tests.support.postgres_tables import BASE, RECORDS, Records
+from tests.support.accounts.postgres_tables import BASE, RECORDS, Records
+from tests.support.commands.forking import Forked
+from tests.support.commands.run import environment, script
 
 WRITERS = 3
 KEYS = 12

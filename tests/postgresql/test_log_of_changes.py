@@ -17,9 +17,9 @@ from resourcesync.errors import (
     SourceUnavailableError,
 )
 from resourcesync.ports.accounts import ChangeBatch, ResourceAccount
-from tests.support import postgres_server
-from tests.support.postgres_server import Server
-from tests.support.postgres_tables import BASE, RECORDS, Records, account
+from tests.support.accounts.postgres_tables import BASE, RECORDS, Records, account
+from tests.support.servers import postgres_server
+from tests.support.servers.postgres_server import Server
 
 SCHEMA = "resourcesync"
 LOG = f"{SCHEMA}.record_change"

@@ -12,6 +12,9 @@ import psycopg
 import pytest
 
 from resourcesync.adapters.system import SystemClock
+from resourcesync.app.publishing import account_access, accounts, catalogues
+from resourcesync.app.publishing.accounts import FollowedAccount
+from resourcesync.app.publishing.trees import PublicationResult, PublishRequest
 from resourcesync.backends.postgresql import layout
 from resourcesync.cli.main import run
 from resourcesync.errors import ResourceSyncError, SourceRefusedError, SourceUnavailableError
@@ -19,12 +22,9 @@ from resourcesync.model.digests import Digest
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Resource
 from resourcesync.model.vocabulary import ChangeKind
-from resourcesync.wiring import account_access, accounts, catalogues
-from resourcesync.wiring.accounts import FollowedAccount
-from resourcesync.wiring.publishing import PublicationResult, PublishRequest
-from tests.support.command_line import Said
-from tests.support.postgres_server import SECRETIVE, Server
-from tests.support.postgres_tables import BASE, RECORDS, Records, account
+from tests.support.accounts.postgres_tables import BASE, RECORDS, Records, account
+from tests.support.commands.command_line import Said
+from tests.support.servers.postgres_server import SECRETIVE, Server
 
 MISTAKES: list[tuple[dict[str, str], str, str]] = [
     ({"tabel": "record"}, "PostgreSQL has no option --with tabel", "config"),

@@ -17,7 +17,7 @@ from campaigns.generated import installed
 from campaigns.outcome import Asked, Campaign, Outcome, line, table
 from fuzz.targets import TARGETS
 from resourcesync.model.resources import Change
-from tests.support.racing import race
+from tests.support.storage.racing import race
 
 
 def test_every_campaign_has_a_name_and_can_be_started(capsys: pytest.CaptureFixture[str]) -> None:

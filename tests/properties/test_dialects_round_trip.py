@@ -14,9 +14,9 @@ from resourcesync.model.capabilities import DocumentChange, Entry, Header
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Change
 from resourcesync.model.vocabulary import Capability, Dialect
-from tests.support.any_document import documents, moments
-from tests.support.documents import tell
-from tests.support.examples import DIALECTS, Example, examples
+from tests.support.documents.any_document import documents, moments
+from tests.support.documents.examples import DIALECTS, Example, examples
+from tests.support.documents.text import tell
 
 OLD: Final = [Dialect.V0_5, Dialect.V0_6, Dialect.V0_9, Dialect.V0_9_1, Dialect.V1_0]
 UP: Final = (Link(rel="up", href="http://a/up"),)

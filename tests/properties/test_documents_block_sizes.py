@@ -8,12 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fuzz.long_lists import small_blocks
-from resourcesync.documents.reader import TextRow, read_stream
+from resourcesync.documents._raw_entries import TextRow
+from resourcesync.documents.reader import read_stream
 from resourcesync.errors import DocumentError
 from resourcesync.model.capabilities import RefusedEntry
 from resourcesync.model.timestamps import parse_w3c
 from resourcesync.model.vocabulary import RS_NS, SITEMAP_NS
-from tests.support.documents import CHANGE_LIST, RESOURCE_LIST, URI, document
+from tests.support.documents.text import CHANGE_LIST, RESOURCE_LIST, URI, document
 
 SHA = "sha-256:" + "ab" * 32
 W3C = re.compile(  # of W3C Datetime, with times of no zone, and as many digits as there may be

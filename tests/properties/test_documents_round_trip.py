@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resourcesync.documents.reader import Limits, read_stream
+from resourcesync.documents._context import Limits
+from resourcesync.documents.reader import read_stream
 from resourcesync.documents.writer import write
 from resourcesync.errors import DocumentError, TruncatedDocumentError
 from resourcesync.model.capabilities import Entry, Header
-from tests.support.any_document import documents
-from tests.support.documents import URI, tell
+from tests.support.documents.any_document import documents
+from tests.support.documents.text import URI, tell
 
 
 @settings(max_examples=25)

@@ -12,17 +12,17 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from resourcesync.adapters import version_files
 from resourcesync.adapters.catalogue import FileVersionReader
 from resourcesync.adapters.document_files import FolderDocuments
 from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.adapters.version_files import FolderVersions
+from resourcesync.app.publishing.trees import publish_tree
 from resourcesync.documents.reader import read_stream
 from resourcesync.errors import DiskFullError
 from resourcesync.model.resources import Change, Resource
 from resourcesync.source.versions import parse_stamp
-from resourcesync.wiring import version_retention
-from resourcesync.wiring.publishing import publish_tree
-from tests.support.publishing import BASE, Reader, content_of
+from tests.support.sources.publishing import BASE, Reader, content_of
 
 PLACE = BASE + "resourcesync/versions/"
 PHASES = (Phase.explicit, Phase.generate)
@@ -233,7 +233,7 @@ def test_a_run_that_is_killed_while_it_keeps_leaves_every_promise_true(
     life.change()
     with pytest.MonkeyPatch.context() as patching:
         Dying.left, Dying.is_after = step, is_after
-        patching.setattr(version_retention, "FolderVersions", Dying)
+        patching.setattr(version_files, "FolderVersions", Dying)
         with suppress(KeyboardInterrupt):
             life.publish()
     life.check()

@@ -15,7 +15,7 @@ from resourcesync.errors import DocumentError, PackageError, VerificationError
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind
-from tests.support.packages import (
+from tests.support.documents.packages import (
     CHANGES,
     CHANGES_MD,
     RESOURCES,

@@ -26,7 +26,7 @@ from resourcesync.model.capabilities import Header, Package
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import Capability, ChangeKind
 from resourcesync.validator.examination import validate_document
-from tests.support.packages import CHANGES, MOMENT, RESOURCES, UP, change, resource
+from tests.support.documents.packages import CHANGES, MOMENT, RESOURCES, UP, change, resource
 
 DELETED = ChangeKind.DELETED
 BODY = b"body"

@@ -6,9 +6,9 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from resourcesync.app.publishing.trees import PublishRequest
 from resourcesync.source.plan import PublicationStep
-from resourcesync.wiring.publishing import PublishRequest
-from tests.support.table_world import BASE, Row, TableWorld
+from tests.support.accounts.table_world import BASE, Row, TableWorld
 
 NAMES = st.sampled_from([f"{BASE}{name}" for name in ("a", "b/%C3%A9", "b?x=1&y=2", "c", "d", "e")])
 HASHES = st.sampled_from(["", "sha-256:" + "0" * 64, "sha-256:" + "ab" * 32, "md5:" + "1" * 32])

@@ -13,7 +13,7 @@ from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.source.paging import PageLimits
 from resourcesync.source.publisher import ListPublisher
 from resourcesync.source.scan import scan
-from tests.support.publishing import BASE, DyingDocuments, Killed, Reader, Source, digests
+from tests.support.sources.publishing import BASE, DyingDocuments, Killed, Reader, Source, digests
 
 NAMES = st.sampled_from([*"abcdefgh", "a/b", "a-b", "%C3%A9", "~"])
 EDIT = st.one_of(

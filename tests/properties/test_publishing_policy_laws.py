@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.source.paging import PageLimits
 from resourcesync.source.plan import GRACE, ChangeLists, Policy, PublicationStep
-from tests.support.publishing import DyingDocuments, Killed, Reader, Source, View
+from tests.support.sources.publishing import DyingDocuments, Killed, Reader, Source, View
 
 HOUR = 3_600_000_000
 AGE = st.sampled_from([0, HOUR, 5 * HOUR, 30 * HOUR])

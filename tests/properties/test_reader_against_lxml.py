@@ -11,10 +11,10 @@ import pytest
 
 from fuzz.accounts import ours
 from fuzz.differential import STRICTER, difference, document
-from tests.support import hostile_documents
-from tests.support.documents import CHANGE_LIST, url
-from tests.support.documents import document as written
-from tests.support.examples import Example, examples
+from tests.support.documents import hostile_documents
+from tests.support.documents.examples import Example, examples
+from tests.support.documents.text import CHANGE_LIST, url
+from tests.support.documents.text import document as written
 
 lxml = pytest.importorskip("lxml.etree", reason="the second reader needs lxml")
 second_reader = pytest.importorskip("fuzz.second_reader", reason="the second reader needs lxml")

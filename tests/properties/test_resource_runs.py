@@ -17,8 +17,8 @@ from resourcesync.destination.mapping.tree import FileSystemProfile, TreeMapping
 from resourcesync.destination.scope import Scope
 from resourcesync.model.resources import ResourceRun
 from resourcesync.ports.mirror import RefusedRow
-from tests.support.documents import document, open_document
-from tests.support.hostile_uris import BASE, hostile_uris
+from tests.support.documents.hostile_uris import BASE, hostile_uris
+from tests.support.documents.text import document, open_document
 
 SHA = "sha-256:" + "0a" * 32
 HASHES = ["", SHA, SHA.upper(), f"md5:{'b' * 32} {SHA}", "md5:ab", "x", f" {SHA} "]

@@ -22,7 +22,7 @@ from resourcesync.ports.catalogue import CatalogueSnapshot
 from resourcesync.source import naming
 from resourcesync.source.paging import PageLimits
 from resourcesync.source.publisher import ListPublisher
-from tests.support.publishing import BASE, Source, content_of, name_of
+from tests.support.sources.publishing import BASE, Source, content_of, name_of
 
 FOREIGN = '<y xmlns="urn:x"><url><loc>z</loc></url>\n<url><loc>b</loc></url></y>'
 NAMES = st.one_of(

@@ -12,8 +12,8 @@ from resourcesync.destination.mapping.rules import TemplateMapping
 from resourcesync.destination.mapping.tree import FileSystemProfile
 from resourcesync.destination.reports import MirrorState
 from resourcesync.errors import ConfigurationError, OutOfScopeError
-from tests.support.loose_world import LooseWorld
-from tests.support.world import BASE
+from tests.support.worlds.loose_world import LooseWorld
+from tests.support.worlds.world import BASE
 
 RULES = [
     "bitstream/{item}/{name} => {item}/{name}",

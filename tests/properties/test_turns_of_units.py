@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from resourcesync.cluster.politeness import LONGEST_WAIT, HostLimits, Turn, TurnQueue
 from resourcesync.errors import ConfigurationError
 from resourcesync.ports.engines import UnitOutcome
-from tests.support.memory_use import memory_use
+from tests.support.storage.memory_use import memory_use
 
 AHEAD: Final = 5
 LITTLE: Final = 1e-6

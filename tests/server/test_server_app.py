@@ -14,8 +14,16 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from resourcesync.adapters.system import SystemClock
 from resourcesync.errors import ConfigurationError
 from resourcesync.server.app import ServedSource, create_app
-from tests.support.asgi import Answer, ask
-from tests.support.served_tree import BIG, LINK, LIST_URI, application, media_type, plant, settled
+from tests.support.servers.asgi import Answer, ask
+from tests.support.servers.served_tree import (
+    BIG,
+    LINK,
+    LIST_URI,
+    application,
+    media_type,
+    plant,
+    settled,
+)
 
 
 @pytest.fixture

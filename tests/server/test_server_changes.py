@@ -8,8 +8,15 @@ import pytest
 
 from resourcesync.errors import OriginalChangedError, StorageError
 from resourcesync.server.files import FileState, OpenFile
-from tests.support.asgi import ask
-from tests.support.served_tree import BIG, YEAR_AGO, StoppedClock, application, plant, settled
+from tests.support.servers.asgi import ask
+from tests.support.servers.served_tree import (
+    BIG,
+    YEAR_AGO,
+    StoppedClock,
+    application,
+    plant,
+    settled,
+)
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from starlette.types import ASGIApp
 from resourcesync.adapters.system import SystemClock
 from resourcesync.server.app import ServedSource, create_app
 from resourcesync.server.files import ServedFolder
-from tests.support.asgi import CANARY, ask
+from tests.support.servers.asgi import CANARY, ask
 
 INSIDE = b"everybody may see this"
 

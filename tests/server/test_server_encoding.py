@@ -17,8 +17,8 @@ from resourcesync.server import content_encoding
 from resourcesync.server.conditions import ResponseValidators
 from resourcesync.server.content_encoding import Encoder, choose, codings
 from resourcesync.server.files import FileState, OpenFile
-from tests.support.asgi import ask
-from tests.support.served_tree import YEAR_AGO, application, plant, settled
+from tests.support.servers.asgi import ask
+from tests.support.servers.served_tree import YEAR_AGO, application, plant, settled
 
 LIST = "/resourcesync/resourcelist.xml"
 XML = b"<urlset>" + b"".join(b"<url><loc>http://x/%d</loc></url>" % n for n in range(5000))

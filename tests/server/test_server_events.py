@@ -12,12 +12,12 @@ import pytest
 
 from resourcesync.adapters.catalogue import FileChangeLog
 from resourcesync.adapters.system import SystemClock
+from resourcesync.app.publishing.trees import publish_tree
 from resourcesync.errors import StorageError
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.server.events import EventApplication, StreamTiming
-from resourcesync.wiring.publishing import publish_tree
-from tests.support.following import QUICK, START, Client, Log, following
+from tests.support.accounts.following import QUICK, START, Client, Log, following
 
 
 def run(main: Callable[[], Coroutine[Any, Any, None]]) -> None:

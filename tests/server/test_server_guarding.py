@@ -24,7 +24,7 @@ from uvicorn.server import ServerState
 from resourcesync.errors import ConfigurationError
 from resourcesync.server.connections import ConnectionGuard, ConnectionLimits, JoiningTransport
 from resourcesync.server.uvicorn_server import SecondApplication, serve_forever
-from tests.support.served_tree import application, plant
+from tests.support.servers.served_tree import application, plant
 
 
 @pytest.fixture

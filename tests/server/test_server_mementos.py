@@ -9,13 +9,13 @@ import pytest
 from starlette.types import ASGIApp
 
 from resourcesync.adapters.in_memory import ManualClock
+from resourcesync.app.publishing.trees import publish_tree
+from resourcesync.app.serving import applications
+from resourcesync.app.serving import applications as wired
 from resourcesync.server import mementos
 from resourcesync.server.conditions import format_http_date, parse_http_date
-from resourcesync.wiring import serving
-from resourcesync.wiring import serving as wired
-from resourcesync.wiring.publishing import publish_tree
-from resourcesync.wiring.version_retention import VersionOptions
-from tests.support.asgi import Answer, ask
+from resourcesync.source.version_retention import VersionOptions
+from tests.support.servers.asgi import Answer, ask
 
 BASE = "https://h.example/data/"
 TEXTS = ("<a>\n<b>one</b>\n" + "<c/>" * 60 + "</a>", "<a>\n<b>two</b>\n" + "<c/>" * 60 + "</a>")
@@ -47,7 +47,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def app(root: Path) -> ASGIApp:
-    return serving.find_tree(root).application(ManualClock())
+    return applications.find_tree(root).application(ManualClock())
 
 
 def get(
@@ -239,7 +239,7 @@ def test_a_resource_says_where_its_timegate_is_and_a_document_does_not(app: ASGI
 
 def test_a_version_of_what_is_no_longer_published_is_absent(root: Path, app: ASGIApp) -> None:
     uri = listed(app, "%C3%A9.txt")[0][1]
-    versioned = serving.find_tree(root)
+    versioned = applications.find_tree(root)
     closed = wired.memento_application(
         root, VersionOptions(), versioned.base, lambda path: path != "é.txt"
     )
@@ -287,7 +287,7 @@ def test_a_version_with_a_time_that_cannot_be_has_the_moment_at_which_it_was_see
             os.utime(tmp_path / "a.txt", (modified, modified))
         publish_tree(tmp_path, {"url": BASE, "versions": True}, clock=clock)
         clock.advance(hours=1)
-    app = serving.find_tree(tmp_path).application(clock)
+    app = applications.find_tree(tmp_path).application(clock)
     (_, name, early), (_, two, late) = listed(app, "a.txt")
 
     moments = [parse_http_date(name) or 0 for name in (early, late)]

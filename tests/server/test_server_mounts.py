@@ -17,8 +17,8 @@ from resourcesync.errors import ConfigurationError, StorageError
 from resourcesync.server.app import Application, ServedSource, create_app
 from resourcesync.server.mounts import run_lifespan
 from resourcesync.server.uvicorn_server import ServerThread, serve_forever
-from tests.support.asgi import ask
-from tests.support.served_tree import LINK, LIST_URI, media_type, plant
+from tests.support.servers.asgi import ask
+from tests.support.servers.served_tree import LINK, LIST_URI, media_type, plant
 
 
 @pytest.fixture

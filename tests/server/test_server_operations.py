@@ -8,15 +8,15 @@ import pytest
 from starlette.types import ASGIApp
 
 from resourcesync.adapters.system import SystemClock
+from resourcesync.app.publishing.trees import publish_tree
+from resourcesync.app.serving.applications import PublishedTree, find_tree
 from resourcesync.errors import ConfigurationError, StorageError
 from resourcesync.server.admin import OperationsApplication
 from resourcesync.server.app import ServedSource, create_app
 from resourcesync.server.metrics import Metric, write_metrics
 from resourcesync.server.pages import Overview
-from resourcesync.wiring.publishing import publish_tree
-from resourcesync.wiring.serving import PublishedTree, find_tree
-from tests.support.asgi import ask
-from tests.support.served_tree import LIST_URI, media_type, plant, settled
+from tests.support.servers.asgi import ask
+from tests.support.servers.served_tree import LIST_URI, media_type, plant, settled
 
 
 @pytest.fixture

@@ -10,10 +10,11 @@ from urllib.parse import urlsplit
 import pytest
 
 from resourcesync.adapters.system import SystemClock
-from resourcesync.server.uvicorn_server import ConnectionLimits, ServerThread
-from resourcesync.wiring.publishing import publish_tree
-from resourcesync.wiring.serving import LateApplication, find_tree
-from tests.support import nginx
+from resourcesync.app.publishing.trees import publish_tree
+from resourcesync.app.serving.applications import LateApplication, find_tree
+from resourcesync.server.connections import ConnectionLimits
+from resourcesync.server.uvicorn_server import ServerThread
+from tests.support.servers import nginx
 
 SECRET = b"nobody asked for this"
 IMPATIENT = ConnectionLimits(connections=50, client_timeout=0.3, keep_alive=1, grace=1)

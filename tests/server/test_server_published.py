@@ -11,10 +11,11 @@ from starlette.types import ASGIApp
 
 from resourcesync.adapters.catalogue import database
 from resourcesync.adapters.system import SystemClock
+from resourcesync.app.publishing.trees import publish_tree
+from resourcesync.app.serving.applications import find_tree
 from resourcesync.errors import StateError, StorageError
-from resourcesync.wiring.publishing import NOTE, publish_tree
-from resourcesync.wiring.serving import find_tree
-from tests.support.asgi import ask
+from resourcesync.settings.publication import NOTE
+from tests.support.servers.asgi import ask
 
 
 def plant(tree: Path) -> None:

@@ -32,8 +32,8 @@ from resourcesync.simulator.scenario import (
 )
 from resourcesync.simulator.simulation import simulate_source
 from resourcesync.simulator.source import PackedDocuments, SimulatedSource
-from tests.support.commands import files_of
-from tests.support.started import Started
+from tests.support.commands.run import files_of
+from tests.support.commands.started import Started
 
 SMALL = Scenario(
     seed=5,

@@ -14,7 +14,7 @@ from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.simulator import live_server, resync_simulator
 from resourcesync.simulator.live import LiveSettings, LiveSource
-from tests.support.commands import files_of, run, script
+from tests.support.commands.run import files_of, run, script
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 BASE = "http://127.0.0.1:8888/"

@@ -19,7 +19,7 @@ from resourcesync.simulator.scenario import (
     Sizes,
 )
 from resourcesync.simulator.simulation import simulate
-from tests.support.figures import known
+from tests.support.simulated.figures import known
 
 SMALL = Scenario(
     seed=3,

@@ -27,7 +27,7 @@ from resourcesync.simulator.scenario import (
 )
 from resourcesync.simulator.simulation import simulate
 from resourcesync.simulator.source import PackedDocuments, SimulatedSource
-from tests.support.figures import known
+from tests.support.simulated.figures import known
 
 DUMPED = Scenario(
     duration=DAY / 4,

@@ -22,7 +22,7 @@ from resourcesync.simulator.scenario import (
     Sizes,
 )
 from resourcesync.simulator.simulation import simulate
-from tests.support.figures import known
+from tests.support.simulated.figures import known
 
 ALL_FAULTS = Faults(
     lost=0.02,

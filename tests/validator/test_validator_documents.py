@@ -6,8 +6,8 @@ from resourcesync.validator.examination import validate_document
 from resourcesync.validator.findings import RuleFinding
 from resourcesync.validator.rule import CheckScope, Level, RuleProfile
 from resourcesync.validator.rules import RULES
-from tests.support.rule_cases import CASES, Case
-from tests.support.rule_documents import CH_1_0, GOOD
+from tests.support.rules.cases import CASES, Case
+from tests.support.rules.documents import CH_1_0, GOOD
 
 
 def judged(text: str, *, uri: str, profile: RuleProfile = RuleProfile.RS_1_1) -> list[RuleFinding]:

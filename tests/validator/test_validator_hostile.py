@@ -14,7 +14,7 @@ from resourcesync.validator.findings import RuleFinding
 from resourcesync.validator.rule import RuleProfile, Severity
 from resourcesync.validator.rules import RULES
 from resourcesync.validator.summaries import ListedResource
-from tests.support.rule_documents import CH, GOOD, NS, PLAIN, RL
+from tests.support.rules.documents import CH, GOOD, NS, PLAIN, RL
 
 
 def judged(data: bytes, *, size: int = 65_536) -> list[RuleFinding]:

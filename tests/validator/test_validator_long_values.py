@@ -11,7 +11,7 @@ from resourcesync.errors import DocumentLimitError, MalformedDocumentError
 from resourcesync.model.resources import Resource
 from resourcesync.validator.examination import validate_document
 from resourcesync.validator.findings import RuleFinding
-from tests.support.documents import CountingStream, document, tell, uris, url
+from tests.support.documents.text import CountingStream, document, tell, uris, url
 
 ROOT = '<rs:ln rel="up" href="https://s.example/capabilitylist.xml"/>'
 A, B = "https://s.example/a", "https://s.example/b"

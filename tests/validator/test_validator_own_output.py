@@ -5,8 +5,8 @@ from resourcesync.validator.cross_document import judge_reread, judge_together
 from resourcesync.validator.examination import validate_document
 from resourcesync.validator.findings import RuleFinding
 from resourcesync.validator.summaries import DocumentSummary
-from tests.support.dumping import DumpedSource
-from tests.support.publishing import BASE, Source, split_source
+from tests.support.sources.publishing import BASE, Source, split_source
+from tests.support.worlds.dumping import DumpedSource
 
 
 def examined(source: Source) -> tuple[list[DocumentSummary], list[RuleFinding]]:

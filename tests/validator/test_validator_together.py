@@ -14,10 +14,10 @@ from resourcesync.validator.delivery import (
 from resourcesync.validator.packages import PackageFile, judge_package
 from resourcesync.validator.rule import CheckScope
 from resourcesync.validator.rules import BY_CODE, RULES, find_rule, selected
-from tests.support.rule_cases import CASES
-from tests.support.rule_documents import BASE, CH, PLAIN, UP, url, urlset
-from tests.support.rule_facts import ANSWER, FACTS, LISTED, MANIFEST, MEMBERS, RESOURCES, Facts
-from tests.support.rule_source import EDITS, SOURCE, Edit, judged, summarize
+from tests.support.rules.cases import CASES
+from tests.support.rules.documents import BASE, CH, PLAIN, UP, url, urlset
+from tests.support.rules.facts import ANSWER, FACTS, LISTED, MANIFEST, MEMBERS, RESOURCES, Facts
+from tests.support.rules.source import EDITS, SOURCE, Edit, judged, summarize
 
 
 def test_a_good_source_has_no_finding() -> None:

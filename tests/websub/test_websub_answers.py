@@ -10,8 +10,8 @@ from resourcesync.errors import ConfigurationError
 from resourcesync.websub.hub import Hub, HubRules, Submission
 from resourcesync.websub.messages import TextResponse, link_field
 from resourcesync.websub.signatures import sign
-from tests.support.hubs import KEY, TOPIC, payload
-from tests.support.subscribing import StandingClock
+from tests.support.servers.hubs import KEY, TOPIC, payload
+from tests.support.servers.subscribing import StandingClock
 
 ADDRESS = "https://museum.example/hub"
 CALLBACK = "https://aggregator.example/push/token"

@@ -8,8 +8,8 @@ import pytest
 
 from resourcesync.adapters.hub import follower_store
 from resourcesync.websub.channels import Channel
-from tests.support.hubs import payload
-from tests.support.subscribing import HUB, TOPIC, World
+from tests.support.servers.hubs import payload
+from tests.support.servers.subscribing import HUB, TOPIC, World
 
 
 @pytest.fixture

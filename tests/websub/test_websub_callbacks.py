@@ -18,10 +18,10 @@ from resourcesync.server.websub import CallbackApplication
 from resourcesync.websub.channels import Channel, FoundChannels, find_channels
 from resourcesync.websub.signatures import sign
 from resourcesync.websub.subscription_status import DeliveryFault
-from tests.support.fetching import quick_fetcher
-from tests.support.hostile_server import HostileServer, answer
-from tests.support.hubs import payload, post, said
-from tests.support.subscribing import HUB, TOPIC, World
+from tests.support.servers.fetching import quick_fetcher
+from tests.support.servers.hostile_server import HostileServer, answer
+from tests.support.servers.hubs import payload, post, said
+from tests.support.servers.subscribing import HUB, TOPIC, World
 
 BODY = payload()
 

@@ -9,13 +9,13 @@ import pytest
 
 from resourcesync.adapters.hub import FileFollowers
 from resourcesync.adapters.system import SystemClock
+from resourcesync.app.watching.push_subscriptions import PushState, PushSubscriptions
 from resourcesync.cli.main import run
 from resourcesync.errors import LockedError
 from resourcesync.ports.subscriptions import ChannelSubscription, FollowerState
-from resourcesync.wiring.mirrors import Network
-from resourcesync.wiring.push_subscriptions import PushState, PushSubscriptions
-from tests.support.commands import free_port
-from tests.support.pushing import served_with_hub, wait_until
+from resourcesync.settings.network import Network
+from tests.support.commands.run import free_port
+from tests.support.servers.pushing import served_with_hub, wait_until
 
 CALLBACK = "https://aggregator.example/push/"
 

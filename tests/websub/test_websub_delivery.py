@@ -17,8 +17,8 @@ from resourcesync.websub.delivery import Deliveries
 from resourcesync.websub.hub import HubRules
 from resourcesync.websub.leases import DAY, HOUR
 from resourcesync.websub.messages import read_fields
-from tests.support.hubs import TOPIC, payload
-from tests.support.subscribing import StandingClock
+from tests.support.servers.hubs import TOPIC, payload
+from tests.support.servers.subscribing import StandingClock
 
 Answer = Callable[[FetchRequest], FetchResponse | FetchFailure]
 

@@ -18,10 +18,10 @@ from flask_websub.subscriber import (
 from werkzeug.serving import make_server
 
 from resourcesync.adapters.system import SystemClock
+from resourcesync.app.publishing.trees import publish_tree
 from resourcesync.ports.subscriptions import FollowerState
 from resourcesync.websub.channels import Channel
-from resourcesync.wiring.publishing import publish_tree
-from tests.support.pushing import served_with_hub, subscriber, wait_until
+from tests.support.servers.pushing import served_with_hub, subscriber, wait_until
 
 
 class Queue:

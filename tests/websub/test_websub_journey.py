@@ -10,17 +10,18 @@ from urllib.parse import urlencode
 import pytest
 
 from resourcesync.adapters.system import SystemClock
+from resourcesync.app.publishing import trees
+from resourcesync.app.serving import push_channels
 from resourcesync.cli.main import run
 from resourcesync.errors import ConfigurationError
 from resourcesync.ports.subscriptions import FollowerState
 from resourcesync.websub.channels import Channel
 from resourcesync.websub.messages import FORM
-from resourcesync.wiring import publishing, push_channels
-from tests.support.commands import free_port
-from tests.support.hubs import post, said
-from tests.support.listening import Listener, agreeing
-from tests.support.pushing import served_with_hub, subscriber, wait_until
-from tests.support.started import Started
+from tests.support.commands.run import free_port
+from tests.support.commands.started import Started
+from tests.support.servers.hubs import post, said
+from tests.support.servers.listening import Listener, agreeing
+from tests.support.servers.pushing import served_with_hub, subscriber, wait_until
 
 
 def test_a_file_that_is_written_and_published_is_known_to_subscribers_at_once(
@@ -47,7 +48,7 @@ def test_a_file_that_is_written_and_published_is_known_to_subscribers_at_once(
 
         (root / "b.txt").write_text("b")
         began = time.monotonic()
-        done = publishing.publish_tree(root, {}, clock=SystemClock())
+        done = trees.publish_tree(root, {}, clock=SystemClock())
         wait_until(lambda: hints == ["museum"] * 2)
         seconds = time.monotonic() - began
 
@@ -63,7 +64,7 @@ def test_a_hub_that_is_not_below_the_tree_cannot_be_served(tmp_path: Path) -> No
     (tmp_path / "a.txt").write_text("a")
     base = "https://museum.example/"
     chosen = {"url": base, "hubs": ("https://hub.example/",)}
-    publishing.publish_tree(tmp_path, chosen, clock=SystemClock())
+    trees.publish_tree(tmp_path, chosen, clock=SystemClock())
     with pytest.raises(ConfigurationError, match="no hub at this address"):
         push_channels.open_own_hub(tmp_path, tmp_path, base, SystemClock())
 

@@ -15,7 +15,7 @@ from resourcesync.websub.hub import RateLimiter
 from resourcesync.websub.leases import MICROSECONDS, MonotonicTime
 from resourcesync.websub.messages import HubMode, SubscriptionRequest
 from resourcesync.websub.signatures import METHODS, is_signed, sign
-from tests.support.hubs import TOPIC, payload
+from tests.support.servers.hubs import TOPIC, payload
 
 few = settings(max_examples=30)
 bodies = st.binary(max_size=200)

@@ -13,15 +13,16 @@ import pytest
 from resourcesync import Publisher
 from resourcesync.adapters.catalogue import FileCatalogue
 from resourcesync.adapters.system import SystemClock
+from resourcesync.app.publishing import notifications
+from resourcesync.app.publishing.trees import PublicationResult, publish_tree
+from resourcesync.app.serving import push_channels
 from resourcesync.documents import Capability, read
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.capabilities import CapabilityEntry, DocumentChange
 from resourcesync.model.resources import Change
 from resourcesync.websub.messages import FORM
 from resourcesync.websub.signatures import is_signed
-from resourcesync.wiring import notifications, push_channels
-from resourcesync.wiring.publishing import PublicationResult, publish_tree
-from tests.support.listening import Heard, Listener, Reply
+from tests.support.servers.listening import Heard, Listener, Reply
 
 BASE = "https://museum.example/"
 

@@ -13,8 +13,8 @@ from resourcesync.websub.subscription_status import (
     SubscriptionReport,
     SubscriptionStatus,
 )
-from tests.support.hubs import payload
-from tests.support.subscribing import HUB, TOPIC, World
+from tests.support.servers.hubs import payload
+from tests.support.servers.subscribing import HUB, TOPIC, World
 
 BODY = payload()
 

@@ -13,8 +13,8 @@ from resourcesync.websub import leases
 from resourcesync.websub.channels import Channel
 from resourcesync.websub.leases import DAY, HOUR, MICROSECONDS
 from resourcesync.websub.signatures import sign
-from tests.support.hubs import payload
-from tests.support.subscribing import HUB, TOPIC, World
+from tests.support.servers.hubs import payload
+from tests.support.servers.subscribing import HUB, TOPIC, World
 
 BODY = payload()
 

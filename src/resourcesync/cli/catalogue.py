@@ -96,7 +96,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
 def _parse_catalogue(text: str, action: str) -> Path | str:
     """Return the file, or the address of another system."""
     if ":" in text:
-        from resourcesync.wiring import account_access, accounts  # noqa: PLC0415 - quick
+        from resourcesync.app.publishing import account_access, accounts  # noqa: PLC0415 - quick
 
         if accounts.is_account_address(text):
             account_access.check_account_address(text)
@@ -110,7 +110,8 @@ def _parse_catalogue(text: str, action: str) -> Path | str:
 
 
 def _import(values: dict[str, Any], screen: Screen) -> CommandOutcome:
-    from resourcesync.wiring import accounts, catalogues, machine  # noqa: PLC0415 - quick
+    from resourcesync.app import machine  # noqa: PLC0415 - quick
+    from resourcesync.app.publishing import accounts, catalogues  # noqa: PLC0415 - quick
 
     del screen
     file, lines, clock = values["file"], values["lines"], machine.system_clock()
@@ -127,7 +128,8 @@ def _import(values: dict[str, Any], screen: Screen) -> CommandOutcome:
 
 
 def _post(values: dict[str, Any], screen: Screen) -> CommandOutcome:
-    from resourcesync.wiring import accounts, catalogues, machine  # noqa: PLC0415 - quick
+    from resourcesync.app import machine  # noqa: PLC0415 - quick
+    from resourcesync.app.publishing import accounts, catalogues  # noqa: PLC0415 - quick
 
     del screen
     done: list[Posted] = []
@@ -149,7 +151,7 @@ def _post(values: dict[str, Any], screen: Screen) -> CommandOutcome:
 
 
 def _export(values: dict[str, Any], screen: Screen) -> CommandOutcome:
-    from resourcesync.wiring import catalogues  # noqa: PLC0415 - help stays quick
+    from resourcesync.app.publishing import catalogues  # noqa: PLC0415 - help stays quick
 
     del screen
     after = values["after"] if values["changes"] else None
@@ -162,12 +164,13 @@ def _export(values: dict[str, Any], screen: Screen) -> CommandOutcome:
 
 
 def _check(values: dict[str, Any], screen: Screen) -> CommandOutcome:
-    from resourcesync.wiring import machine, publishing  # noqa: PLC0415 - help stays quick
+    from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
+    from resourcesync.app.publishing import trees  # noqa: PLC0415 - help stays quick
 
     file, found = values["file"], 0
-    rows = publishing.find_bad_rows(file)
+    rows = trees.find_bad_rows(file)
     if values["set_aside"]:
-        rows = publishing.quarantine_rows(file, machine.system_clock())
+        rows = trees.quarantine_rows(file, machine.system_clock())
     for row in rows:
         found += 1
         place = f"{row.table} {row.number}" if row.number else row.table

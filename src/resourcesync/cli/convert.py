@@ -13,7 +13,7 @@ from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputLostError, OutputOptions, Screen
 
 if TYPE_CHECKING:
-    from resourcesync.wiring.document_conversion import Converted
+    from resourcesync.app.publishing.document_conversion import Converted
 
 DIALECTS: Final = (
     "0.5",
@@ -92,8 +92,9 @@ def command(output: OutputOptions, **values: Any) -> Job:
 
 
 def _convert(values: dict[str, Any], screen: Screen) -> CommandOutcome:
+    from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
+    from resourcesync.app.publishing import document_conversion  # noqa: PLC0415 - help stays quick
     from resourcesync.model.vocabulary import Dialect  # noqa: PLC0415 - help stays quick
-    from resourcesync.wiring import document_conversion, machine  # noqa: PLC0415 - help stays quick
 
     out: Path | None = values["out"]
     to: str = values["to"]
@@ -106,7 +107,7 @@ def _convert(values: dict[str, Any], screen: Screen) -> CommandOutcome:
         )
         clock = machine.system_clock()
         done = document_conversion.convert(values["file"], out, manner, clock=clock)
-    except OSError as error:  # only of standard output: the wiring raises our own errors
+    except OSError as error:  # only of standard output: the library raises our own errors
         raise OutputLostError(error) from error
     for code, text in _warnings(done, to):
         screen.report("warning", {"code": code, "message": text})

@@ -20,10 +20,10 @@ from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
 from resourcesync.errors import ConfigurationError, StorageError
 
 if TYPE_CHECKING:
+    from resourcesync.app.serving.applications import LateApplication
     from resourcesync.destination.audits.reports import AuditReport
     from resourcesync.destination.reports import RunReport
     from resourcesync.ports import Clock
-    from resourcesync.wiring.serving import LateApplication
 
 _SKIPPED: Final = frozenset({"__pycache__", "site-packages", "dist-packages"})
 _TOUCHED: Final = 5
@@ -83,7 +83,7 @@ def _folder(keep: Path | None) -> Iterator[Path]:
         keep.mkdir(parents=True, exist_ok=True)
         yield keep.absolute()
         return
-    from resourcesync.wiring import machine  # noqa: PLC0415 - help stays quick
+    from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
 
     name = f"resourcesync-demo-{machine.new_run_id(machine.system_clock())}"
     folder = Path(tempfile.gettempdir()) / name
@@ -115,7 +115,7 @@ class _Demo:
     """
 
     def __init__(self, screen: Screen, folder: Path, *, kept: bool) -> None:
-        from resourcesync.wiring import machine  # noqa: PLC0415 - help stays quick
+        from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
 
         self._screen = screen
         self._keeps_files = kept
@@ -126,11 +126,12 @@ class _Demo:
 
     def run(self, source: Path) -> CommandOutcome:
         """Run all steps; return the outcome."""
-        from resourcesync.wiring import comparisons, serving  # noqa: PLC0415 - help stays quick
+        from resourcesync.app.checks import comparisons  # noqa: PLC0415 - help stays quick
+        from resourcesync.app.serving import applications  # noqa: PLC0415 - help stays quick
 
         self._copy(source)
-        late = serving.LateApplication()
-        with serving.ServerThread(late) as server:
+        late = applications.LateApplication()
+        with applications.ServerThread(late) as server:
             self._publish(late, server.uri)
             self._pull(server.uri)
             self._change()
@@ -196,12 +197,13 @@ class _Demo:
         )
 
     def _publish(self, late: "LateApplication", base: str) -> None:
-        from resourcesync.wiring import publishing, serving  # noqa: PLC0415 - help stays quick
+        from resourcesync.app.publishing import trees  # noqa: PLC0415 - help stays quick
+        from resourcesync.app.serving import applications  # noqa: PLC0415 - help stays quick
 
         started = self._clock.monotonic()
-        done = publishing.publish_tree(self._tree, {"url": base}, clock=self._clock)
+        done = trees.publish_tree(self._tree, {"url": base}, clock=self._clock)
         seconds = self._clock.monotonic() - started
-        late.application = serving.find_tree(self._tree).application(self._clock)
+        late.application = applications.find_tree(self._tree).application(self._clock)
         what = formatting.counted(done.scan.files, "resource")
         if not done.publication.first:
             what = _changes(
@@ -220,14 +222,16 @@ class _Demo:
         )
 
     def _pull(self, source: str | None) -> "RunReport":
+        from resourcesync.app import machine  # noqa: PLC0415 - the same
+        from resourcesync.app.mirrors import opening  # noqa: PLC0415 - the same
         from resourcesync.cli import render_pull  # noqa: PLC0415 - help stays quick
         from resourcesync.destination.options import PullOptions  # noqa: PLC0415 - the same
-        from resourcesync.wiring import machine, mirrors  # noqa: PLC0415 - the same
+        from resourcesync.settings.network import Network  # noqa: PLC0415 - the same
 
-        with mirrors.open_destination(
+        with opening.open_destination(
             self._mirror,
             source=source,
-            network=mirrors.Network(proxy=""),  # the demo's server is on this machine
+            network=Network(proxy=""),  # the demo's server is on this machine
             report=self._report,
             cancel=machine.new_cancel_token(),
         ) as destination:
@@ -236,7 +240,7 @@ class _Demo:
         self._step(
             "pulled",
             f"{pulled.mode.value}: {ended.closing[0].label.lower()}, {ended.closing[0].text}",
-            **render_pull.fields_of(pulled),
+            **render_pull.pull_fields(pulled),
         )
         return pulled
 
@@ -255,12 +259,14 @@ class _Demo:
         )
 
     def _audit(self) -> "AuditReport":
+        from resourcesync.app import machine  # noqa: PLC0415 - the same
+        from resourcesync.app.mirrors import opening  # noqa: PLC0415 - the same
         from resourcesync.cli import render_audit  # noqa: PLC0415 - help stays quick
-        from resourcesync.wiring import machine, mirrors  # noqa: PLC0415 - the same
+        from resourcesync.settings.network import Network  # noqa: PLC0415 - the same
 
-        with mirrors.open_destination(
+        with opening.open_destination(
             self._mirror,
-            network=mirrors.Network(proxy=""),
+            network=Network(proxy=""),
             report=self._report,
             cancel=machine.new_cancel_token(),
         ) as destination:
@@ -269,7 +275,7 @@ class _Demo:
         self._step(
             "audited",
             f"{ended.closing[0].label.lower()}, {ended.closing[0].text}",
-            **render_audit.fields_of(audited, self._mirror),
+            **render_audit.audit_fields(audited, self._mirror),
         )
         return audited
 

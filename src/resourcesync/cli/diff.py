@@ -13,8 +13,8 @@ from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
 from resourcesync.cli.target_options import SourceAccess, source_options
 
 if TYPE_CHECKING:
+    from resourcesync.app.checks.comparisons import ResourceComparison
     from resourcesync.discovery.listing import ListingSummary
-    from resourcesync.wiring.comparisons import ResourceComparison
 
 SHOWN_FINDINGS: Final = 1000
 """Findings that are shown one by one unless ``-v`` is given; the counts are complete."""
@@ -56,7 +56,8 @@ def command(output: OutputOptions, asking: SourceAccess, **values: Any) -> Job:
 
 
 def _diff(a: str, b: str, asking: SourceAccess, screen: Screen) -> CommandOutcome:
-    from resourcesync.wiring import comparisons, machine  # noqa: PLC0415 - help stays quick
+    from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
+    from resourcesync.app.checks import comparisons  # noqa: PLC0415 - help stays quick
 
     clock = machine.system_clock()
     began = clock.monotonic()

@@ -11,7 +11,7 @@ from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
 
 if TYPE_CHECKING:
-    from resourcesync.source.dumps import DumpOutcome
+    from resourcesync.source.dumps.dump_publisher import DumpOutcome
 
 
 @click.command("dump", cls=SectionedCommand)
@@ -57,15 +57,17 @@ def command(output: OutputOptions, **values: Any) -> Job:
 
 
 def _dump(tree: Path, values: dict[str, Any], screen: Screen) -> CommandOutcome:
-    from resourcesync.wiring import dump_publication, machine, publishing  # noqa: PLC0415 - help stays quick
+    from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
+    from resourcesync.app.publishing import trees  # noqa: PLC0415 - help stays quick
+    from resourcesync.source.dumps import dump_publication  # noqa: PLC0415 - help stays quick
 
-    request = publishing.PublishRequest(
+    request = trees.PublishRequest(
         dumps=dump_publication.DumpRequest(resources=values["resources"], changes=values["changes"])
     )
     chosen = {name: values[name] for name in ("url", "max_package") if values[name]}
     clock = machine.system_clock()
     started = clock.monotonic()
-    done = publishing.publish_tree(tree, chosen, clock=clock, asked=request)
+    done = trees.publish_tree(tree, chosen, clock=clock, asked=request)
     render_publish.report(done, screen)
     outcome = render_publish.conclude(done, tree, clock.monotonic() - started)
     assert done.dumped is not None, "a dump was requested"

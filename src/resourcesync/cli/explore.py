@@ -64,8 +64,8 @@ def command(output: OutputOptions, asking: SourceAccess, **values: Any) -> Job:
 
 
 def _explore(source: str, depth: int, asking: SourceAccess, screen: Screen) -> CommandOutcome:
+    from resourcesync.app import document_access, machine  # noqa: PLC0415 - help stays quick
     from resourcesync.cli.render_explore import Totals, step_event, step_fields  # noqa: PLC0415 - as below
-    from resourcesync.wiring import document_access, machine  # noqa: PLC0415 - help stays quick
 
     totals = Totals()
     cancel = machine.new_cancel_token()
@@ -93,7 +93,7 @@ def _browse(source: str, depth: int, asking: SourceAccess) -> CommandOutcome:
         ) from error
     if not (sys.stdin.isatty() and sys.stderr.isatty()):  # where keys come from and lines go
         raise ConfigurationError("--tui needs a terminal", hint=f"resourcesync explore {source}")
-    from resourcesync.wiring import document_access, machine  # noqa: PLC0415 - help stays quick
+    from resourcesync.app import document_access, machine  # noqa: PLC0415 - help stays quick
 
     cancel = machine.new_cancel_token()
     began = cancel.clock.monotonic()

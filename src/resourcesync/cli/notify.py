@@ -12,10 +12,10 @@ from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
 from resourcesync.cli.publish_inputs import CATALOGUE, default_out, is_external
-from resourcesync.config import files
+from resourcesync.settings import files
 
 if TYPE_CHECKING:
-    from resourcesync.wiring.notifications import Notified
+    from resourcesync.app.publishing.notifications import Notified
 
 
 @click.command("notify", cls=SectionedCommand)
@@ -66,7 +66,8 @@ def _target(source: ConfiguredSource) -> Path:
 
 
 def _notify(source: Path, screen: Screen) -> CommandOutcome:
-    from resourcesync.wiring import machine, push_channels  # noqa: PLC0415 - help stays quick
+    from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
+    from resourcesync.app.serving import push_channels  # noqa: PLC0415 - help stays quick
 
     with push_channels.open_channels(
         source, is_catalogue=str(source).startswith(CATALOGUE)
@@ -89,7 +90,8 @@ def _notify(source: Path, screen: Screen) -> CommandOutcome:
 
 
 def _test_round_trip(source: Path) -> CommandOutcome:
-    from resourcesync.wiring import machine, push_channels, websub_round_trip  # noqa: PLC0415 - the same
+    from resourcesync.app import machine  # noqa: PLC0415 - the same
+    from resourcesync.app.serving import push_channels, websub_round_trip  # noqa: PLC0415 - the same
 
     with push_channels.open_channels(
         source, is_catalogue=str(source).startswith(CATALOGUE)

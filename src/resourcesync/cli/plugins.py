@@ -23,7 +23,7 @@ def command(output: OutputOptions) -> Job:
 
 
 def _list(screen: Screen) -> CommandOutcome:
-    from resourcesync.wiring import plugins  # noqa: PLC0415 - help stays quick
+    from resourcesync.app import plugins  # noqa: PLC0415 - help stays quick
 
     found = plugins.installed()
     for plugin in found:

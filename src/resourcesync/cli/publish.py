@@ -12,7 +12,6 @@ from resourcesync.cli import (
     formatting,
     options,
     publish_inputs,
-    publish_options,
 )
 from resourcesync.cli.configured_sources import ConfiguredSources
 from resourcesync.cli.formatting import QUIET, TextLine
@@ -20,15 +19,87 @@ from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen, problem_of
 from resourcesync.cli.publish_inputs import TABLES, OnFailed, OnPublished
 from resourcesync.cli.pull_run import BatchResult, combine_outcomes, report_failure
-from resourcesync.cli.render_publish import conclude, fields_of, report
+from resourcesync.cli.render_publish import conclude, publication_fields, report
 from resourcesync.cli.signals import acknowledge_stop
-from resourcesync.config import files
 from resourcesync.errors import ConfigurationError, ResourceSyncError
+from resourcesync.settings import files
+from resourcesync.settings.publication import PublicationSettings
+from resourcesync.settings.schema import fields_of, without_empty
+from resourcesync.settings.tables import source_keys
 
 if TYPE_CHECKING:
-    from resourcesync.wiring.inventories import TableSource
-    from resourcesync.wiring.mirrors import Network
-    from resourcesync.wiring.publishing import PublicationResult, PublishRequest
+    from resourcesync.app.publishing.inventories import TableSource
+    from resourcesync.app.publishing.trees import PublicationResult, PublishRequest
+    from resourcesync.settings.network import Network
+    from resourcesync.source.plan import PublicationStep
+
+
+SETTINGS: Final = options.with_settings(
+    field for key, field in source_keys().items() if key != "path"
+)
+WATCH: Final = (
+    option(
+        "--watch",
+        is_flag=True,
+        help="Keep running, and publish changes; stop with Ctrl-C. Needs the extra 'watch'.",
+    ),
+    option(
+        "--rescan",
+        type=options.DURATION,
+        help="Time between two complete scans. Default: 4h for a folder with --watch; 7d for"
+        " another system, or 4h if it does not report changes.",
+    ),
+    option(
+        "--every",
+        type=options.DURATION,
+        default="1m",
+        show_default=True,
+        help="With --watch of another system: publish its changes at this interval.",
+    ),
+)
+STEPS: Final = (
+    option(
+        "--initialise", is_flag=True, help="Discard the history, and publish a fresh Resource List."
+    ),
+    option("--update", is_flag=True, help="Only list the changes."),
+    option(
+        "--rebase", is_flag=True, help="List the changes, and write a new Resource List (baseline)."
+    ),
+)
+_PLACES: Final = frozenset({"out", "versions_in"})
+"""Settings that are stored as they are from the tree."""
+
+
+def given_settings(values: Mapping[str, Any]) -> dict[str, object]:
+    """Return the given settings by their names; without those that are places."""
+    return {
+        field.name: without_empty(field, values[key])
+        for key, field in fields_of(PublicationSettings).items()
+        if key not in _PLACES and values[key] not in (None, ())
+    }
+
+
+def check_steps(values: Mapping[str, Any]) -> None:
+    """Refuse two steps at a time.
+
+    Raises:
+        click.UsageError: Several are forced.
+    """
+    forced = _forced(values)
+    if len(forced) > 1:
+        raise click.UsageError(f"--{forced[0]} and --{forced[1]} exclude each other")
+
+
+def step_of(values: Mapping[str, Any]) -> "PublicationStep":
+    """Return the forced step; by default the step that is due."""
+    from resourcesync.source.plan import PublicationStep  # noqa: PLC0415 - help stays quick
+
+    forced = _forced(values)
+    return PublicationStep(forced[0]) if forced else PublicationStep.DUE
+
+
+def _forced(values: Mapping[str, Any]) -> list[str]:
+    return [name for name in ("initialise", "update", "rebase") if values[name]]
 
 
 _NOT_FOR_TABLES: Final = ("auth", "proxy", "proxy_auth", "ca_file", "rescan")
@@ -62,9 +133,10 @@ def publish_table(
     """Publish a table once.
 
     Raises:
-        ResourceSyncError: As ``wiring.inventories.publish_table`` says.
+        ResourceSyncError: As ``app.publishing.inventories.publish_table`` says.
     """
-    from resourcesync.wiring import inventories, machine  # noqa: PLC0415 - help stays quick
+    from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
+    from resourcesync.app.publishing import inventories  # noqa: PLC0415 - help stays quick
 
     clock = machine.system_clock()
     started = clock.monotonic()
@@ -74,7 +146,7 @@ def publish_table(
     heads = [document for document in done.publication.written if "-sha256-" not in document.name]
     publication = replace(done.publication, written=tuple(heads))
     report(replace(done, publication=publication), screen)
-    fields = fields_of(done, clock.monotonic() - started)
+    fields = publication_fields(done, clock.monotonic() - started)
     lists = len(done.publication.written) - len(heads)
     return CommandOutcome(
         closing=tuple(_table_lines(done, lists, source)),
@@ -83,7 +155,7 @@ def publish_table(
 
 
 def _table_source(target: str, values: Mapping[str, Any]) -> "TableSource":
-    from resourcesync.wiring import inventories  # noqa: PLC0415 - help stays quick
+    from resourcesync.app.publishing import inventories  # noqa: PLC0415 - help stays quick
 
     if values["watch"]:
         raise ConfigurationError("--watch is only for folders and other systems", hint="use cron")
@@ -143,11 +215,10 @@ _MAX_NAMES: Final = 10_000
 @click.command("publish", cls=SectionedCommand)
 @click.argument("tree", metavar="[DIR|NAME|SYSTEM:…]", required=False)
 @option("--all", "all", is_flag=True, help="Publish every source of the configuration file.")
-@options.with_options(publish_options.TREE)
-@option("--allow-empty", is_flag=True, help="Publish even if there are no files.")
 @option("-n", "--dry-run", is_flag=True, help="Show what has changed; write nothing.")
-@options.with_options(publish_options.POLICY, publish_options.VERSIONS)
-@options.with_options(publish_options.STEPS, publish_options.WATCH, publish_options.SYSTEM)
+@option("--allow-empty", is_flag=True, help="Publish even if there are no files.")
+@SETTINGS
+@options.with_options(STEPS, WATCH)
 @options.CONFIG
 @options.output_options
 def command(output: OutputOptions, **values: Any) -> Job:
@@ -177,7 +248,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
     A mirror's folder is published as an aggregator does: its copies at their own addresses, each
     with a link to the original. The documents go to .resourcesync/publication in it, or to --out.
     """
-    publish_options.check_steps(values)
+    check_steps(values)
     tree: str | None = values.pop("tree")
     every: bool = values.pop("all")
     sources = ConfiguredSources(files.find(values["config"]))
@@ -259,11 +330,12 @@ def _job_of_all(
 
 
 def _publish(target: str, values: dict[str, Any], screen: Screen) -> CommandOutcome:
-    from resourcesync.wiring import document_stores, machine, publishing  # noqa: PLC0415 - the same
+    from resourcesync.app import machine  # noqa: PLC0415 - the same
+    from resourcesync.app.publishing import document_stores, trees  # noqa: PLC0415 - the same
 
-    chosen = publish_options.given_settings(values)
-    asked = publishing.PublishRequest(
-        step=publish_options.step_of(values),
+    chosen = given_settings(values)
+    asked = trees.PublishRequest(
+        step=step_of(values),
         dry_run=values["dry_run"],
         allow_empty=values["allow_empty"],
     )
@@ -284,7 +356,7 @@ def _publish(target: str, values: dict[str, Any], screen: Screen) -> CommandOutc
     if values["watch"]:
         return _watch(tree, chosen, asked, values["rescan"], screen)
     started = clock.monotonic()
-    done = publishing.publish_tree(tree, chosen, clock=clock, asked=asked)
+    done = trees.publish_tree(tree, chosen, clock=clock, asked=asked)
     report(done, screen)
     return conclude(done, tree, clock.monotonic() - started)
 
@@ -319,7 +391,8 @@ def _watch(
     screen: Screen,
 ) -> CommandOutcome:
     """Publish until a signal; a signal is the normal end."""
-    from resourcesync.wiring import machine, publish_loop  # noqa: PLC0415 - help stays quick
+    from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
+    from resourcesync.app.publishing import publish_loop  # noqa: PLC0415 - help stays quick
 
     if asked.dry_run:
         raise ConfigurationError("--watch and --dry-run exclude each other")
@@ -349,7 +422,7 @@ def _watch_reporters(name: str, screen: Screen) -> tuple[OnPublished, OnFailed]:
             reported.clear()
         reported.update(omission.name for omission in fresh)
         report(replace(done, omissions=fresh), screen)
-        screen.report("published", fields_of(done, 0.0))
+        screen.report("published", publication_fields(done, 0.0))
 
     def failed(error: ResourceSyncError, pause: float) -> None:
         message = f"{error.message}; next try in {pause:g} s"

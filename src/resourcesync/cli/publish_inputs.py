@@ -12,10 +12,10 @@ from resourcesync.cli.signals import acknowledge_stop
 from resourcesync.errors import ConfigurationError, ResourceSyncError
 
 if TYPE_CHECKING:
+    from resourcesync.app.publishing.accounts import FollowedAccount
+    from resourcesync.app.publishing.trees import PublicationResult, PublishRequest
     from resourcesync.ports import Clock
-    from resourcesync.wiring.accounts import FollowedAccount
-    from resourcesync.wiring.mirrors import Network
-    from resourcesync.wiring.publishing import PublicationResult, PublishRequest
+    from resourcesync.settings.network import Network
 
 
 _SYSTEM_ONLY: Final = ("auth", "proxy", "proxy_auth", "ca_file")
@@ -25,7 +25,7 @@ def is_originals_address(target: str) -> bool:
     """True if the target is the address of an object store."""
     if "://" not in target:
         return False
-    from resourcesync.wiring import originals  # noqa: PLC0415 - help stays quick
+    from resourcesync.app.publishing import originals  # noqa: PLC0415 - help stays quick
 
     return originals.is_originals_address(target)
 
@@ -41,7 +41,8 @@ def publish_originals(
     Raises:
         ConfigurationError: The folder of the documents is missing, or an option does not apply.
     """
-    from resourcesync.wiring import document_stores, machine, originals, publishing  # noqa: PLC0415
+    from resourcesync.app import machine  # noqa: PLC0415
+    from resourcesync.app.publishing import document_stores, originals, trees  # noqa: PLC0415
 
     if values["watch"]:
         raise ConfigurationError("--watch is only for folders and other systems", hint="use cron")
@@ -57,7 +58,7 @@ def publish_originals(
     clock = machine.system_clock()
     started = clock.monotonic()
     with _created_folder(root):
-        done = publishing.publish_tree(root, chosen, clock=clock, asked=asked)
+        done = trees.publish_tree(root, chosen, clock=clock, asked=asked)
     return done, root, clock.monotonic() - started
 
 
@@ -119,7 +120,7 @@ def check_address(tree: str) -> None:
         ConfigurationError: The address contains a secret.
     """
     if ":" in tree and not tree.startswith((CATALOGUE, LINES)):
-        from resourcesync.wiring import account_access, accounts  # noqa: PLC0415 - quick
+        from resourcesync.app.publishing import account_access, accounts  # noqa: PLC0415 - quick
 
         if accounts.is_account_address(tree):
             account_access.check_account_address(tree)
@@ -130,13 +131,13 @@ def external_name(tree: str) -> str:
     if tree.startswith((CATALOGUE, LINES)):
         return tree
     if ":" in tree:
-        from resourcesync.wiring import accounts  # noqa: PLC0415 - help stays quick
+        from resourcesync.app.publishing import accounts  # noqa: PLC0415 - help stays quick
 
         if accounts.is_account_address(tree):
             return tree
     if not _may_be_mirror(tree):
         return ""
-    from resourcesync.wiring.published_tree import is_aggregated  # noqa: PLC0415 - the same
+    from resourcesync.app.publishing.published_tree import is_aggregated  # noqa: PLC0415 - the same
 
     folder = Path(tree)
     return f"{MIRROR}{folder.absolute()}" if is_aggregated(folder) else ""
@@ -154,8 +155,8 @@ def default_out(tree: str) -> Path | None:
     name = external_name(tree)
     if not name.startswith(MIRROR):
         return None
-    from resourcesync.wiring.mirror_account import folder_of  # noqa: PLC0415 - help stays quick
-    from resourcesync.wiring.published_tree import PUBLICATION  # noqa: PLC0415 - the same
+    from resourcesync.app.publishing.mirror_account import folder_of  # noqa: PLC0415 - help stays quick
+    from resourcesync.app.publishing.published_tree import PUBLICATION  # noqa: PLC0415 - the same
 
     return folder_of(name) / PUBLICATION
 
@@ -200,7 +201,7 @@ class ExternalInput:
         Returns:
             The result, the folder that ``Settings.out`` is relative to, and the seconds.
         """
-        from resourcesync.wiring import machine  # noqa: PLC0415 - help stays quick
+        from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
 
         clock = machine.system_clock()
         started = clock.monotonic()
@@ -216,7 +217,7 @@ class ExternalInput:
             raise ConfigurationError(
                 "--watch is only for folders and other systems", hint="publish after each post"
             )
-        from resourcesync.wiring import machine  # noqa: PLC0415 - help stays quick
+        from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
 
         try:
             self._follow(machine.system_clock(), on_published, on_failed)
@@ -225,7 +226,7 @@ class ExternalInput:
         return CommandOutcome(closing=(TextLine("no longer watched", "Stopped", QUIET),))
 
     def _publish(self, clock: "Clock") -> "tuple[PublicationResult, Path]":
-        from resourcesync.wiring import accounts, catalogues  # noqa: PLC0415 - help stays quick
+        from resourcesync.app.publishing import accounts, catalogues  # noqa: PLC0415 - help stays quick
 
         if self.name.startswith(CATALOGUE):
             self._check_plain()
@@ -244,8 +245,8 @@ class ExternalInput:
         return done, followed.out / ".resourcesync"
 
     def _follow(self, clock: "Clock", on_published: OnPublished, on_failed: OnFailed) -> None:
+        from resourcesync.app.publishing import accounts  # noqa: PLC0415 - help stays quick
         from resourcesync.source.plan import PublicationStep  # noqa: PLC0415 - help stays quick
-        from resourcesync.wiring import accounts  # noqa: PLC0415 - help stays quick
 
         followed, asked = self._followed(), self.request
         every, failures, is_first = self.values["every"], 0, True
@@ -267,7 +268,7 @@ class ExternalInput:
                 return
 
     def _followed(self) -> "FollowedAccount":
-        from resourcesync.wiring.accounts import FollowedAccount  # noqa: PLC0415 - help stays quick
+        from resourcesync.app.publishing.accounts import FollowedAccount  # noqa: PLC0415 - help stays quick
 
         if self.values["hash"]:
             raise ConfigurationError(
@@ -275,7 +276,7 @@ class ExternalInput:
             )
         (out, store), values = self._places(), dict(self.values["with"])
         if self.name.startswith(MIRROR) and "hops" not in values:
-            from resourcesync.wiring import mirror_account  # noqa: PLC0415 - help stays quick
+            from resourcesync.app.publishing import mirror_account  # noqa: PLC0415 - help stays quick
 
             values["hops"] = mirror_account.hop_mode(out, self.settings)
         return FollowedAccount(

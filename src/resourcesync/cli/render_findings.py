@@ -10,6 +10,16 @@ from urllib.parse import quote
 import msgspec
 
 from resourcesync import __version__
+from resourcesync.app.checks.source_validation import (
+    CutShort,
+    Heard,
+    Judged,
+    ReadAgain,
+    Sampled,
+    StandaloneDocument,
+    Unopened,
+    ValidationEvent,
+)
 from resourcesync.cli.output import write_line
 from resourcesync.cli.render_validate import (
     ValidationTally,
@@ -22,16 +32,6 @@ from resourcesync.cli.rule import clause_of
 from resourcesync.validator.findings import RuleFinding
 from resourcesync.validator.rule import Rule, Severity
 from resourcesync.validator.sample import Unreached
-from resourcesync.wiring.validation import (
-    CutShort,
-    Heard,
-    Judged,
-    ReadAgain,
-    Sampled,
-    StandaloneDocument,
-    Unopened,
-    ValidationEvent,
-)
 
 _HTML_STYLE: Final = """
 :root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif; }

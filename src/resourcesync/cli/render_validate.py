@@ -5,14 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any, Final
 
-from resourcesync.cli import formatting
-from resourcesync.cli.formatting import DETAIL, NORMAL, QUIET, TextLine
-from resourcesync.cli.rule import clause_of
-from resourcesync.model.vocabulary import Dialect
-from resourcesync.validator.findings import RuleFinding
-from resourcesync.validator.rule import Severity
-from resourcesync.validator.sample import Unreached
-from resourcesync.wiring.validation import (
+from resourcesync.app.checks.source_validation import (
     CutShort,
     Heard,
     Judged,
@@ -22,6 +15,13 @@ from resourcesync.wiring.validation import (
     Unopened,
     ValidationEvent,
 )
+from resourcesync.cli import formatting
+from resourcesync.cli.formatting import DETAIL, NORMAL, QUIET, TextLine
+from resourcesync.cli.rule import clause_of
+from resourcesync.model.vocabulary import Dialect
+from resourcesync.validator.findings import RuleFinding
+from resourcesync.validator.rule import Severity
+from resourcesync.validator.sample import Unreached
 
 SHOWN_PER_RULE: Final = 10
 """Findings of one rule in one document that are shown one by one unless ``-v`` is given."""

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from resourcesync import config
 from resourcesync.cli import options
 from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
 from resourcesync.cli.target_options import MirrorArgument, mirror_argument
+from resourcesync.settings.values import Limit
 
 if TYPE_CHECKING:
-    from resourcesync.wiring.mirrors import Network
+    from resourcesync.settings.network import Network
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +25,7 @@ class RepairArguments:
     from_audit: str | None
     dry_run: bool
     delete: bool
-    max_delete: config.Limit
+    max_delete: Limit
 
 
 @click.command("repair", cls=SectionedCommand)
@@ -37,7 +37,7 @@ class RepairArguments:
 @option("-i", "--itemize", is_flag=True, help="Show a line per action.")
 @option("--delete", is_flag=True, help="Also delete copies that the Source does not list.")
 @options.MAX_DELETE
-@options.with_options(options.CONNECTION)
+@options.CONNECTION
 @options.CONFIG
 @options.output_options
 def command(output: OutputOptions, mirror: MirrorArgument, itemize: bool, **values: Any) -> Job:  # noqa: FBT001 - click calls it
@@ -67,18 +67,19 @@ def command(output: OutputOptions, mirror: MirrorArgument, itemize: bool, **valu
 def _repair(
     arguments: RepairArguments, network: "Callable[[], Network]", screen: Screen
 ) -> CommandOutcome:
+    from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
+    from resourcesync.app.mirrors import opening  # noqa: PLC0415 - help stays quick
     from resourcesync.cli.pull_run import item_review  # noqa: PLC0415 - help stays quick
     from resourcesync.cli.render_pull import conclude  # noqa: PLC0415 - help stays quick
     from resourcesync.destination.options import PullOptions  # noqa: PLC0415 - help stays quick
     from resourcesync.destination.planner import DeletionLimit  # noqa: PLC0415 - help stays quick
-    from resourcesync.wiring import machine, mirrors  # noqa: PLC0415 - help stays quick
 
     folder, limit = arguments.mirror, arguments.max_delete
-    if not mirrors.is_mirror(folder):
-        raise mirrors.not_a_mirror_error(folder)
+    if not opening.is_mirror(folder):
+        raise opening.not_a_mirror_error(folder)
     known = None
     if arguments.from_audit is not None:
-        known = mirrors.findings_of(folder, arguments.from_audit)
+        known = opening.findings_of(folder, arguments.from_audit)
     plan: dict[str, object] = {}
 
     def report(event: str, fields: Mapping[str, object]) -> None:
@@ -91,7 +92,7 @@ def _repair(
         review=item_review(screen.report) if arguments.dry_run else None,
         max_delete=DeletionLimit(count=limit.count, percent=limit.percent or 0.0),
     )
-    with mirrors.open_destination(
+    with opening.open_destination(
         folder, network=network(), report=report, cancel=machine.new_cancel_token()
     ) as destination:
         found = destination.repair(known, chosen, deleting=arguments.delete)

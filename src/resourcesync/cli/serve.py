@@ -15,10 +15,10 @@ from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
+    from resourcesync.app.hubs import OpenHub
+    from resourcesync.app.serving.applications import PublishedTree
     from resourcesync.ports import Clock
     from resourcesync.server.admin import MetricsSource
-    from resourcesync.wiring.hubs import OpenHub
-    from resourcesync.wiring.serving import PublishedTree
 
 
 @click.command("serve", cls=SectionedCommand)
@@ -111,11 +111,12 @@ def command(output: OutputOptions, **values: Any) -> Job:
 
 
 def _serve(tree: Path, values: Mapping[str, Any], screen: Screen) -> CommandOutcome:
-    from resourcesync.wiring import machine, push_channels, serving  # noqa: PLC0415 - help stays quick
+    from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
+    from resourcesync.app.serving import applications, push_channels  # noqa: PLC0415 - help stays quick
 
     host, port = values["bind"]
     clock = machine.system_clock()
-    found = serving.find_tree(tree, values["out"])
+    found = applications.find_tree(tree, values["out"])
     mounts: dict[str, Any] = {}
     counts: list[Any] = []
     hub = None
@@ -126,7 +127,7 @@ def _serve(tree: Path, values: Mapping[str, Any], screen: Screen) -> CommandOutc
         mounts[own.path] = own.hub.application
         counts.append(own.hub.figures)
         hub = own.hub
-    limits = serving.ConnectionLimits(connections=values["connections"])
+    limits = applications.ConnectionLimits(connections=values["connections"])
     if values["events"]:
         events = found.events(limits.connections * 3 // 4)
         mounts[found.events_path] = events
@@ -138,7 +139,7 @@ def _serve(tree: Path, values: Mapping[str, Any], screen: Screen) -> CommandOutc
     second = None
     if values["admin"] is not None:
         operations = _source_board(found, clock, [application.metrics, *counts], hub)
-        second = serving.SecondApplication(operations, *values["admin"])
+        second = applications.SecondApplication(operations, *values["admin"])
 
     def ready(uri: str, admin: str = "") -> None:
         address = values["url"] or uri
@@ -147,7 +148,7 @@ def _serve(tree: Path, values: Mapping[str, Any], screen: Screen) -> CommandOutc
         if not is_same_address(found.base, address):
             screen.report("warning", address_warning(tree, found.base, address))
 
-    serving.serve_forever(application, host, port, on_ready=ready, limits=limits, aside=second)
+    applications.serve_forever(application, host, port, on_ready=ready, limits=limits, aside=second)
     return CommandOutcome(closing=(TextLine("no longer served", "Stopped", QUIET),))
 
 
@@ -156,10 +157,8 @@ def _source_board(
 ) -> "ASGIApp":
     """Return the pages of a tree for its operators."""
     from resourcesync.cli.serve_pages import ServePages  # noqa: PLC0415 - only with --admin
-    from resourcesync.server.dashboard.app import SourceDashboard  # noqa: PLC0415 - the same
 
-    pages = ServePages(found, clock, counts, hub)
-    return SourceDashboard(pages, found.operations(*counts))
+    return found.board(ServePages(found, clock, counts, hub), *counts)
 
 
 def _render(event: str, fields: Mapping[str, object]) -> Iterator[TextLine]:

@@ -8,6 +8,9 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 
+from resourcesync.app.checks.source_validation import ValidationEvent, ValidationOptions, Validator
+from resourcesync.app.hubs import OpenHub
+from resourcesync.app.serving.applications import PublishedTree
 from resourcesync.cli.explore_pages import CachedExplorer
 from resourcesync.cli.output import problem_of
 from resourcesync.cli.render_findings import html_page
@@ -23,11 +26,8 @@ from resourcesync.server.dashboard.views import (
     SourceView,
     ValidationStatus,
 )
+from resourcesync.settings.network import Network
 from resourcesync.validator.findings import RuleFinding
-from resourcesync.wiring.hubs import OpenHub
-from resourcesync.wiring.mirrors import Network
-from resourcesync.wiring.serving import PublishedTree
-from resourcesync.wiring.validation import ValidationEvent, ValidationOptions, Validator
 
 _LOG: Final = logging.getLogger(__name__)
 

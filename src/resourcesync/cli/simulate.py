@@ -64,8 +64,8 @@ def serve_live(
     Raises:
         ConfigurationError: The scenario or configuration has a mistake, or cannot be served there.
     """
+    from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
     from resourcesync.simulator import live_server  # noqa: PLC0415 - help stays quick
-    from resourcesync.wiring import machine  # noqa: PLC0415 - help stays quick
 
     what = _live_source(values, written, screen)
     (host, port), clock = values["bind"], machine.system_clock()
@@ -293,9 +293,9 @@ def _init(values: Mapping[str, Any]) -> CommandOutcome:
 def _simulate(
     values: Mapping[str, Any], swept: Mapping[str, Sequence[str]], screen: Screen
 ) -> CommandOutcome:
+    from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
     from resourcesync.simulator import experiments  # noqa: PLC0415 - help stays quick
     from resourcesync.simulator.experiments import results_folder  # noqa: PLC0415 - as above
-    from resourcesync.wiring import machine  # noqa: PLC0415 - help stays quick
 
     written, out, clock = _read_scenario(values), values["out"], machine.system_clock()
     tasks = experiments.plan_runs(written, swept, repeat=values["repeat"], seed=values["seed"])

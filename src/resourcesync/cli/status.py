@@ -17,13 +17,13 @@ from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen, problem_of
 from resourcesync.cli.status_formats import (
     CheckedMirror,
-    LagLimits,
     as_listed,
     nagios_line,
     prometheus_lines,
 )
 from resourcesync.destination.reports import FailedRun, MirrorState, MirrorStatus
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
+from resourcesync.settings.mirror import FreshnessSettings
 
 _COLUMNS: Final = ("MIRROR", "STATE", "IN SYNC", "LAG", "LAST PULL", "RESOURCES", "FAILING")
 _NUMBERS: Final = frozenset({"RESOURCES", "FAILING"})
@@ -71,9 +71,9 @@ def command(output: OutputOptions, **values: Any) -> Job:
     configuration = configured_mirrors.load(values["config"])
     places: tuple[str, ...] = values["mirrors"] or configuration.names
     check: bool = values["check"]
-    limits = LagLimits(values["max_lag"], values["max_quiet"])
+    limits = FreshnessSettings(max_lag=values["max_lag"], max_quiet=values["max_quiet"])
     style: str = values["format"]
-    if limits != LagLimits() and not check and style != "nagios":
+    if limits != FreshnessSettings() and not check and style != "nagios":
         name = "--max-quiet" if limits.max_lag is None else "--max-lag"
         raise click.UsageError(f"{name} needs --check or --format nagios")
     if style == "json":
@@ -100,12 +100,15 @@ class StatusCheck(NamedTuple):
     """The request to check mirrors, and the limits for all of them."""
 
     is_requested: bool
-    limits: LagLimits
+    limits: FreshnessSettings
 
-    def measure(self, status: MirrorStatus, own: LagLimits, now: datetime) -> CheckedMirror:
+    def measure(self, status: MirrorStatus, own: FreshnessSettings, now: datetime) -> CheckedMirror:
         """Return a mirror as it is now; limits of the command line override its own."""
-        pairs = zip(self.limits, own, strict=True)
-        limits = LagLimits(*(default if given is None else given for given, default in pairs))
+        given = self.limits
+        limits = FreshnessSettings(
+            max_lag=own.max_lag if given.max_lag is None else given.max_lag,
+            max_quiet=own.max_quiet if given.max_quiet is None else given.max_quiet,
+        )
         quiet = None if status.as_of is None else max((now - status.as_of).total_seconds(), 0.0)
         return CheckedMirror(status, _lag(status, now), limits, quiet)
 
@@ -118,20 +121,20 @@ class _StatusTarget(NamedTuple):
 
     def status(self) -> MirrorStatus:
         """Return the mirror's status; a configured mirror without a pull is new."""
-        from resourcesync.wiring import mirrors  # noqa: PLC0415 - help stays quick
+        from resourcesync.app.mirrors import opening  # noqa: PLC0415 - help stays quick
 
         if self.mirror is None:
-            return mirrors.read_status(self.folder)
+            return opening.read_status(self.folder)
         name, source = self.mirror.name, self.mirror.source
-        if not mirrors.is_mirror(self.folder):
+        if not opening.is_mirror(self.folder):
             return MirrorStatus(folder=name, source=source, state=MirrorState.NEW)
-        found = mirrors.read_status(self.folder)
+        found = opening.read_status(self.folder)
         return replace(found, folder=name, source=found.source or source)
 
     @property
-    def limits(self) -> LagLimits:
+    def limits(self) -> FreshnessSettings:
         """The limits of the mirror's table."""
-        return LagLimits() if self.mirror is None else LagLimits(*self.mirror.limits)
+        return FreshnessSettings() if self.mirror is None else self.mirror.limits
 
 
 class StatusResult(NamedTuple):
@@ -154,7 +157,7 @@ def read_statuses(
         screen: Receives each mirror, and each error.
         check: The limits.
     """
-    from resourcesync.wiring import machine  # noqa: PLC0415 - help stays quick
+    from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
 
     now = machine.system_clock().now()
     seen: list[CheckedMirror] = []
@@ -205,10 +208,10 @@ def _targets(
     places: Sequence[str], configuration: MirrorConfiguration
 ) -> Iterator[str | _StatusTarget]:
     """Yield the mirrors; a name whose table has a mistake is yielded as that name."""
-    from resourcesync.wiring import mirrors, sets  # noqa: PLC0415 - help stays quick
+    from resourcesync.app.mirrors import opening, sets  # noqa: PLC0415 - help stays quick
 
     def is_ours(folder: Path) -> bool:
-        return mirrors.is_mirror(folder) or mirrors.is_folder_of_sets(folder)
+        return opening.is_mirror(folder) or opening.is_folder_of_sets(folder)
 
     if not places:
         yield from map(_StatusTarget, sets.each_mirror(_mirrors_in_folder(is_ours)))

@@ -12,14 +12,14 @@ from resourcesync.cli.options import SectionedCommand
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
 
 if TYPE_CHECKING:
-    from resourcesync.wiring.copy_tables import CopyTable
-    from resourcesync.wiring.stores import Home
+    from resourcesync.app.mirrors.copy_tables import CopyTable
+    from resourcesync.app.mirrors.stores import Home
 
 
 @click.command("tables", cls=SectionedCommand)
 @click.argument("action", type=click.Choice(["show", "make", "unmake"]))
 @click.argument("mirror")
-@options.with_options((options.CONFIG,))
+@options.CONFIG
 @options.output_options
 def command(output: OutputOptions, **values: Any) -> Job:
     """Store the state of a large mirror's copies as Parquet files.
@@ -54,8 +54,8 @@ def command(output: OutputOptions, **values: Any) -> Job:
 
 
 def _home_of(mirror: str, configuration: MirrorConfiguration) -> "Home":
+    from resourcesync.app.mirrors.stores import Home  # noqa: PLC0415 - help stays quick
     from resourcesync.cli.configured_mirrors import locate_mirror  # noqa: PLC0415 - help stays quick
-    from resourcesync.wiring.stores import Home  # noqa: PLC0415 - help stays quick
 
     if mirror in configuration.names:
         known = configuration.mirror(mirror)
@@ -64,7 +64,8 @@ def _home_of(mirror: str, configuration: MirrorConfiguration) -> "Home":
 
 
 def _run_action(action: str, home: "Home") -> "CopyTable":
-    from resourcesync.wiring import copy_tables, machine  # noqa: PLC0415 - help stays quick
+    from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
+    from resourcesync.app.mirrors import copy_tables  # noqa: PLC0415 - help stays quick
 
     if action == "show":
         return copy_tables.describe_table(home)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TextIO
 
 import click
 
+from resourcesync.app.machine import new_run_id, system_clock
 from resourcesync.cli import formatting
 from resourcesync.cli.formatting import (
     DETAIL,
@@ -34,10 +35,9 @@ from resourcesync.cli.output import (
     Screen,
     write_line,
 )
-from resourcesync.config import Environment
 from resourcesync.errors import Evidence
 from resourcesync.ports import Clock
-from resourcesync.wiring.machine import new_run_id, system_clock
+from resourcesync.settings.environment import Environment
 
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress

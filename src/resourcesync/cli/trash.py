@@ -14,9 +14,9 @@ from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 
 if TYPE_CHECKING:
+    from resourcesync.app.mirrors.stores import Home
+    from resourcesync.app.mirrors.trash import TrashFilter
     from resourcesync.destination.removal.trash import TrashResult
-    from resourcesync.wiring.stores import Home
-    from resourcesync.wiring.trash import TrashFilter
 
 _SECOND: Final = 1_000_000
 _NO_MATCH: Final = "nothing in the trash matches"
@@ -34,7 +34,7 @@ _NO_MATCH: Final = "nothing in the trash matches"
     help="Only files that were deleted before this time, such as 7d.",
 )
 @option("-n", "--dry-run", is_flag=True, help="Show what would be done; change nothing.")
-@options.with_options((options.CONFIG,))
+@options.CONFIG
 @options.output_options
 def command(output: OutputOptions, **values: Any) -> Job:
     """List, restore or remove the deleted files of a mirror.
@@ -62,7 +62,8 @@ def command(output: OutputOptions, **values: Any) -> Job:
     home = _home_of(values["mirror"], values["config"])
 
     def work(screen: Screen) -> CommandOutcome:
-        from resourcesync.wiring import machine, trash  # noqa: PLC0415 - help stays quick
+        from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
+        from resourcesync.app.mirrors import trash  # noqa: PLC0415 - help stays quick
 
         clock = machine.system_clock()
         before = None
@@ -90,7 +91,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
 
 
 def _home_of(mirror: str, config: Any) -> "Home":
-    from resourcesync.wiring.stores import Home, store_of  # noqa: PLC0415 - help stays quick
+    from resourcesync.app.mirrors.stores import Home, store_of  # noqa: PLC0415 - help stays quick
 
     configuration = configured_mirrors.load(config)
     if mirror in configuration.names:
@@ -101,7 +102,7 @@ def _home_of(mirror: str, config: Any) -> "Home":
 
 
 def _list(home: "Home", fits: "TrashFilter", screen: Screen, *, narrowed: bool) -> CommandOutcome:
-    from resourcesync.wiring import trash  # noqa: PLC0415 - help stays quick
+    from resourcesync.app.mirrors import trash  # noqa: PLC0415 - help stays quick
 
     files = size = 0
     for row, found in trash.rows_of(home.folder, fits):

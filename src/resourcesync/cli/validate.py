@@ -6,18 +6,19 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from resourcesync import config
 from resourcesync.cli import options
 from resourcesync.cli.exit_codes import ExitCode, exit_code_for, worst
 from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen, problem_of
 from resourcesync.cli.target_options import SourceAccess, source_options
 from resourcesync.errors import ConfigurationError, ResourceSyncError
+from resourcesync.settings.credentials import read_secret
+from resourcesync.settings.values import Limit
 
 if TYPE_CHECKING:
+    from resourcesync.app.checks.source_validation import ValidationOptions, Validator
     from resourcesync.cli.render_findings import FindingsWriter
     from resourcesync.cli.render_validate import ValidationTally
-    from resourcesync.wiring.validation import ValidationOptions, Validator
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +27,7 @@ class ValidateArguments:
 
     targets: tuple[str, ...]
     live: bool
-    sample: config.Limit | None
+    sample: Limit | None
     again: float | None
     max_documents: int
     hub_secret_file: Path | None
@@ -134,11 +135,12 @@ def command(output: OutputOptions, asking: SourceAccess, **values: Any) -> Job:
 def _validate(
     arguments: ValidateArguments, asking: SourceAccess, screen: Screen, output: OutputOptions
 ) -> CommandOutcome:
+    from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
+    from resourcesync.app.checks import source_validation  # noqa: PLC0415 - help stays quick
     from resourcesync.cli.render_validate import ValidationTally  # noqa: PLC0415 - help stays quick
-    from resourcesync.wiring import machine, validation  # noqa: PLC0415 - help stays quick
 
     address = next((target for target in arguments.targets if "://" in target), "")
-    judge = validation.Validator(
+    judge = source_validation.Validator(
         _judgement(arguments),
         network=asking.network(address),
         cancel=machine.new_cancel_token(),
@@ -170,9 +172,9 @@ def _judge_one(
     screen: Screen,
     sheet: "FindingsWriter | None",
 ) -> ExitCode:
+    from resourcesync.app.checks.source_validation import Judged  # noqa: PLC0415 - help stays quick
     from resourcesync.cli.render_validate import encode_event  # noqa: PLC0415 - help stays quick
     from resourcesync.validator.sample import Unreached  # noqa: PLC0415 - help stays quick
-    from resourcesync.wiring.validation import Judged  # noqa: PLC0415 - help stays quick
 
     documents, code = tally.documents, ExitCode.OK
     for event in judge.judge(target):
@@ -190,11 +192,10 @@ def _judge_one(
 
 
 def _judgement(arguments: ValidateArguments) -> "ValidationOptions":
+    from resourcesync.app.checks.source_validation import ValidationOptions  # noqa: PLC0415 - help stays quick
     from resourcesync.validator.rule import RuleProfile  # noqa: PLC0415 - help stays quick
     from resourcesync.validator.rules import selected  # noqa: PLC0415 - help stays quick
     from resourcesync.validator.sample import SampleSize  # noqa: PLC0415 - help stays quick
-    from resourcesync.wiring.credentials import read_secret  # noqa: PLC0415 - as above
-    from resourcesync.wiring.validation import ValidationOptions  # noqa: PLC0415 - as above
 
     select, ignore = (_codes(item) for item in (arguments.select, arguments.ignore))
     rules = selected(select, ignore)

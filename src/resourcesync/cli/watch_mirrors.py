@@ -8,6 +8,10 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from resourcesync.app.machine import new_run_id
+from resourcesync.app.mirrors import opening, sets
+from resourcesync.app.watching.push_subscriptions import PushState, PushSubscriptions
+from resourcesync.app.watching.watch_jobs import AuditOptions, ChangeForwarder, audit_mirror
 from resourcesync.cli import formatting as forms
 from resourcesync.cli.changes import change_fields
 from resourcesync.cli.crash import write_crash_report
@@ -27,13 +31,9 @@ from resourcesync.ports import Clock
 from resourcesync.ports.cancellation import CancelToken
 from resourcesync.ports.changes import LoggedChange
 from resourcesync.server.dashboard.views import PushStatus
+from resourcesync.settings.network import Network
 from resourcesync.watch.scheduler import JobKind, JobOutcome, JobStatus, MirrorJob, MirrorSchedule
 from resourcesync.websub.subscription_status import SubscriptionReport, SubscriptionStatus
-from resourcesync.wiring import mirrors, sets
-from resourcesync.wiring.machine import new_run_id
-from resourcesync.wiring.mirrors import Network
-from resourcesync.wiring.push_subscriptions import PushState, PushSubscriptions
-from resourcesync.wiring.watch_jobs import AuditOptions, ChangeForwarder, audit_mirror
 
 CONSUMER: Final = "on_change"
 """Name of the consumer whose cursor the program of ``on_change`` has."""
@@ -168,7 +168,7 @@ class WatchJobRunner:
         self, mirror: WatchedMirror, cancel: CancelToken
     ) -> tuple[JobOutcome, JobReport]:
         folders = [
-            path for path in sets.each_mirror([mirror.target.folder]) if mirrors.is_mirror(path)
+            path for path in sets.each_mirror([mirror.target.folder]) if opening.is_mirror(path)
         ]
         if not mirror.on_change or not folders:
             return JobOutcome(status=JobStatus.DONE), JobReport(exit=ExitCode.OK, stopped=True)

@@ -32,7 +32,7 @@ from resourcesync.simulator.origin import BASE, SimulatedOrigin, SimulatedVersio
 from resourcesync.simulator.scenario import Scenario, is_within
 from resourcesync.source.clock_guard import check_clock
 from resourcesync.source.document_writer import WrittenDocument
-from resourcesync.source.dumps import DumpPublisher
+from resourcesync.source.dumps.dump_publisher import DumpPublisher
 from resourcesync.source.naming import SourceNaming
 from resourcesync.source.paging import PageLimits
 from resourcesync.source.plan import Policy, PublicationStep

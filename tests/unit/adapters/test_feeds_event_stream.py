@@ -4,7 +4,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from resourcesync.backends.feeds.event_stream import MAX_EVENT, EventReader, ServerSentEvent
-from tests.support.memory_use import memory_use
+from tests.support.storage.memory_use import memory_use
 
 
 def read(*chunks: bytes, last_id: str = "") -> list[ServerSentEvent]:

@@ -19,7 +19,7 @@ from resourcesync.documents.ndjson import MAX_LINE
 from resourcesync.errors import ConfigurationError, DiscontinuityError, StateError, StorageError
 from resourcesync.ports.accounts import ChangeBatch
 from resourcesync.testing import AccountSuite
-from tests.support.feeding import line, names, omissions
+from tests.support.accounts.feeding import line, names, omissions
 
 
 class TestGrowingFile(AccountSuite):

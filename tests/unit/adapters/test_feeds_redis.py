@@ -21,8 +21,8 @@ from resourcesync.errors import (
 )
 from resourcesync.ports.accounts import ChangeBatch, ResourceAccount
 from resourcesync.testing import AccountSuite
-from tests.support import redis_server
-from tests.support.feeding import line, names, omissions, options
+from tests.support.accounts.feeding import line, names, omissions, options
+from tests.support.servers import redis_server
 
 redis = pytest.importorskip("redis", reason="the extra 'redis' is not installed")
 if not redis_server.installed():

@@ -12,7 +12,7 @@ from resourcesync.backends.feeds import line_feeds
 from resourcesync.backends.feeds.line_feeds import StandardInput
 from resourcesync.documents.ndjson import MAX_LINE
 from resourcesync.errors import ConfigurationError, StorageError
-from tests.support.feeding import line, names, omissions
+from tests.support.accounts.feeding import line, names, omissions
 
 
 class Pipe:

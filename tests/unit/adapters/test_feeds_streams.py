@@ -22,8 +22,8 @@ from resourcesync.errors import (
 )
 from resourcesync.ports.accounts import AccountOptions, ChangeBatch, ResourceAccount
 from resourcesync.testing import AccountSuite
-from tests.support.event_server import EventServer
-from tests.support.feeding import line, names, omissions, options
+from tests.support.accounts.feeding import line, names, omissions, options
+from tests.support.servers.event_server import EventServer
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from pyarrow import parquet
 from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.adapters.inventory import table_files
 from resourcesync.errors import ConfigurationError, StorageError
-from tests.support.table_world import BASE, Row, TableWorld
+from tests.support.accounts.table_world import BASE, Row, TableWorld
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from resourcesync.model.resources import Resource
-from tests.support.oai_provider import Bitstream, Item, Quirks, changed
-from tests.support.oai_world import BASE, OaiWorld
+from tests.support.accounts.oai_provider import Bitstream, Item, Quirks, changed
+from tests.support.accounts.oai_world import BASE, OaiWorld
 
 THESIS = Bitstream(name="thesis.pdf", body=b"a thesis")
 DATA = Bitstream(name="data.csv", body=b"1,2", media_type="text/csv")

@@ -9,8 +9,8 @@ from resourcesync.backends.oai_pmh.options import OaiOptions, parse_options
 from resourcesync.documents.oai.item_metadata import ItemMetadata, MetadataFile, parse_item_metadata
 from resourcesync.errors import ConfigurationError, DocumentError
 from resourcesync.model.digests import Digest
-from tests.support import oai_metadata
-from tests.support.oai_metadata import Bitstream, Item
+from tests.support.accounts import oai_metadata
+from tests.support.accounts.oai_metadata import Bitstream, Item
 
 BODY = b"a thesis"
 THESIS = Bitstream(name="my thesis é.pdf", body=BODY)

@@ -14,7 +14,7 @@ from resourcesync.errors import StorageError
 from resourcesync.model.digests import Digest
 from resourcesync.ports import CopyInstallation, CopyMove
 from resourcesync.ports.stores import ObjectContent
-from tests.support.storing import ShelfStore
+from tests.support.storage.storing import ShelfStore
 
 
 @pytest.fixture

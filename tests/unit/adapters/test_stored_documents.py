@@ -10,7 +10,7 @@ import pytest
 from resourcesync.adapters.stored_files import StoredDocuments
 from resourcesync.errors import StorageError
 from resourcesync.ports.stores import ObjectContent
-from tests.support.storing import ShelfStore
+from tests.support.storage.storing import ShelfStore
 
 NAME = "resourcesync/resourcelist.xml"
 

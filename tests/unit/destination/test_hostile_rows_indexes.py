@@ -10,9 +10,9 @@ from resourcesync.destination.lists.resource_reader import parts_of
 from resourcesync.destination.reports import MirrorState
 from resourcesync.documents.reader import read_stream
 from resourcesync.errors import DocumentError, DocumentLimitError, UnexpectedDocumentError
-from tests.support.documents import URI, document, url
-from tests.support.memory_fetcher import Answer
-from tests.support.world import BASE, World
+from tests.support.documents.text import URI, document, url
+from tests.support.worlds.memory_fetcher import Answer
+from tests.support.worlds.world import BASE, World
 
 RESOURCES = f"{BASE}resourcesync/resourcelist.xml"
 CHANGES = f"{BASE}resourcesync/changelist.xml"

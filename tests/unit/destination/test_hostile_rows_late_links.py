@@ -1,6 +1,6 @@
 """A link of the root that comes after the entries has one meaning, however long the list is."""
 
-from tests.support.documents import document, tell, url
+from tests.support.documents.text import document, tell, url
 
 LATE = '<rs:ln rel="up" href="http://a/late"/>'
 

@@ -4,10 +4,11 @@ import re
 
 import pytest
 
-from resourcesync.destination.mapping.tree import FileSystemProfile, TreeMapping, normalise
+from resourcesync.destination.mapping.tree import FileSystemProfile, TreeMapping
+from resourcesync.destination.mapping.uris import normalise
 from resourcesync.errors import ConfigurationError, OutOfScopeError
-from tests.support.hostile_uris import BASE, assert_safe
-from tests.support.memory_use import memory_use
+from tests.support.documents.hostile_uris import BASE, assert_safe
+from tests.support.storage.memory_use import memory_use
 
 POSIX = TreeMapping(base=BASE, profile=FileSystemProfile.POSIX)
 PORTABLE = TreeMapping(base=BASE, profile=FileSystemProfile.PORTABLE)

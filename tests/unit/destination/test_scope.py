@@ -9,7 +9,7 @@ from hypothesis import given
 from resourcesync.destination.scope import FilterVerdict, Scope
 from resourcesync.errors import ConfigurationError, OutOfScopeError
 from resourcesync.model.resources import Resource
-from tests.support.hostile_uris import hostile_uris
+from tests.support.documents.hostile_uris import hostile_uris
 
 HOME = "https://museum.example"
 ORIGINS = frozenset({HOME})

@@ -2,9 +2,10 @@
 
 import pytest
 
-from resourcesync.destination.mapping.tree import FileSystemProfile, TreeMapping, normalise, origin
+from resourcesync.destination.mapping.tree import FileSystemProfile, TreeMapping
+from resourcesync.destination.mapping.uris import normalise, origin
 from resourcesync.errors import OutOfScopeError
-from tests.support.hostile_uris import BASE
+from tests.support.documents.hostile_uris import BASE
 
 POSIX = TreeMapping(base=BASE, profile=FileSystemProfile.POSIX)
 

@@ -6,8 +6,8 @@ import pytest
 
 from resourcesync.errors import NotAListError, ResourceSyncError
 from resourcesync.model.vocabulary import Dialect
-from tests.support.discovering import HOST, SITEMAP, WELL_KNOWN, Host, Said, listing
-from tests.support.memory_fetcher import Answer
+from tests.support.worlds.discovering import HOST, SITEMAP, WELL_KNOWN, Host, Said, listing
+from tests.support.worlds.memory_fetcher import Answer
 
 UP = [("up", "/caps.xml")]
 CAPS = listing(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from resourcesync.discovery import OfferedSet, SetChoice, names_of
 from resourcesync.discovery.sets import choose
 from resourcesync.errors import ConfigurationError, ResourceSyncError
-from tests.support.discovering import HOST, WELL_KNOWN, Host, Said, capability_list, listing
+from tests.support.worlds.discovering import HOST, WELL_KNOWN, Host, Said, capability_list, listing
 
 TWO: Said = {
     WELL_KNOWN: listing("description", ("/maps/c.xml", ""), ("/texts/c.xml", ""), about="/about"),

@@ -12,7 +12,7 @@ from resourcesync.errors import (
     SourceNotFoundError,
     SourceUnavailableError,
 )
-from tests.support.discovering import (
+from tests.support.worlds.discovering import (
     HOST,
     PAGE,
     SITEMAP,
@@ -22,7 +22,7 @@ from tests.support.discovering import (
     capability_list,
     listing,
 )
-from tests.support.memory_fetcher import Answer
+from tests.support.worlds.memory_fetcher import Answer
 
 CAPABILITIES = capability_list()
 DESCRIPTION = listing("description", ("/capabilities.xml", "capabilitylist"))

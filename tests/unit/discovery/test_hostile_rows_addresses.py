@@ -13,8 +13,8 @@ from resourcesync.discovery import DocumentFetcher, discover
 from resourcesync.discovery.link_header import find_target
 from resourcesync.documents.reader import read_stream
 from resourcesync.errors import ResourceSyncError, SourceRefusedError
-from tests.support.documents import URI, document
-from tests.support.memory_fetcher import Answer, MemoryFetcher
+from tests.support.documents.text import URI, document
+from tests.support.worlds.memory_fetcher import Answer, MemoryFetcher
 
 HOST = "http://h.example"
 UNSPLITTABLE = ["http://[", "http://[::1", "http://\u2100/"]

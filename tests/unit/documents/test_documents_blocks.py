@@ -7,14 +7,15 @@ import zlib
 
 import pytest
 
-from resourcesync.documents.reader import Limits, read_stream
+from resourcesync.documents._context import Limits
+from resourcesync.documents.reader import read_stream
 from resourcesync.errors import (
     DocumentError,
     DocumentLimitError,
     MalformedDocumentError,
     TruncatedDocumentError,
 )
-from tests.support.documents import (
+from tests.support.documents.text import (
     URI,
     CountingStream,
     document,

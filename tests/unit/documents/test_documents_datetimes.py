@@ -11,7 +11,7 @@ from resourcesync.model.timestamps import (
     parse_w3c,
     to_microseconds,
 )
-from tests.support.documents import document, tell, uris, url
+from tests.support.documents.text import document, tell, uris, url
 
 
 def utc(*parts: int) -> datetime:

@@ -19,7 +19,7 @@ from resourcesync.model.vocabulary import (
     Dialect,
     Relation,
 )
-from tests.support.documents import Told, document, open_document, rows, tell, uris, url
+from tests.support.documents.text import Told, document, open_document, rows, tell, uris, url
 
 DAYS = [datetime(2013, 1, day, tzinfo=UTC) for day in range(1, 6)]
 P2_NS = "http://www.openarchives.org/rs/"

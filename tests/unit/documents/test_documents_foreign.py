@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resourcesync.documents.reader import Limits
+from resourcesync.documents._context import Limits
 from resourcesync.errors import DocumentLimitError
 from resourcesync.model.capabilities import CapabilityEntry, Package, Part
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import RS_NS, SITEMAP_NS
-from tests.support.documents import document, rows, tell, uris, url
+from tests.support.documents.text import document, rows, tell, uris, url
 
 IMAGE = "http://www.google.com/schemas/sitemap-image/1.1"
 

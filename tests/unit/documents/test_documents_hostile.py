@@ -13,7 +13,7 @@ from resourcesync.errors import (
     TruncatedDocumentError,
 )
 from resourcesync.model.resources import Resource
-from tests.support.documents import (
+from tests.support.documents.text import (
     CHANGE_LIST,
     URI,
     CountingStream,

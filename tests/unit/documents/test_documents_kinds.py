@@ -16,7 +16,7 @@ from resourcesync.model.digests import Digest
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import Capability, ChangeKind
-from tests.support.documents import document, open_document, rows, tell, uris, url
+from tests.support.documents.text import document, open_document, rows, tell, uris, url
 
 MANY = 1500
 FROM_TO = 'from="2013-01-01T00:00:00Z" until="2013-01-02T00:00:00Z"'

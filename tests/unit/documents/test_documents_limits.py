@@ -2,10 +2,10 @@
 
 import pytest
 
-from resourcesync.documents.reader import Limits
+from resourcesync.documents._context import Limits
 from resourcesync.errors import DocumentLimitError
 from resourcesync.model.resources import Resource
-from tests.support.documents import CHANGE_LIST, document, rows, tell, url
+from tests.support.documents.text import CHANGE_LIST, document, rows, tell, url
 
 
 def fails(data: bytes, limits: Limits) -> DocumentLimitError | None:

@@ -13,7 +13,7 @@ from resourcesync.model.vocabulary import (
     Dialect,
     Relation,
 )
-from tests.support.documents import (
+from tests.support.documents.text import (
     CHANGE_LIST,
     document,
     tell,

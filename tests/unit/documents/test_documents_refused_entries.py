@@ -4,7 +4,7 @@ import pytest
 
 from resourcesync.model.digests import Digest
 from resourcesync.model.resources import Change, Resource
-from tests.support.documents import (
+from tests.support.documents.text import (
     CHANGE_LIST,
     document,
     tell,

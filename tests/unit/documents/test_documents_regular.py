@@ -9,7 +9,7 @@ from resourcesync.errors import MalformedDocumentError
 from resourcesync.model.digests import Digest
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind, Dialect
-from tests.support.documents import CHANGE_LIST, document, open_document, rows, tell, uris
+from tests.support.documents.text import CHANGE_LIST, document, open_document, rows, tell, uris
 
 SHA = "sha-256:" + "0a" * 32
 MANY = 1500

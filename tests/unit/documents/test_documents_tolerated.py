@@ -8,7 +8,7 @@ from resourcesync.errors import MalformedDocumentError
 from resourcesync.model.capabilities import CapabilityEntry, Package, Part
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import RS_NS, SITEMAP_NS, Capability
-from tests.support.documents import (
+from tests.support.documents.text import (
     CHANGE_LIST,
     RESOURCE_LIST,
     document,

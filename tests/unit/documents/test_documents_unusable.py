@@ -2,13 +2,13 @@
 
 import pytest
 
-from resourcesync.documents.reader import Limits
+from resourcesync.documents._context import Limits
 from resourcesync.errors import (
     MalformedDocumentError,
     NotAListError,
     UnexpectedDocumentError,
 )
-from tests.support.documents import (
+from tests.support.documents.text import (
     CHANGE_LIST,
     RESOURCE_LIST,
     document,

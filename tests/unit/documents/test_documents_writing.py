@@ -11,7 +11,7 @@ from resourcesync.model.digests import Digest
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import Capability, ChangeKind
-from tests.support.documents import tell
+from tests.support.documents.text import tell
 
 NINE = datetime(2013, 1, 3, 9, tzinfo=UTC)
 TEN = NINE + timedelta(hours=1)

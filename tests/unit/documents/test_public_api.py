@@ -18,7 +18,7 @@ import pytest
 
 import resourcesync
 from resourcesync import documents, errors, server
-from resourcesync.api.plans import Plan as PlanValue
+from resourcesync.app.plans import Plan as PlanValue
 from resourcesync.destination.planner import (
     Delete,
     Fetch,

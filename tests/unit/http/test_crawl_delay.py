@@ -5,11 +5,11 @@ import pytest
 from resourcesync.adapters.http import FetchSettings
 from resourcesync.adapters.http.robots import NoKnownRules
 from resourcesync.adapters.system import SystemClock
-from resourcesync.config import parse_rate
+from resourcesync.app.transports import open_fetcher
 from resourcesync.ports.cancellation import CancelToken
-from resourcesync.wiring.transports import open_fetcher
-from tests.support.fetching import request
-from tests.support.hostile_server import HostileServer, answer
+from resourcesync.settings.values import parse_rate
+from tests.support.servers.fetching import request
+from tests.support.servers.hostile_server import HostileServer, answer
 
 Warnings = list[dict[str, object]]
 

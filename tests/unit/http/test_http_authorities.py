@@ -12,8 +12,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from resourcesync.errors import ConfigurationError
-from tests.support.fetching import failure, fetch_one, kept, quick_fetcher, response
-from tests.support.hostile_server import HostileServer, answer
+from tests.support.servers.fetching import failure, fetch_one, kept, quick_fetcher, response
+from tests.support.servers.hostile_server import HostileServer, answer
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from resourcesync.errors import (
     StorageError,
 )
 from resourcesync.ports import FetchRequest, Purpose
-from tests.support.fetching import (
+from tests.support.servers.fetching import (
     KeepingSink,
     failure,
     fetch_one,
@@ -20,7 +20,7 @@ from tests.support.fetching import (
     request,
     response,
 )
-from tests.support.hostile_server import CLOSE, Answer, HostileServer, Step, answer
+from tests.support.servers.hostile_server import CLOSE, Answer, HostileServer, Step, answer
 
 OK = b"HTTP/1.1 200 OK\r\n"
 CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"

@@ -10,9 +10,9 @@ from resourcesync.adapters.http import CurlFetcher, FetchSettings
 from resourcesync.adapters.system import SystemClock
 from resourcesync.errors import BadResponseError, SourceRefusedError, SourceUnavailableError
 from resourcesync.ports import FetchFailure, FetchRequest, FetchResponse, Message, Purpose
-from tests.support.fetching import KeepingSink, kept, quick_fetcher
-from tests.support.hostile_server import HostileServer, answer
-from tests.support.listening import Listener
+from tests.support.servers.fetching import KeepingSink, kept, quick_fetcher
+from tests.support.servers.hostile_server import HostileServer, answer
+from tests.support.servers.listening import Listener
 
 FIELDS = (("Content-Type", "application/xml"), ("X-Hub-Signature", "sha256=00"))
 

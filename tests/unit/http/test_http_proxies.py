@@ -18,7 +18,7 @@ from resourcesync.errors import (
     SourceUnavailableError,
 )
 from resourcesync.ports import Purpose
-from tests.support.fetching import (
+from tests.support.servers.fetching import (
     failure,
     fetch_all,
     fetch_one,
@@ -27,8 +27,8 @@ from tests.support.fetching import (
     request,
     response,
 )
-from tests.support.hostile_server import Asked, HostileServer, Step, answer, unused_port
-from tests.support.proxying import Proxy
+from tests.support.servers.hostile_server import Asked, HostileServer, Step, answer, unused_port
+from tests.support.servers.proxying import Proxy
 
 SECRET = ("üser", "p4ss:w@rdé")
 

@@ -15,7 +15,7 @@ from resourcesync.adapters.http.response_head import (
     validator_of,
 )
 from resourcesync.ports import FetchRequest, PartialBody, Purpose
-from tests.support.fetching import (
+from tests.support.servers.fetching import (
     KeepingSink,
     failure,
     fetch_one,
@@ -24,7 +24,7 @@ from tests.support.fetching import (
     request,
     response,
 )
-from tests.support.hostile_server import CLOSE, RESET, Asked, HostileServer, Step, answer
+from tests.support.servers.hostile_server import CLOSE, RESET, Asked, HostileServer, Step, answer
 
 BODY = random.Random(1).randbytes(8 * MIN_RESUMED_BYTES)
 OTHER = random.Random(2).randbytes(8 * MIN_RESUMED_BYTES)

@@ -15,7 +15,7 @@ from resourcesync.errors import (
     SourceRefusedError,
     SourceUnavailableError,
 )
-from tests.support.fetching import (
+from tests.support.servers.fetching import (
     failure,
     fetch_all,
     fetch_one,
@@ -23,7 +23,7 @@ from tests.support.fetching import (
     quick_fetcher,
     response,
 )
-from tests.support.hostile_server import HostileServer, answer
+from tests.support.servers.hostile_server import HostileServer, answer
 
 SECRETS = (("Authorization", "Bearer hunter2"), ("X-Api-Key", "hunter2"))
 

@@ -14,7 +14,7 @@ from resourcesync.errors import (
     SourceUnavailableError,
 )
 from resourcesync.ports import Purpose
-from tests.support.fetching import (
+from tests.support.servers.fetching import (
     KeepingSink,
     failure,
     fetch_all,
@@ -24,7 +24,7 @@ from tests.support.fetching import (
     request,
     response,
 )
-from tests.support.hostile_server import CLOSE, RESET, Answer, HostileServer, Step, answer
+from tests.support.servers.hostile_server import CLOSE, RESET, Answer, HostileServer, Step, answer
 
 OK = b"HTTP/1.1 200 OK\r\n"
 CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"

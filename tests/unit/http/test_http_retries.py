@@ -11,7 +11,7 @@ from resourcesync.errors import (
     SourceUnavailableError,
 )
 from resourcesync.ports import FetchRequest
-from tests.support.fetching import (
+from tests.support.servers.fetching import (
     SkippingClock,
     failure,
     fetch_all,
@@ -21,7 +21,7 @@ from tests.support.fetching import (
     request,
     response,
 )
-from tests.support.hostile_server import Asked, HostileServer, Step, answer, unused_port
+from tests.support.servers.hostile_server import Asked, HostileServer, Step, answer, unused_port
 
 
 @pytest.fixture

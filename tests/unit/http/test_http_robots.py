@@ -13,7 +13,7 @@ from resourcesync.errors import (
     SourceUnavailableError,
 )
 from resourcesync.ports import FetchFailure, FetchResponse, Purpose
-from tests.support.fetching import (
+from tests.support.servers.fetching import (
     failure,
     fetch_all,
     fetch_one,
@@ -22,7 +22,7 @@ from tests.support.fetching import (
     request,
     response,
 )
-from tests.support.hostile_server import HostileServer, Step, answer
+from tests.support.servers.hostile_server import HostileServer, Step, answer
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 
 from resourcesync.errors import SourceError, SourceRefusedError, SourceUnavailableError
 from resourcesync.ports import FetchFailure, FetchResponse
-from tests.support.fetching import failure, fetch_one, kept, quick_fetcher
+from tests.support.servers.fetching import failure, fetch_one, kept, quick_fetcher
 
 
 def socks(reply: int, seen: list[bytes]) -> Iterator[str]:

@@ -14,8 +14,8 @@ from resourcesync.errors import (
     SourceUnavailableError,
 )
 from resourcesync.ports import FetchRequest, FetchResponse, Streamer
-from tests.support.event_server import EventServer
-from tests.support.fetching import quick_fetcher
+from tests.support.servers.event_server import EventServer
+from tests.support.servers.fetching import quick_fetcher
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from resourcesync.errors import (
     SourceRefusedError,
     SourceUnavailableError,
 )
-from tests.support.fetching import (
+from tests.support.servers.fetching import (
     failure,
     fetch_all,
     fetch_one,
@@ -24,7 +24,7 @@ from tests.support.fetching import (
     quick_fetcher,
     response,
 )
-from tests.support.hostile_server import CLOSE, HostileServer, answer
+from tests.support.servers.hostile_server import CLOSE, HostileServer, answer
 
 
 @pytest.fixture

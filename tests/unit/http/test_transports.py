@@ -22,7 +22,7 @@ from resourcesync.ports import (
     PartialBody,
     Purpose,
 )
-from tests.support.fetching import KeepingSink, kept
+from tests.support.servers.fetching import KeepingSink, kept
 
 LIMITS = dict.fromkeys(Purpose, 10)
 Way = Callable[[Iterator[FetchRequest]], Iterator[Any]]

@@ -14,12 +14,12 @@ from _pytest.mark import ParameterSet
 
 from resourcesync.documents.reader import read_stream
 from resourcesync.errors import MalformedDocumentError
-from tests.support import hostile_documents
-from tests.support.commands import environment
-from tests.support.documents import RESOURCE_LIST, URI, document, url
-from tests.support.hostile_documents import ROWS, Hostile
-from tests.support.hostile_rows import TESTS
-from tests.support.processes import python
+from tests.support.commands.processes import python
+from tests.support.commands.run import environment
+from tests.support.documents import hostile_documents
+from tests.support.documents.hostile_documents import ROWS, Hostile
+from tests.support.documents.hostile_rows import TESTS
+from tests.support.documents.text import RESOURCE_LIST, URI, document, url
 
 ROOT = Path(__file__).parents[3]
 NAMES = [f"X{number:02d}" for number in range(1, 27)]
@@ -37,7 +37,7 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str, 
     """Give who reads a document in a process of its own."""
     kept = environment(tmp_path_factory.mktemp("home")).items()
     with subprocess.Popen(
-        [sys.executable, "-m", "tests.support.hostile_documents"],
+        [sys.executable, "-m", "tests.support.documents.hostile_documents"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -99,7 +99,7 @@ def test_the_tests_that_a_row_names_are_there(row: str) -> None:
 
 def test_the_measure_sees_memory_that_was_used_and_is_not_used_any_more(tmp_path: Path) -> None:
     code = (
-        "from tests.support.hostile_documents import peak\n"
+        "from tests.support.documents.hostile_documents import peak\n"
         "before = peak(); held = bytearray(64 * 2**20); held[::4096] = b'x' * 2**14; del held\n"
         "print(peak() - before)"
     )

@@ -9,7 +9,7 @@ import pytest
 from resourcesync.documents.reader import read_stream
 from resourcesync.errors import DocumentError, TruncatedDocumentError
 from resourcesync.model.vocabulary import Capability
-from tests.support.documents import URI, document, tell
+from tests.support.documents.text import URI, document, tell
 
 BYTES: Final = f'hash="md5:{"ab" * 16} sha-256:{"cd" * 32}" length="5" type="text/html"'
 SNAPSHOT: Final = 'at="2013-01-03T09:00:00Z" completed="2013-01-03T09:01:00Z"'

@@ -19,8 +19,8 @@ from resourcesync.documents.packages.zip_directory import (
     LOCATOR,
     LOCATOR_MARK,
 )
-from tests.support.packages import MANIFEST_OF_A, A, Forged, forge, sound
-from tests.support.processes import python
+from tests.support.commands.processes import python
+from tests.support.documents.packages import MANIFEST_OF_A, A, Forged, forge, sound
 
 READ = """
 import json, resource, sys, time
@@ -40,7 +40,7 @@ print(json.dumps({"code": code, "given": given, "kib": peak, "cpu": time.process
 """
 WRITE = """
 import json, resource, sys
-from tests.support.packages import RESOURCES
+from tests.support.documents.packages import RESOURCES
 from resourcesync.documents.packages.zip_writer import write_package
 from resourcesync.model.resources import Resource
 entry = Resource(uri="http://h/1", length=48 * 2**20, path="/1", media_type=sys.argv[2])

@@ -8,10 +8,10 @@ import pytest
 from resourcesync.documents.packages.safety import PackageLimits
 from resourcesync.documents.packages.zip_directory import END
 from resourcesync.errors import DocumentLimitError
-from tests.support.packages import (
+from tests.support.documents.packages import (
     MANIFEST_OF_A as MANIFEST,
 )
-from tests.support.packages import (
+from tests.support.documents.packages import (
     A,
     Forged,
     forge,

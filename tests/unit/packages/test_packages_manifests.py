@@ -14,7 +14,7 @@ from resourcesync.errors import PackageError, TruncatedPackageError
 from resourcesync.model.capabilities import Header, Package, RefusedEntry
 from resourcesync.model.links import Link
 from resourcesync.model.vocabulary import Capability
-from tests.support.packages import (
+from tests.support.documents.packages import (
     CHANGES,
     CHANGES_MD,
     MOMENT,

@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import pytest
 
+from resourcesync.documents._context import Limits
 from resourcesync.documents.packages.safety import DEFAULT_LIMITS
-from resourcesync.documents.reader import Limits
 from resourcesync.errors import DocumentLimitError, PackageError
 from resourcesync.model.capabilities import RefusedEntry
 from resourcesync.model.resources import Change
-from tests.support.documents import document
-from tests.support.nested import CHANGES_MD, RESOURCES_MD, index_of, nested
-from tests.support.packages import listed, manifest, opened, unpack
+from tests.support.documents.nested import CHANGES_MD, RESOURCES_MD, index_of, nested
+from tests.support.documents.packages import listed, manifest, opened, unpack
+from tests.support.documents.text import document
 
 FILES = {f"{number}.txt": b"%d" % number for number in range(5)}
 LISTED = [listed(f"/{name}", data) for name, data in FILES.items()]

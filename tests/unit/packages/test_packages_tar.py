@@ -9,7 +9,7 @@ import pytest
 
 from resourcesync.documents.packages.safety import PackageLimits
 from resourcesync.errors import PackageError, TruncatedPackageError
-from tests.support.packages import (
+from tests.support.documents.packages import (
     listed,
     manifest,
     opened,

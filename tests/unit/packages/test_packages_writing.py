@@ -21,7 +21,7 @@ from resourcesync.errors import DigestMismatchError, LengthMismatchError, Packag
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import MAX_ENTRIES, ChangeKind, Relation
-from tests.support.packages import (
+from tests.support.documents.packages import (
     CHANGES,
     RESOURCES,
     change,

@@ -6,10 +6,10 @@ from typing import BinaryIO
 
 import pytest
 
+from resourcesync.app import plugins
 from resourcesync.errors import ConfigurationError
 from resourcesync.ports.patches import PatchComputer, PatchFormat, PatchMaker
 from resourcesync.source.versions import PatchGenerator
-from resourcesync.wiring import plugins
 
 KIND = "application/x-acme-delta"
 OLD, NEW = b"one old version" * 9, b"one new version" * 9

@@ -12,7 +12,7 @@ from resourcesync.model.vocabulary import Capability, Relation
 from resourcesync.source import naming
 from resourcesync.source.paging import PageLimits
 from resourcesync.validator.examination import validate_document
-from tests.support.dumping import BASE, DumpedSource
+from tests.support.worlds.dumping import BASE, DumpedSource
 
 HOUR = 3_600_000_000
 RESOURCES = naming.ARCHIVES[Capability.RESOURCE_DUMP_ARCHIVE]

@@ -17,9 +17,9 @@ from resourcesync.model.capabilities import CapabilityEntry, Package, Part
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import Capability, ChangeKind
 from resourcesync.source import naming
-from resourcesync.source.dumps import DumpOutcome
+from resourcesync.source.dumps.dump_publisher import DumpOutcome
 from resourcesync.source.paging import PageLimits
-from tests.support.dumping import BASE, DumpedSource
+from tests.support.worlds.dumping import BASE, DumpedSource
 
 SMALL = PackageSize(max_entries=4, max_bytes=40)
 

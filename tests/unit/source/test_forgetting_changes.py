@@ -19,12 +19,12 @@ from resourcesync.ports.catalogue import CatalogueStore
 from resourcesync.source import naming, plan
 from resourcesync.source.contents import PresentContents
 from resourcesync.source.dump_record import read_dumps
-from resourcesync.source.dumps import DumpPublisher
+from resourcesync.source.dumps.dump_publisher import DumpPublisher
 from resourcesync.source.naming import SourceNaming
 from resourcesync.source.paging import PageLimits
 from resourcesync.source.plan import ChangeLists, Policy
-from tests.support.publishing import BASE, Source, content_of
-from tests.support.recording import NOW, changes, record_first, resource
+from tests.support.sources.publishing import BASE, Source, content_of
+from tests.support.sources.recording import NOW, changes, record_first, resource
 
 HOUR = 3_600_000_000
 DAY = 24 * HOUR

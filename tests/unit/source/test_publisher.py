@@ -12,7 +12,7 @@ from resourcesync.model.vocabulary import Capability
 from resourcesync.source import naming
 from resourcesync.source.paging import PageLimits
 from resourcesync.source.publisher import ListPublisher, Publication
-from tests.support.publishing import (
+from tests.support.sources.publishing import (
     BASE,
     SMALL,
     Reader,

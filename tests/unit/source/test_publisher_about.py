@@ -10,7 +10,7 @@ from resourcesync.errors import ConfigurationError
 from resourcesync.source import description, naming
 from resourcesync.source.foreign_documents import refuse_foreign
 from resourcesync.source.naming import SourceNaming
-from tests.support.publishing import ABOUT_URI, BASE, Source, content_of, header_of
+from tests.support.sources.publishing import ABOUT_URI, BASE, Source, content_of, header_of
 
 
 @pytest.mark.conformance("SD02", "CA02")

@@ -7,7 +7,7 @@ from resourcesync.source import naming
 from resourcesync.source.paging import PageLimits
 from resourcesync.source.plan import Policy, PublicationStep
 from resourcesync.source.publisher import Publication
-from tests.support.publishing import (
+from tests.support.sources.publishing import (
     DOCUMENTS,
     Reader,
     Source,

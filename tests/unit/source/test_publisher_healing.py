@@ -15,7 +15,7 @@ from resourcesync.errors import StateError, StorageError
 from resourcesync.source import naming
 from resourcesync.source.paging import PageLimits
 from resourcesync.source.publisher import ListPublisher, Publication
-from tests.support.publishing import (
+from tests.support.sources.publishing import (
     BASE,
     SMALL,
     DyingDocuments,

@@ -21,10 +21,10 @@ from resourcesync.ports.catalogue import Omission, Original
 from resourcesync.source.naming import is_sitemap
 from resourcesync.source.publisher import ListPublisher
 from resourcesync.source.scan import scan
-from tests.support.commands import environment
-from tests.support.forking import Forked
-from tests.support.publish_forever import BASE, POLICIES, publish
-from tests.support.publishing import Reader
+from tests.support.commands.forking import Forked
+from tests.support.commands.run import environment
+from tests.support.crashes.publish_forever import BASE, POLICIES, publish
+from tests.support.sources.publishing import Reader
 
 ROOT = Path(__file__).parents[3]
 
@@ -45,7 +45,7 @@ def test_a_publisher_that_is_killed_leaves_a_consistent_set_and_the_next_heals_i
     tree = tmp_path / "tree"
     tree.mkdir()
     documents = FolderDocuments(tree)
-    program = ROOT / "tests/support/publish_forever.py"
+    program = ROOT / "tests/support/crashes/publish_forever.py"
     for round_ in range(8):
         told, out = os.pipe()
         words, streams = (str(tree), f"{round_}", policy), (0, out, 2)

@@ -7,7 +7,7 @@ from resourcesync.source import naming
 from resourcesync.source.paging import PageLimits
 from resourcesync.source.publisher import ListPublisher, Publication
 from resourcesync.source.scan import scan
-from tests.support.publishing import SMALL, Source, content_of, header_of, names_of
+from tests.support.sources.publishing import SMALL, Source, content_of, header_of, names_of
 
 
 @pytest.mark.parametrize("limits", [PageLimits(), SMALL])

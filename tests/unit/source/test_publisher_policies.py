@@ -11,7 +11,7 @@ from resourcesync.source import naming, plan
 from resourcesync.source.paging import PageLimits
 from resourcesync.source.plan import ChangeLists, Offer, Policy, PublicationStep
 from resourcesync.source.publisher import Publication
-from tests.support.publishing import (
+from tests.support.sources.publishing import (
     BASE,
     DOCUMENTS,
     DyingDocuments,

@@ -13,7 +13,7 @@ from resourcesync.source import naming
 from resourcesync.source.paging import PageLimits
 from resourcesync.source.plan import ChangeLists, Policy, PublicationStep, read_record, write_record
 from resourcesync.source.publisher import Publication
-from tests.support.publishing import Reader, Source, content_of, files_of, view
+from tests.support.sources.publishing import Reader, Source, content_of, files_of, view
 
 HOUR = 3_600_000_000
 DAY = 24 * HOUR

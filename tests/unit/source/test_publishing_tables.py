@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from resourcesync.app.publishing import inventory_publication
+from resourcesync.app.publishing.trees import PublishRequest
 from resourcesync.errors import (
     ConfigurationError,
     LockedError,
@@ -15,9 +17,7 @@ from resourcesync.errors import (
 )
 from resourcesync.source import inventory
 from resourcesync.source.plan import PublicationStep
-from resourcesync.wiring import inventory_publication
-from resourcesync.wiring.publishing import PublishRequest
-from tests.support.table_world import BASE, Row, TableWorld
+from tests.support.accounts.table_world import BASE, Row, TableWorld
 
 MANY = 240
 

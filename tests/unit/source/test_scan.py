@@ -11,7 +11,7 @@ from resourcesync.model.resources import Resource
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.catalogue import Omission, Original
 from resourcesync.source.scan import LeftFile, ScanReport, scan
-from tests.support.publishing import BASE, Source
+from tests.support.sources.publishing import BASE, Source
 
 
 class Stubborn(MemoryOriginals):

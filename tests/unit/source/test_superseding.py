@@ -19,7 +19,7 @@ from resourcesync.source.plan import (
 )
 from resourcesync.source.publisher import ListPublisher
 from resourcesync.source.scan import scan
-from tests.support.world import BASE, World
+from tests.support.worlds.world import BASE, World
 
 PLAN = PublicationPlan(
     base_uri=BASE,

@@ -15,8 +15,8 @@ from resourcesync.adapters.catalogue import FileCatalogue
 from resourcesync.adapters.catalogue.database import PublishLock
 from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.errors import DiskFullError, LockedError, StateError, StorageError
-from tests.support.recording import NOW, TICK, changes, record_first, resource
-from tests.support.sqlite_connections import prepared
+from tests.support.sources.recording import NOW, TICK, changes, record_first, resource
+from tests.support.storage.sqlite_connections import prepared
 
 
 def open_file(path: Path) -> FileCatalogue:

@@ -18,7 +18,7 @@ from resourcesync.errors import LockedError, StateError, StorageError
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.catalogue import Posted
-from tests.support.recording import FULL_SAMPLE, NOW, resource
+from tests.support.sources.recording import FULL_SAMPLE, NOW, resource
 
 HOUR = timedelta(hours=1)
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from resourcesync.adapters.hub import FileHub
+from resourcesync.app.mirrors import stores
+from resourcesync.app.mirrors.stores import Home
 from resourcesync.backends.oai_pmh import repository_state as oai
 from resourcesync.backends.sitemap import measurements as sitemap
 from resourcesync.durable_folders import make_folder, sync_folder
-from resourcesync.wiring import stores
-from resourcesync.wiring.stores import Home
 
 
 def hub(folder: Path) -> None:

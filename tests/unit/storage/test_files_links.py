@@ -8,7 +8,7 @@ import pytest
 
 from resourcesync.adapters.files import FileSelection
 from resourcesync.errors import OriginalChangedError
-from tests.support.trees import BASE, originals, published, put, reasons
+from tests.support.sources.trees import BASE, originals, published, put, reasons
 
 # --- links -------------------------------------------------------------------------------------
 

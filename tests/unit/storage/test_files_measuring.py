@@ -14,7 +14,7 @@ from resourcesync.adapters.system import SystemClock
 from resourcesync.errors import ConfigurationError, OriginalChangedError, StorageError
 from resourcesync.model.digests import Digest
 from resourcesync.ports.catalogue import Original
-from tests.support.trees import BASE, LATER, originals, put
+from tests.support.sources.trees import BASE, LATER, originals, put
 
 # --- reading -----------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from resourcesync.adapters.files import FileSelection, folders, tree
 from resourcesync.adapters.files.names import media_type, to_name, to_names, to_segment
-from tests.support.trees import originals, published, put, reasons
+from tests.support.sources.trees import originals, published, put, reasons
 
 NAMES = st.binary(min_size=1, max_size=40).filter(
     lambda name: b"/" not in name and b"\0" not in name and name not in {b".", b".."}

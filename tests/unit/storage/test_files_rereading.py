@@ -12,7 +12,7 @@ import pytest
 
 from resourcesync.adapters.files import RereadSchedule
 from resourcesync.adapters.in_memory import ManualClock
-from resourcesync.wiring.publishing import PublicationResult, publish_tree
+from resourcesync.app.publishing.trees import PublicationResult, publish_tree
 
 DAY = 24 * 3_600 * 1_000_000
 SIZE = 4_096

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resourcesync.adapters.files import FileSelection
-from tests.support.trees import BASE, originals, put
+from tests.support.sources.trees import BASE, originals, put
 
 _NAMES = """
 a b%20c d/x d/y d/e/z .env d/.git skip/s d/skip/s gone d/gone link d/link linked/x out/secret d/out

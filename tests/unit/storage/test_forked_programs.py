@@ -4,12 +4,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.support.forking import ROOT
+from tests.support.commands.forking import ROOT
 
 _FIRST_TEST = """\
 import shutil, sys, tempfile
 from pathlib import Path
-from tests.support.forking import Forked, folder_of
+from tests.support.commands.forking import Forked, folder_of
 mine = Path(sys.argv[1])
 tempfile.tempdir = str(mine)
 program = Path(sys.executable).with_name("resourcesync")

@@ -8,7 +8,7 @@ import pytest
 from resourcesync.adapters.mirror.schema import APPLICATION_ID, LINKS_SINCE, MIGRATIONS
 from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.ports.mirror import Copy, LinkRow, PatchRow, StateTransaction
-from tests.support.sqlite_connections import plan_of, statements
+from tests.support.storage.sqlite_connections import plan_of, statements
 
 COPY = Copy("x", "x", 3, "", "", None, "", "", "sig", "weak", 0)
 

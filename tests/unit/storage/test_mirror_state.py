@@ -20,7 +20,7 @@ from resourcesync.ports.mirror import (
     StateTransaction,
     TrashRow,
 )
-from tests.support.sqlite_connections import plan_of, statements
+from tests.support.storage.sqlite_connections import plan_of, statements
 
 
 def copy(uri: str) -> Copy:

@@ -23,7 +23,7 @@ from resourcesync.sqlite_file import (
     connect_temporary,
     open_snapshot,
 )
-from tests.support.sqlite_connections import prepared
+from tests.support.storage.sqlite_connections import prepared
 
 ROWS = "CREATE TABLE row (name TEXT PRIMARY KEY, size INTEGER NOT NULL);"
 KIND = SqliteFormat(

@@ -1,0 +1,84 @@
+"""A published folder as an ASGI application."""
+
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from resourcesync.app import machine
+from resourcesync.app.serving import applications, push_channels
+
+Asgi = Callable[
+    [
+        MutableMapping[str, Any],
+        Callable[[], Awaitable[MutableMapping[str, Any]]],
+        Callable[[MutableMapping[str, Any]], Awaitable[None]],
+    ],
+    Awaitable[None],
+]
+
+
+def create_app(
+    folder: str | Path,
+    *,
+    out: str | Path | None = None,
+    mounts: Mapping[str, Asgi] | None = None,
+    links: Callable[[str], Sequence[str]] | None = None,
+    followers: int = 0,
+    dumps: bool = False,
+) -> applications.Application:
+    """Return an ASGI application that serves a published folder and its documents.
+
+    It writes nothing. Run it with any ASGI server, or mount it in Starlette, FastAPI or Django at
+    the address that the folder is published for; ``resourcesync serve`` does the same.
+
+    Args:
+        folder: A folder that was published.
+        out: The folder of the documents, when they were published to another one.
+        mounts: Further ASGI applications by the path below which they answer, such as ``/hub``.
+            They get all methods, and are started and ended with this one. A path of theirs hides
+            what the folder has there.
+        links: Returns the values of further ``Link`` fields for a path, such as
+            ``resourcesync/changelist.xml``; the same each time. Hubs that the folder was published
+            with are linked in any case.
+        followers: The most clients at a time that follow the stream of changes,
+            ``resourcesync/events``; 0 offers none.
+        dumps: True if ``resourcesync/dump/resourcedump.xml`` offers a Resource Dump whose packages
+            are made on request.
+
+    Raises:
+        ConfigurationError: The folder was not published, a path cannot be mounted at, or there is
+            no catalogue with the changes, or the resources, that are to be offered.
+        DocumentError: Its Source Description cannot be read.
+        StorageError: The same, because of the disk.
+    """
+    tree = applications.find_tree(Path(folder), None if out is None else Path(out))
+    clock = machine.system_clock()
+    all_mounts = dict(mounts or {})
+    if dumps:
+        all_mounts[tree.dumps_path] = tree.dumps(clock)
+    if followers:
+        all_mounts[tree.events_path] = tree.events(followers)
+    channels = push_channels.channel_links(tree.root, tree.base)
+    return tree.application(
+        clock,
+        mounts=all_mounts,
+        links=lambda path: (*channels(path), *(links(path) if links else ())),
+    )
+
+
+def create_operations_app(folder: str | Path, *served: applications.Application) -> Asgi:
+    """Return an ASGI application with ``/livez``, ``/readyz`` and ``/metrics`` for a folder.
+
+    Serve it where the public does not reach it.
+
+    Args:
+        folder: A folder that was published.
+        served: The applications that serve the folder, whose requests are counted.
+
+    Raises:
+        ConfigurationError: The folder was not published.
+        DocumentError: Its Source Description cannot be read.
+        StorageError: The same, because of the disk.
+    """
+    tree = applications.find_tree(Path(folder))
+    return tree.operations(*(application.metrics for application in served))

@@ -1,0 +1,220 @@
+"""Inspection of the machine, a mirror's folder and a Source, for ``doctor``; it changes nothing."""
+
+import fcntl
+import json
+import os
+import platform
+import resource
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Final
+
+import pycurl
+
+from resourcesync import __version__
+from resourcesync.adapters.http.certificate_authorities import authorities_fault
+from resourcesync.adapters.http.robots import parse_rules
+from resourcesync.adapters.mirror import mirror_folder
+from resourcesync.adapters.mirror.copies import OWN_FOLDER
+from resourcesync.adapters.mirror.mirror_folder import count_temporary_files, probe_file_system
+from resourcesync.adapters.server_probe import probe
+from resourcesync.app.checks.diagnosis import FolderFacts, MachineFacts, SourceFacts
+from resourcesync.app.mirrors import mirror_state
+from resourcesync.app.network import origin_of, proxy_rules
+from resourcesync.destination.sync_state import SyncState
+from resourcesync.documents._expat import EXPAT_VERSION
+from resourcesync.errors import ConfigurationError, ResourceSyncError
+from resourcesync.ports import Clock
+from resourcesync.ports.fetcher import Purpose
+from resourcesync.settings import environment
+from resourcesync.settings.network import Network
+from resourcesync.sqlite_file import SQLITE_VERSION
+
+_PROXIES: Final = tuple(
+    name for kind in ("http", "https", "all") for name in (f"{kind}_proxy", f"{kind}_proxy".upper())
+)
+_STALE_SECONDS: Final = 7 * 86_400.0
+_MOST: Final = 4096
+
+
+def inspect_machine(
+    clock: Clock,
+    network: Network,
+    *,
+    config_file: str,
+    mistakes: tuple[str, ...],
+    warnings: tuple[str, ...],
+) -> MachineFacts:
+    """Inspect the machine.
+
+    Args:
+        clock: Time.
+        network: Settings for requests to Sources.
+        config_file: The configuration file that counts; empty for none.
+        mistakes: Mistakes in it.
+        warnings: Doubtful settings in it.
+    """
+    scratch = tempfile.gettempdir()
+    return MachineFacts(
+        versions={
+            "resourcesync": __version__,
+            "Python": platform.python_version(),
+            "libcurl": pycurl.version_info()[1],
+            "SQLite": SQLITE_VERSION,
+            "expat": EXPAT_VERSION,
+        },
+        http2=bool(pycurl.version_info()[4] & pycurl.VERSION_HTTP2),
+        descriptors=_descriptors(),
+        now=clock.now(),
+        scratch=scratch,
+        scratch_room=shutil.disk_usage(scratch).free if os.access(scratch, os.W_OK) else None,
+        config=config_file,
+        mistakes=mistakes,
+        warnings=warnings,
+        proxies=_proxies(network),
+        proxy_fault=_proxy_fault(network),
+        ca_file=network.ca_file,
+        ca_fault=authorities_fault(network.ca_file),
+    )
+
+
+def _proxies(network: Network) -> tuple[str, ...]:
+    """Return a sentence for each proxy that counts, and for the variables that do not."""
+    ignored = [name for name in _PROXIES if environment.variable(name)]
+    if network.proxy is not None:
+        rest = f"; ignored: {', '.join(ignored)}" if ignored else ""
+        return (f"{network.proxy or 'no proxy'}, by --proxy or the configuration{rest}",)
+    try:
+        found = environment.read_proxies()
+    except ConfigurationError:
+        return ()
+    texts = [
+        f"{proxy.proxy} for {scheme} addresses, by {proxy.variable}"
+        for scheme, proxy in (("http://", found.http), ("https://", found.https))
+        if proxy is not None
+    ]
+    bypass = f"no proxy for {', '.join(found.bypass)}, by NO_PROXY"
+    return (*texts, bypass) if texts and found.bypass else tuple(texts)
+
+
+def _proxy_fault(network: Network) -> tuple[str, str] | None:
+    try:
+        proxy_rules(network)
+    except ConfigurationError as error:
+        return error.message, error.hint
+    return None
+
+
+def _descriptors() -> int | None:
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return None if soft == resource.RLIM_INFINITY else soft
+
+
+def inspect_folder(folder: Path, clock: Clock) -> FolderFacts:
+    """Inspect a mirror's folder, or the nearest existing folder above its future place."""
+    if not os.path.lexists(folder):
+        nearest = next(parent for parent in folder.absolute().parents if os.path.lexists(parent))
+        found_there = probe_file_system(nearest)
+        return FolderFacts(
+            folder=str(folder),
+            is_mirror=False,
+            made_in=str(nearest),
+            refusal=found_there.refusal,
+            is_case_sensitive=found_there.distinguishes_case,
+            preserves_unicode_forms=found_there.preserves_unicode_forms,
+            room=found_there.room,
+            inodes=found_there.inodes,
+        )
+    own = folder / OWN_FOLDER
+    is_mirror = mirror_folder.is_mirror(folder)
+    found = probe_file_system(own / "tmp" if is_mirror else folder)
+    left = count_temporary_files(own / "tmp", clock.now().timestamp() - _STALE_SECONDS)
+    holder = _lock_owner(own / "lock")
+    damage, marker, source = _inspect_state(own) if is_mirror else ("", None, "")
+    return FolderFacts(
+        folder=str(folder),
+        is_mirror=is_mirror,
+        refusal=found.refusal,
+        is_case_sensitive=found.distinguishes_case,
+        preserves_unicode_forms=found.preserves_unicode_forms,
+        room=found.room,
+        inodes=found.inodes,
+        lock_owner=holder,
+        damage=damage,
+        has_marker=marker is None or marker == _text(own / "marker"),
+        stale=0 if holder else left.stale,
+        stale_bytes=left.stale_bytes,
+        parts=0 if holder else left.parts,
+        part_bytes=left.part_bytes,
+        source=source,
+    )
+
+
+def _inspect_state(own: Path) -> tuple[str, str | None, str]:
+    """Return the fault of a mirror's state, its marker, and its Source."""
+    try:
+        with mirror_state.open_state(own / mirror_folder.STATE_FILE, read_only=True) as state:
+            state.check()
+            identity = SyncState(state).identity
+            source = "" if identity is None else identity.source
+            return "", state.note("marker"), source
+    except ResourceSyncError as error:
+        return error.message, None, ""
+
+
+def _lock_owner(lock: Path) -> str:
+    """Return the run that has a lock; empty for none."""
+    try:
+        file = os.open(lock, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return ""
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        try:
+            holder = json.loads(os.pread(file, _MOST, 0).decode("utf-8", "replace"))
+            return f"pid {int(holder['pid'])} on {holder['host']}, since {holder['since']}"
+        except (ValueError, KeyError, TypeError):
+            return "unknown (its lock file is empty)"
+    finally:
+        os.close(file)
+    return ""
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_bytes()[:64].decode("ascii", "replace").strip()
+    except OSError:
+        return ""
+
+
+def inspect_source(address: str, network: Network, clock: Clock) -> SourceFacts:
+    """Send a Source one request.
+
+    Args:
+        address: Its address.
+        network: Settings for requests to it.
+        clock: Time.
+
+    Raises:
+        ConfigurationError: The address or a setting cannot work.
+    """
+    origin = origin_of(address)
+    proxy = proxy_rules(network).choose(f"{origin}/")
+    if proxy:
+        return SourceFacts(origin=origin, proxy=proxy)
+    found = probe(origin, ca_file=network.ca_file)
+    rules = parse_rules(found.robots)
+    refuses = network.robots == "obey" and rules.refusal(address, Purpose.DISCOVERY) is not None
+    return SourceFacts(
+        origin=origin,
+        failure=found.failure,
+        is_tls_failure=found.is_tls_failure,
+        date=found.date,
+        now=clock.now(),
+        tls=found.tls,
+        expires=found.expires,
+        robots_refuse=refuses,
+        crawl_delay=rules.requested_delay or None,
+    )

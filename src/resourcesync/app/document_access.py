@@ -1,0 +1,104 @@
+"""Access to the documents of a Source: at an address, or in a folder or file of this machine."""
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from random import Random
+from typing import Final
+
+from resourcesync.adapters.http import CurlFetcher
+from resourcesync.adapters.local_documents import LocalDocuments
+from resourcesync.app.network import fetch_settings
+from resourcesync.discovery.document_fetcher import DocumentFetcher, DocumentProvider
+from resourcesync.discovery.tree import MAX_DEPTH, PartsTotal, SourceNode, SourceTree
+from resourcesync.errors import ConfigurationError
+from resourcesync.ports import Fetcher
+from resourcesync.ports.cancellation import CancelToken
+from resourcesync.settings.network import Network
+
+_ENDINGS: Final = (".xml", ".gz", ".zip", ".tar", ".tgz", ".xz", ".txz")
+
+
+def is_web_address(target: str) -> bool:
+    """True if a target is an address of the network, not a path of this machine."""
+    return "://" in target
+
+
+@contextmanager
+def open_fetcher(address: str, network: Network, cancel: CancelToken) -> Iterator[Fetcher]:
+    """Open the network for one Source.
+
+    Raises:
+        ConfigurationError: A setting cannot work.
+    """
+    settings = fetch_settings(network, address)
+    dice = Random()  # noqa: S311 - jitter
+    with closing(CurlFetcher(settings, cancel.clock, dice, cancel=cancel)) as fetcher:
+        yield fetcher
+
+
+def network_documents(fetcher: Fetcher) -> DocumentFetcher:
+    """Return the provider of documents through a fetcher, by way of nameless temporary files."""
+    return DocumentFetcher(fetcher, tempfile.TemporaryFile)
+
+
+def no_such_file_error(target: str) -> ConfigurationError:
+    """Return the error for a target that is neither a file nor a whole address."""
+    host, slash, _ = target.partition("/")
+    is_file = not slash and host.lower().endswith(_ENDINGS)
+    looks_like_host = "." in host.strip(".") and not is_file
+    whole = f"https://{target}" if looks_like_host else "https://HOST/"
+    file = "" if looks_like_host else "check the path; "
+    return ConfigurationError(
+        f"no such file or folder: {target}",
+        hint=f"{file}for a Source, write its whole address: {whole}",
+    )
+
+
+@contextmanager
+def open_documents(
+    target: str, network: Network, cancel: CancelToken
+) -> Iterator[tuple[DocumentProvider, str]]:
+    """Open the provider of a target's documents; yield it with the address to begin at.
+
+    Args:
+        target: An http or https address, a document's path, or the folder of a published tree.
+        network: Settings for requests to the Source.
+        cancel: The request to stop, and the clock.
+
+    Raises:
+        ConfigurationError: A setting cannot work, or there is no such file.
+        ResourceMissingError: The folder has no document.
+    """
+    if is_web_address(target):
+        with open_fetcher(target, network, cancel) as fetcher:
+            yield network_documents(fetcher), target
+    else:
+        path = Path(target)
+        if not path.exists():
+            raise no_such_file_error(target)
+        local = LocalDocuments(path)
+        yield local, local.first()
+
+
+def explore(
+    target: str, *, network: Network, cancel: CancelToken, depth: int = MAX_DEPTH
+) -> Iterator[SourceNode | PartsTotal]:
+    """Yield the documents of a Source, each before those that it lists.
+
+    Args:
+        target: An address, or a path of this machine.
+        network: Settings for requests to the Source.
+        cancel: The request to stop, and the clock.
+        depth: Levels of documents.
+
+    Raises:
+        SourceError: Nothing was found there, or it cannot be fetched.
+        DocumentError: A document there cannot be used.
+        ConfigurationError: The address or a setting cannot work.
+        StorageError: A file cannot be read.
+    """
+    with open_documents(target, network, cancel) as (documents, first):
+        tree = SourceTree(documents, depth=depth, allowed=network.allow_origins)
+        yield from tree.walk(first)

@@ -1,0 +1,90 @@
+"""Engines that run the units of a pull: processes, Dask and Spark are ours, others plug-ins'."""
+
+from collections.abc import Iterator
+from concurrent.futures import Executor
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+from resourcesync.app import plugins
+from resourcesync.cluster.worker_context import SLICE_ROWS
+from resourcesync.errors import ConfigurationError, ResourceSyncError
+from resourcesync.ports.engines import ExecutionEngine
+
+_FORMS: Final = (
+    "processes",
+    "processes:N",
+    "dask://HOST:PORT",
+    "spark://HOST:PORT",
+    "spark:local[2]",
+)
+_SLOTS: Final = 8
+_METHODS: Final = ("submit", "restart_workers", "close")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workers:
+    """The workers for the units of a pull.
+
+    Attributes:
+        engine: Its address; or an existing executor of a program.
+        units: Most units of one host at a time.
+        slice_rows: The most rows of a unit that fetches.
+    """
+
+    engine: str | Executor = "processes"
+    units: int = _SLOTS
+    slice_rows: int = SLICE_ROWS
+
+
+@contextmanager
+def open_engine(address: str | Executor, workers: int | None = None) -> Iterator[ExecutionEngine]:
+    """Open an engine; it is closed after the block.
+
+    Args:
+        address: Such as ``processes``, ``processes:4``, ``dask://127.0.0.1:8786``,
+            ``spark://master:7077`` or ``spark:local[2]``; or an executor, which is not closed.
+        workers: Most units at a time; ``None`` is the address's number, or all processors.
+
+    Raises:
+        ConfigurationError: No such engine is known, or what it needs is not installed.
+        EngineError: It does not answer, or cannot run our units.
+    """
+    if workers is not None and workers < 1:
+        raise ConfigurationError(f"the number of workers must be at least 1, not {workers}")
+    if isinstance(address, Executor):
+        from resourcesync.cluster.engines.executors import ExecutorEngine  # noqa: PLC0415 - rarely
+
+        yield ExecutorEngine(address, workers or _SLOTS)
+        return
+    name = address.partition(":")[0]
+    if name not in plugins.names(plugins.ENGINES):
+        raise ConfigurationError(
+            f"there is no engine {address[:200]!r}",
+            evidence=(("installed", ", ".join(plugins.names(plugins.ENGINES))),),
+            hint=f"one of: {', '.join(_FORMS)}",
+        )
+    with closing(_load_engine(name, address, workers)) as engine:
+        yield engine
+
+
+def _load_engine(name: str, address: str, workers: int | None) -> ExecutionEngine:
+    factory = plugins.load(plugins.ENGINES, name)
+    try:
+        engine: Any = factory(address, workers)
+    except ResourceSyncError:
+        raise
+    except Exception as error:
+        raise _unusable(name, f"{type(error).__name__}: {error}"[:500]) from error
+    if not all(callable(getattr(engine, method, None)) for method in _METHODS):
+        raise _unusable(name, f"its factory returned a {type(engine).__name__}, not an engine")
+    return cast("ExecutionEngine", engine)
+
+
+def _unusable(name: str, why: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"the engine {name} cannot be used",
+        evidence=(("got", why),),
+        hint="resourcesync plugins lists the package of each",
+        code="bad-plugin",
+    )

@@ -1,0 +1,449 @@
+"""A mirror: a folder that is synchronized with a Source, and the changes of its content."""
+
+import os
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Executor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Self, Unpack
+
+from msgspec import structs
+
+from resourcesync.app import engines, machine
+from resourcesync.app.mirrors import opening, stores
+from resourcesync.app.plans import Plan
+from resourcesync.app.settings import MirrorOptions, mirror_settings
+from resourcesync.destination.audits.audit import AuditMethod
+from resourcesync.destination.audits.fixity import AuditRolling
+from resourcesync.destination.audits.reports import AuditFinding, AuditReport
+from resourcesync.destination.destination import Destination
+from resourcesync.destination.options import PullMode, PullOptions
+from resourcesync.destination.reports import MirrorStatus, RunReport
+from resourcesync.errors import ConfigurationError
+from resourcesync.model.digests import Digest, parse_digests
+from resourcesync.model.timestamps import from_microseconds
+from resourcesync.ports import Clock
+from resourcesync.ports.cancellation import CancelToken
+from resourcesync.ports.changes import LoggedChange, MirrorChangeKind
+
+Since = int | datetime
+"""A change's ``number``, or an aware moment."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MirrorChange:
+    """One change of a mirror's content.
+
+    Attributes:
+        number: Its number; a later change has a greater one. The first changes that a consumer gets
+            have the number of the newest change.
+        time: Time of the change in the mirror, UTC.
+        kind: Kind of the change.
+        uri: The resource.
+        path: Its file; gone when it was deleted.
+        length: Bytes; of the deleted copy, if it was deleted.
+        digests: Digests of the bytes now; none when they were deleted.
+        previous: Digests of the bytes before; none when there were none, or they are not known.
+    """
+
+    number: int
+    time: datetime
+    kind: MirrorChangeKind
+    uri: str
+    path: Path
+    length: int
+    digests: tuple[Digest, ...]
+    previous: tuple[Digest, ...]
+
+
+def read_changes(
+    folder: Path, *, consumer: str | None, since: Since | None, touched: bool, restart: bool
+) -> Iterator[MirrorChange]:
+    """Yield the changes of a mirror; see ``Mirror.changes``."""
+    with opening.open_changes(folder) as opened:
+        if isinstance(since, datetime) and since.tzinfo is None:
+            raise ConfigurationError("since has no time zone", hint="since=datetime(…, tzinfo=UTC)")
+        reader = opened.reader(
+            consumer,
+            since,
+            touched=touched,
+            restart=restart,
+            restart_hint="restart=True" if consumer else "without since",
+        )
+        before = reader.cursor
+        for row in reader.read_new():
+            yield _change(folder, row)
+        if consumer is not None and reader.cursor is not None and reader.cursor != before:
+            opened.consumers.acknowledge(consumer, reader.cursor)
+
+
+def _change(folder: Path, row: LoggedChange) -> MirrorChange:
+    return MirrorChange(
+        number=row.seq,
+        time=from_microseconds(row.time),
+        kind=MirrorChangeKind(row.kind),
+        uri=row.uri,
+        path=folder / row.path,
+        length=row.length,
+        digests=parse_digests(row.digests),
+        previous=parse_digests(row.previous),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened while a call goes on.
+
+    Attributes:
+        kind: ``source`` (lists were found), ``plan``, ``progress``, ``item`` (one resource was
+            dealt with), ``warning`` or ``finding``; further kinds may come.
+        fields: The fields of the event, as the lines of the command line's ``--json`` have them.
+    """
+
+    kind: str
+    fields: Mapping[str, object]
+
+
+OnEvent = Callable[[Event], object]
+"""Receives an event, on the thread of the call; what it raises ends the call."""
+
+Stop = Callable[[], bool]
+"""Called many times a second; ``True`` stops the call."""
+
+
+class CallContext:
+    """The receiver of events and the request to stop, for one mirror, one call at a time.
+
+    Args:
+        clock: Time.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self.cancel = CancelToken(clock, self._is_stop_requested)
+        self._on_event: OnEvent | None = None
+        self._stop: Stop | None = None
+        self._is_busy = False
+
+    @contextmanager
+    def during(self, on_event: OnEvent | None, stop: Stop | None) -> Iterator[None]:
+        """Report events of the block to ``on_event``, and cancel it when ``stop`` says so.
+
+        Raises:
+            ConfigurationError: Another call is active.
+            StoppedError: ``stop`` said so.
+        """
+        if self._is_busy:
+            raise ConfigurationError(
+                "this Mirror is busy with another call",
+                hint="make a Mirror for each thread, and call none from its own events",
+            )
+        self._is_busy = True
+        self._on_event, self._stop = on_event, stop
+        self.cancel.reset()
+        try:
+            self.cancel.raise_if_cancelled()
+            yield
+        finally:
+            self._is_busy = False
+            self._on_event = self._stop = None
+
+    def report(self, event: str, fields: Mapping[str, object]) -> None:
+        """Report an event (``Reporter``)."""
+        if self._on_event is not None:
+            self._on_event(Event(event, fields))
+
+    def _is_stop_requested(self) -> bool:
+        return self._stop is not None and self._stop()
+
+
+class Mirror:
+    """A folder that is synchronized with a Source.
+
+    Every method stands alone: it opens the mirror, locks it for as long as the call lasts, and
+    unlocks it. In a ``with`` block the mirror is locked, and its connections stay open, from the
+    beginning to the end, by one thread; then ``requests`` and ``received`` of a report count from
+    the beginning of the block. No other process can pull a mirror that is locked.
+
+    Nothing is printed, no signal is touched, no variable of the environment is read; threads that
+    make files durable on a slow disk end with the call. Several mirrors may be used at once, each
+    by one thread at a time.
+
+    Args:
+        source: Any address of the Source: of a site, a Source Description, a list or a sitemap.
+            ``None`` takes the one that the mirror remembers.
+        folder: The mirror's folder, made by the first pull; or the address of a store that a
+            plug-in is for, such as ``s3://bucket/prefix``.
+        state: The folder for the state of a mirror in a store, which must be named then.
+        engine: Engine that runs the units of a pull into a store that all workers reach, such as
+            ``processes:4``, ``dask://HOST:PORT``, ``spark://HOST:PORT``, or an executor of
+            ``concurrent.futures``; the rows of the copies are a table then.
+        **options: See `MirrorOptions`.
+
+    Raises:
+        ConfigurationError: An option cannot work.
+    """
+
+    def __init__(
+        self,
+        source: str | None,
+        folder: str | os.PathLike[str],
+        *,
+        state: str | os.PathLike[str] | None = None,
+        engine: str | Executor | None = None,
+        **options: Unpack[MirrorOptions],
+    ) -> None:
+        self.source = source
+        self._home = _home_of(folder, state)
+        if engine is not None:
+            self._home = self._home._replace(workers=engines.Workers(engine=engine))
+        self.folder = self._home.folder
+        self._settings = mirror_settings(options)
+        self._calls = CallContext(machine.system_clock())
+        self._held: Destination | None = None
+        self._holding = ExitStack()
+        self._thread = 0
+
+    def __repr__(self) -> str:
+        return f"Mirror({self.source!r}, {os.fspath(self.folder)!r})"
+
+    def __enter__(self) -> Self:
+        if self._held is not None:
+            raise ConfigurationError(f"{self!r} is already open")
+        self._thread = threading.get_ident()
+        self._held = self._holding.enter_context(self._open())
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._held = None
+        self._holding.close()
+
+    @contextmanager
+    def _open(self) -> Iterator[Destination]:
+        with opening.open_destination(
+            self._home if self._home.store or self._home.workers else self.folder,
+            source=self.source,
+            network=self._settings.network,
+            report=self._calls.report,
+            cancel=self._calls.cancel,
+        ) as destination:
+            yield destination
+
+    @contextmanager
+    def _open_for_call(self, on_event: OnEvent | None, stop: Stop | None) -> Iterator[Destination]:
+        with self._calls.during(on_event, stop):
+            if self._held is None:
+                with self._open() as destination:
+                    yield destination
+            elif self._thread != threading.get_ident():
+                raise ConfigurationError("this Mirror is in use by another thread")
+            else:
+                yield self._held
+
+    def pull(
+        self, *, mode: PullMode = "auto", on_event: OnEvent | None = None, stop: Stop | None = None
+    ) -> RunReport:
+        """Synchronize the mirror with its Source; call it again to update.
+
+        A resource that cannot be fetched raises nothing: it is in the report's ``failures``, the
+        report's ``state`` is not ``IN_SYNC``, and the next pull tries it again.
+
+        Args:
+            mode: ``auto`` follows the Change Lists when they reach back; ``baseline`` compares
+                with the whole Resource List.
+            on_event: Receives the events, on this thread.
+            stop: Called many times a second; ``True`` ends the pull soon. Complete copies stay.
+
+        Raises:
+            StoppedError: ``stop`` said so.
+            ConfigurationError: No address is known, or the mirror follows another Source.
+            SourceError: The Source does not answer, refuses, or offers no list.
+            DocumentError: A list cannot be used; nothing was changed.
+            SyncError: Going on would risk the copies; nothing was changed.
+            StorageError: The mirror cannot be written, or another run has locked it.
+        """
+        return self._pull(structs.replace(self._options(), mode=mode), on_event, stop)
+
+    def plan(
+        self, *, mode: PullMode = "auto", on_event: OnEvent | None = None, stop: Stop | None = None
+    ) -> Plan:
+        """Return what a pull would do now, and change nothing.
+
+        Args:
+            mode: As `pull` has it.
+            on_event: Receives the events, on this thread.
+            stop: Called many times a second; ``True`` ends the planning soon.
+
+        Raises:
+            ResourceSyncError: As `pull` does.
+        """
+        plan = Plan(self.folder, mode)
+        try:
+            options = structs.replace(self._options(), mode=mode, dry_run=True, review=plan.record)
+            self._pull(options, on_event, stop)
+        except BaseException:
+            plan.close()
+            raise
+        return plan
+
+    def apply(
+        self, plan: Plan, *, on_event: OnEvent | None = None, stop: Stop | None = None
+    ) -> RunReport:
+        """Carry out a plan: exactly what it says, or nothing.
+
+        The Source's lists are read again. Only when the same resources are to be created, updated
+        and deleted, with the same listed bytes, is the plan carried out; else nothing is. It does
+        not matter how old the plan is, nor what changed that it does not touch.
+
+        Args:
+            plan: What `plan` returned.
+            on_event: Receives the events, on this thread.
+            stop: Called many times a second; ``True`` ends the run soon. Complete copies stay.
+
+        Raises:
+            PlanOutdatedError: A pull would do something else now; nothing was changed.
+            ConfigurationError: The plan is for another mirror.
+            ResourceSyncError: Anything else as `pull` does.
+        """
+        if plan.folder != self.folder:
+            raise ConfigurationError(
+                "the plan is for another mirror",
+                evidence=(("plan", str(plan.folder)), ("here", str(self.folder))),
+            )
+        options = structs.replace(self._options(), mode=plan.asked, review=plan.check)
+        return self._pull(options, on_event, stop)
+
+    def _options(self) -> PullOptions:
+        return self._settings.options(self._calls.cancel.clock.now())
+
+    def _pull(self, options: PullOptions, on_event: OnEvent | None, stop: Stop | None) -> RunReport:
+        with self._open_for_call(on_event, stop) as destination:
+            return destination.pull(options)
+
+    def audit(
+        self,
+        *,
+        method: AuditMethod = "hash",
+        offline: bool = False,
+        rolling: AuditRolling | None = None,
+        on_event: OnEvent | None = None,
+        stop: Stop | None = None,
+    ) -> AuditReport:
+        """Compare every copy with what the Source lists; no copy is changed.
+
+        The findings are stored with the mirror, so that `repair` can fix all of them, also those
+        that the report has no room for; an event of the kind ``finding`` reports each.
+
+        Args:
+            method: ``lists`` compares the mirror's state, ``stat`` also size and time of each
+                file, ``hash`` also every byte, ``remote`` also what the Source serves.
+            offline: Compare with what was listed when each copy was fetched; send no request.
+            rolling: The copies to check this time; ``None`` checks all.
+            on_event: Receives the events, on this thread.
+            stop: Called many times a second; ``True`` ends the audit soon.
+
+        Raises:
+            StoppedError: ``stop`` said so.
+            ConfigurationError: The folder is not a mirror yet.
+            SourceError: The Source does not answer or refuses.
+            DocumentError: A list cannot be used.
+            StorageError: The mirror cannot be read, or another run has locked it.
+        """
+        self._check_mirror()
+
+        with self._open_for_call(on_event, stop) as destination:
+            return destination.audit(method=method, offline=offline, rolling=rolling)
+
+    def repair(
+        self,
+        found: AuditReport | Iterable[AuditFinding] | None = None,
+        *,
+        deleting: bool = False,
+        on_event: OnEvent | None = None,
+        stop: Stop | None = None,
+    ) -> RunReport:
+        """Fetch again what an audit found missing or different.
+
+        A file that was altered locally goes to ``.resourcesync/quarantine``, with a note.
+
+        Args:
+            found: What `audit` returned, or some of its findings; ``None`` compares size and time
+                of each file first.
+            deleting: True if copies that the Source does not list are deleted too.
+            on_event: Receives the events, on this thread.
+            stop: Called many times a second; ``True`` ends the run soon. Complete copies stay.
+
+        Raises:
+            ConfigurationError: The folder is not a mirror yet, or the audit is too old.
+            ResourceSyncError: Anything else as `pull` does.
+        """
+        self._check_mirror()
+        findings: Iterable[AuditFinding] | None = (
+            found if not isinstance(found, AuditReport) else ()
+        )
+        if isinstance(found, AuditReport) and not found.in_sync:
+            findings = opening.findings_of(self.folder, found.run)
+        with self._open_for_call(on_event, stop) as destination:
+            return destination.repair(findings, self._options(), deleting=deleting)
+
+    def _check_mirror(self) -> None:
+        if not opening.is_mirror(self.folder):
+            raise opening.not_a_mirror_error(self.folder)
+
+    def status(self) -> MirrorStatus:
+        """Return the status from the mirror's own state; no request is sent, no lock is waited for.
+
+        Raises:
+            ConfigurationError: The folder is not a mirror.
+            StateError: The state is damaged or from a newer version.
+        """
+        return opening.read_status(self.folder)
+
+    def changes(
+        self,
+        consumer: str | None = None,
+        *,
+        since: Since | None = None,
+        touched: bool = False,
+        restart: bool = False,
+    ) -> Iterator[MirrorChange]:
+        """Yield what changed in the mirror, oldest first; a pull may go on meanwhile.
+
+        A named consumer gets each change once: everything in the mirror the first time, then what
+        is new. Its position moves on when the loop has come to its end; one that is broken off, or
+        raises, gets the same changes again.
+
+        Args:
+            consumer: Name of the consumer whose position to start from; ``None`` has none.
+            since: A change's ``number`` or an aware moment; only for ``consumer=None``, where
+                nothing given means all recorded changes.
+            touched: True if fetches that returned the same bytes are yielded too.
+            restart: Start over with everything in the mirror.
+
+        Raises:
+            DiscontinuityError: The mirror's record does not reach back that far (90 days, at most
+                1,000,000 changes).
+            ConfigurationError: The folder is not a mirror, or a consumer was given a ``since``.
+            StateError: The state is damaged or from a newer version.
+        """
+        if consumer is not None and since is not None:
+            raise ConfigurationError("a named consumer has its own position: leave since out")
+        if consumer is None and restart:
+            raise ConfigurationError("restart needs a consumer")
+        return read_changes(
+            self.folder, consumer=consumer, since=since, touched=touched, restart=restart
+        )
+
+
+def _home_of(folder: str | os.PathLike[str], state: str | os.PathLike[str] | None) -> stores.Home:
+    if isinstance(folder, str) and stores.is_store_address(folder):
+        if state is None:
+            raise ConfigurationError(
+                "a mirror in a store needs a folder for its state", hint="name it: state=FOLDER"
+            )
+        return stores.home_of(folder, state)
+    if state is not None:
+        raise ConfigurationError("a mirror in a folder has its state there: leave state out")
+    return stores.Home(Path(folder))

@@ -1,0 +1,253 @@
+"""Mirrors of several sets of one Source: a folder with a mirror for each set (ADR 0022)."""
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from resourcesync.adapters.mirror.mirror_folder import (
+    MAX_SETS,
+    FollowedSet,
+    FollowedSets,
+    delete_sets,
+    is_mirror,
+    read_sets,
+    write_sets,
+)
+from resourcesync.app.mirrors.opening import knows_source, not_a_mirror_error
+from resourcesync.discovery import OfferedSet, SetChoice, names_of, offered_sets
+from resourcesync.discovery.sets import choose
+from resourcesync.errors import (
+    ConfigurationError,
+    DocumentError,
+    SourceError,
+    StorageError,
+)
+from resourcesync.model.timestamps import to_microseconds
+from resourcesync.ports.cancellation import CancelToken
+from resourcesync.settings.network import Network
+
+_DAY: Final = 86_400_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetMirror:
+    """The mirror of one set.
+
+    Attributes:
+        uri: The set.
+        folder: Its mirror.
+        offered: True if the Source still offers it, as far as known.
+    """
+
+    uri: str
+    folder: Path
+    offered: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetPlan:
+    """The mirrors to pull.
+
+    Attributes:
+        folder: The folder of mirrors.
+        source: The Source's address.
+        mirrors: The mirrors to pull now, in the order of the sets.
+        followed: The state to store, with all sets.
+        failure: Error of the request for the sets; ``None`` without one.
+    """
+
+    folder: Path
+    source: str
+    mirrors: tuple[SetMirror, ...]
+    followed: FollowedSets
+    failure: SourceError | DocumentError | None = None
+
+    def remember(self) -> None:
+        """Store the sets durably.
+
+        Raises:
+            StorageError: They cannot be written.
+        """
+        write_sets(self.folder, self.followed)
+
+    def remove_if_empty(self) -> None:
+        """Remove a folder of mirrors without any mirror."""
+        if not any(is_mirror(mirror.folder) for mirror in mirrors_of(self.folder, self.followed)):
+            delete_sets(self.folder)
+            with suppress(OSError):
+                self.folder.rmdir()
+
+
+def each_mirror(folders: Iterable[Path]) -> tuple[Path, ...]:
+    """Return the mirrors that folders contain: those of their sets, or themselves.
+
+    A damaged folder counts as itself; opening it raises the error.
+    """
+    found: dict[Path, None] = {}
+    for folder in folders:
+        try:
+            known = read_sets(folder)
+        except StorageError:
+            known = None
+        below = () if known is None else mirrors_of(folder, known)
+        found.update(dict.fromkeys([mirror.folder for mirror in below] or [folder]))
+    return tuple(found)
+
+
+def mirrors_of(folder: Path, followed: FollowedSets) -> tuple[SetMirror, ...]:
+    """Return the mirrors of a folder of sets."""
+    return tuple(
+        SetMirror(uri=followed_set.uri, folder=folder / followed_set.folder)
+        for followed_set in followed.sets
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetRequest:
+    """The operator's request for a folder of sets.
+
+    Attributes:
+        source: The Source's address; ``None`` is the stored one.
+        names: Sets, each by URI, name or number; empty for those followed so far.
+        every: True if all sets are requested, future ones included.
+    """
+
+    source: str | None = None
+    names: tuple[str, ...] = ()
+    every: bool = False
+
+
+def plan_sets(folder: Path, wish: SetRequest, *, network: Network, cancel: CancelToken) -> SetPlan:
+    """Return the mirrors to pull, each with its folder.
+
+    The Source's list of sets is requested when any are named or all are requested for the first
+    time, and once a day when all are followed.
+
+    Args:
+        folder: The folder of mirrors; it need not exist.
+        wish: The operator's request.
+        network: Settings for requests to the Source.
+        cancel: The request to stop, and the clock.
+
+    Raises:
+        ConfigurationError: The folder is a mirror itself or follows another Source, no address is
+            known, or a set that was named is not offered.
+        SourceError: The Source cannot be reached, and its sets are not known.
+        DocumentError: Its documents cannot be used, and its sets are not known.
+        StateError: The folder's state is damaged.
+    """
+    known = read_sets(folder)
+    address = _address(folder, known, wish)
+    now = to_microseconds(cancel.clock.now())
+    every = wish.every or (known is not None and known.every)
+    if known is not None and not _is_discovery_due(known, wish, every=every, now=now):
+        return SetPlan(
+            folder=folder, source=address, mirrors=mirrors_of(folder, known), followed=known
+        )
+    try:
+        offered = _fetch_sets(address, network, cancel)
+    except (SourceError, DocumentError) as error:
+        if known is None or wish.names:
+            raise
+        mirrors = mirrors_of(folder, known)
+        return SetPlan(
+            folder=folder, source=address, mirrors=mirrors, followed=known, failure=error
+        )
+    chosen = _select_sets(offered, folder, address, wish)
+    sets = _with_folders(folder, () if known is None else known.sets, offered, chosen)
+    followed = FollowedSets(source=address, every=every, looked=now, sets=sets)
+    return SetPlan(
+        folder=folder,
+        source=address,
+        mirrors=_to_pull(folder, followed, offered, chosen if wish.names else ()),
+        followed=followed,
+    )
+
+
+def _address(folder: Path, known: FollowedSets | None, request: SetRequest) -> str:
+    if known is None and knows_source(folder):
+        raise ConfigurationError(
+            f"{folder} is a mirror of one set",
+            evidence=(("kept", "nothing was changed"),),
+            hint="pull several sets into another folder",
+        )
+    if known is None and request.source is None:
+        raise not_a_mirror_error(folder)
+    if known is not None and request.source not in (None, known.source):
+        raise ConfigurationError(
+            f"{folder} is a mirror of another Source",
+            evidence=(("here", known.source), ("asked", request.source or "")),
+            hint="pull into another folder",
+        )
+    return known.source if known is not None else request.source or ""
+
+
+def _is_discovery_due(known: FollowedSets, request: SetRequest, *, every: bool, now: int) -> bool:
+    begins = every and not known.every
+    return bool(request.names) or begins or (every and not 0 <= now - known.looked < _DAY)
+
+
+def _fetch_sets(address: str, network: Network, cancel: CancelToken) -> tuple[OfferedSet, ...]:
+    from resourcesync.app.document_access import network_documents, open_fetcher  # noqa: PLC0415
+
+    with open_fetcher(address, network, cancel) as fetcher:
+        return offered_sets(network_documents(fetcher), address, allowed=network.allow_origins)
+
+
+def _select_sets(
+    offered: Sequence[OfferedSet], folder: Path, address: str, request: SetRequest
+) -> tuple[str, ...]:
+    """Return the sets that are requested by name, or all of them."""
+    if not request.names:
+        return tuple(offered_set.uri for offered_set in offered)
+    choices = (SetChoice(requested=name, folder=str(folder)) for name in request.names)
+    return tuple(dict.fromkeys(choose(offered, choice, address).uri for choice in choices))
+
+
+def _with_folders(
+    folder: Path, known: Iterable[FollowedSet], offered: Sequence[OfferedSet], chosen: Iterable[str]
+) -> tuple[FollowedSet, ...]:
+    """Return all followed sets; one that has a folder keeps it, whatever its name now.
+
+    A set that the Source has withdrawn stays as long as its mirror exists.
+    """
+    still = {offered_set.uri for offered_set in offered}
+    sets = {
+        followed_set.uri: followed_set
+        for followed_set in known
+        if followed_set.uri in still or is_mirror(folder / followed_set.folder)
+    }
+    used = {followed_set.folder.lower() for followed_set in sets.values()}
+    names = dict(zip((offered_set.uri for offered_set in offered), names_of(offered), strict=True))
+    for uri in chosen:
+        if uri in sets:
+            continue
+        name, number = names[uri], 1
+        while name.lower() in used:
+            number += 1
+            name = f"{names[uri]}-{number}"
+        used.add(name.lower())
+        sets[uri] = FollowedSet(uri=uri, folder=name)
+    if len(sets) > MAX_SETS:
+        raise ConfigurationError(
+            f"{folder} would have more than {MAX_SETS} mirrors",
+            hint="choose some of them with --set",
+        )
+    return tuple(sets.values())
+
+
+def _to_pull(
+    folder: Path, followed: FollowedSets, offered: Iterable[OfferedSet], only: Sequence[str]
+) -> tuple[SetMirror, ...]:
+    still = {offered_set.uri for offered_set in offered}
+    return tuple(
+        SetMirror(
+            uri=followed_set.uri,
+            folder=folder / followed_set.folder,
+            offered=followed_set.uri in still,
+        )
+        for followed_set in followed.sets
+        if not only or followed_set.uri in only
+    )

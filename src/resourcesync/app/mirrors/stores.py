@@ -1,0 +1,290 @@
+"""Mirrors whose copies are in a store: the store's address, and the mirror's home.
+
+A mirror's state, its lock and partial downloads are always in a folder of this machine, its home;
+for a store, that folder has no copies, and a file that names the store.
+"""
+
+import hashlib
+import os
+import re
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+
+from resourcesync.adapters.mirror.copies import OWN_FOLDER, FileTreeCopies
+from resourcesync.adapters.mirror.mirror_folder import MirrorFolder, is_mirror
+from resourcesync.adapters.mirror.open_folders import FolderCopyInspector
+from resourcesync.app import plugins
+from resourcesync.durable_folders import make_folder, sync_name
+from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
+from resourcesync.ports import Clock
+from resourcesync.settings import environment
+
+if TYPE_CHECKING:
+    from resourcesync.adapters.stored_copies import StoreCopyInspector, StoredCopies
+    from resourcesync.app.engines import Workers
+    from resourcesync.ports.stores import Store, StoreFactory
+
+_FILE: Final = "store"
+_LEASE_FILE: Final = "holder"
+_MAX_LEASE_NAME: Final = 64
+_MOST_BYTES: Final = 4_096
+_ADDRESS: Final = re.compile(r"([a-z][a-z0-9+.-]+):[!-~]+")
+_NOT_A_NAME: Final = re.compile(r"[^A-Za-z0-9._-]+")
+_METHODS: Final = ("put", "stat", "open", "move", "remove", "keys", "lock")
+
+
+class Home(NamedTuple):
+    """A mirror in a store.
+
+    Attributes:
+        folder: Its folder on this machine.
+        store: The address of the store; empty for copies in the folder itself.
+        workers: The workers for the units of a pull, where the rows of the copies are a table.
+    """
+
+    folder: Path
+    store: str = ""
+    workers: "Workers | None" = None
+
+
+def is_store_address(text: str) -> bool:
+    """True if a destination is the address of a store, not a folder."""
+    match = _ADDRESS.fullmatch(text)
+    return match is not None and ("://" in text or plugins.has(plugins.STORES, match[1]))
+
+
+def is_known(address: str) -> bool:
+    """True if an address is that of a store, and not of a transport unless it has our copies."""
+    match = _ADDRESS.fullmatch(address)
+    if match is None:
+        return False
+    if plugins.has(plugins.TRANSPORTS, match[1]) and not is_mirror(_own_folder(address)):
+        return False
+    return plugins.has(plugins.STORES, match[1])
+
+
+def home_of(address: str, state: str | os.PathLike[str] | None = None) -> Home:
+    """Return the mirror in a store.
+
+    Args:
+        address: The store's address.
+        state: The home; ``None`` for a folder of this user, named after the address.
+
+    Raises:
+        ConfigurationError: No plug-in handles such addresses, or there may be a secret in it.
+    """
+    check_plugin_address(address, plugins.STORES)
+    return Home(_own_folder(address) if state is None else Path(state), address)
+
+
+def _own_folder(address: str) -> Path:
+    """Return the home of a mirror in a store that has no folder of its choice."""
+    name = _NOT_A_NAME.sub("-", address)[:80]
+    digest = hashlib.sha256(address.encode()).hexdigest()[:16]
+    return environment.state_folder() / "stores" / f"{name}-{digest}"
+
+
+def check_plugin_address(address: str, group: str) -> None:
+    """Refuse an address that no plug-in of a group handles, or that may have a secret.
+
+    Raises:
+        ConfigurationError: No plug-in handles such addresses, or there may be a secret in it.
+    """
+    match = _ADDRESS.fullmatch(address)
+    if match is None or len(address) > _MOST_BYTES:
+        raise ConfigurationError(f"{address[:200]!r} is not the address of a store")
+    if "@" in address.partition("://")[2].partition("/")[0]:
+        raise ConfigurationError(
+            "the address of a store must not contain a user or a password",
+            hint="see the plug-in's documentation for its secrets",
+        )
+    plugins.find(group, match[1])
+
+
+def store_of(folder: Path) -> str:
+    """Return the address of the store that has the copies of a mirror; empty for the folder.
+
+    Raises:
+        ConfigurationError: The file that names it cannot be read.
+    """
+    try:
+        with (folder / OWN_FOLDER / _FILE).open("rb") as stream:
+            return stream.read(_MOST_BYTES).decode("ascii").strip()
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"cannot read {folder / OWN_FOLDER / _FILE}: {error}") from error
+
+
+def bind(home: Home) -> None:
+    """Record in a folder the store whose home it is.
+
+    Raises:
+        ConfigurationError: It is that of another mirror, or in the folder of the copies.
+    """
+    known = store_of(home.folder)
+    if known == home.store:
+        return
+    if known or is_mirror(home.folder):
+        raise ConfigurationError(
+            f"{home.folder} is the folder of another mirror",
+            evidence=(("copies", known or str(home.folder)),),
+            hint="name another folder: --state DIR",
+        )
+    _check_apart(home)
+    own = home.folder / OWN_FOLDER
+    try:
+        make_folder(own, 0o700)
+        with (own / _FILE).open("w", encoding="ascii") as stream:
+            stream.write(f"{home.store}\n")
+            stream.flush()
+            os.fsync(stream.fileno())
+        sync_name(own / _FILE)
+    except OSError as error:
+        raise ConfigurationError(f"{home.folder} cannot be used: {error.strerror}") from error
+
+
+def _check_apart(home: Home) -> None:
+    """Refuse a home among the copies: its state would be one of them."""
+    from resourcesync.ports.stores import LocalStore  # noqa: PLC0415 - rarely
+
+    store = open_store(home.store)
+    if not isinstance(store, LocalStore):
+        return
+    shared = Path(store.folder)
+    if home.folder.resolve().is_relative_to(shared.resolve()):
+        raise ConfigurationError(
+            f"{home.folder} is in the folder of the copies",
+            evidence=(("copies", str(shared)),),
+            hint="name a folder of this machine: --state DIR",
+        )
+
+
+@contextmanager
+def copies_of(mirror: MirrorFolder, clock: Clock) -> Iterator["FileTreeCopies | StoredCopies"]:
+    """Open the copies of a mirror: those in its folder, or in its store, which is locked meanwhile.
+
+    Raises:
+        LockedError: Another machine has locked the store.
+        MirrorChangedError: The store is not the one that the mirror's state names.
+        ConfigurationError: There is no plug-in for it, or it cannot be used.
+        StorageError: The store fails.
+    """
+    assert mirror.state is not None
+    assert mirror.copies is not None
+    address = store_of(mirror.root)
+    if not address:
+        yield mirror.copies
+        return
+    from resourcesync.adapters.stored_copies import StoredCopies  # noqa: PLC0415 - rarely
+    from resourcesync.app.mirrors import state_backup  # noqa: PLC0415 - rarely
+
+    store = open_store(address)
+    copies = StoredCopies(store, mirror.copies.stage, clock)
+    with copies.lock(_process_label(), _lease_name(mirror.root / OWN_FOLDER / _LEASE_FILE)):
+        copies.check(mirror.state)
+        yield copies
+        state_backup.back_up(store, mirror, clock)
+
+
+@contextmanager
+def lock_store(store: "Store", name: Path) -> Iterator[None]:
+    """Lock a store for a folder of this machine, which is locked.
+
+    Args:
+        store: The store.
+        name: The file there with the owner's name; made when it does not exist.
+
+    Raises:
+        LockedError: Another machine has locked it.
+        StorageError: The store fails.
+    """
+    from resourcesync.adapters.stored_copies import lock_store  # noqa: PLC0415 - rarely
+
+    with lock_store(store, _process_label(), _lease_name(name)):
+        yield
+
+
+def _process_label() -> str:
+    return f"pid {os.getpid()} on {os.uname().nodename}"
+
+
+def restore(home: Home) -> bool:
+    """Restore the state from the store, where the home has none; return True if it did.
+
+    Raises:
+        ConfigurationError: There is no plug-in for the store, or it cannot be used.
+        StateError: It is damaged, or from a newer version.
+        StorageError: The store fails.
+    """
+    if is_mirror(home.folder):
+        return False
+    from resourcesync.app.mirrors import state_backup  # noqa: PLC0415 - rarely
+
+    return state_backup.restore(open_store(home.store), home.folder)
+
+
+def _lease_name(file: Path) -> str:
+    """Return the unique name of a home, by which the store recognises it."""
+    try:
+        with suppress(FileExistsError), file.open("x", encoding="ascii") as stream:
+            stream.write(secrets.token_hex(16))
+        return file.read_text("ascii")[:_MAX_LEASE_NAME]
+    except (OSError, UnicodeDecodeError) as error:
+        raise StorageError(f"{file} cannot be used: {error}") from error
+
+
+@contextmanager
+def open_copy_reader(folder: Path) -> Iterator["FolderCopyInspector | StoreCopyInspector"]:
+    """Open the copies of a mirror, in its folder or in its store; a pull may go on meanwhile.
+
+    Raises:
+        ConfigurationError: There is no plug-in for its store, or it cannot be used.
+    """
+    address = store_of(folder)
+    if address:
+        from resourcesync.adapters.stored_copies import StoreCopyInspector  # noqa: PLC0415 - rarely
+
+        yield StoreCopyInspector(open_store(address))
+        return
+    root = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        with closing(FolderCopyInspector(root)) as inspector:
+            yield inspector
+    finally:
+        os.close(root)
+
+
+def open_store(address: str) -> "Store":
+    """Open a store; nothing is written there.
+
+    Raises:
+        ConfigurationError: There is no plug-in for it, or it cannot be used.
+    """
+    scheme = address.partition(":")[0]
+    factory: StoreFactory = plugins.load(plugins.STORES, scheme)
+    store: Any = _call_factory(factory, address)
+    missing = [name for name in _METHODS if not callable(getattr(store, name, None))]
+    if missing:
+        raise ConfigurationError(
+            f"the plug-in for {scheme} did not return a store",
+            evidence=(("lacks", ", ".join(missing)),),
+            hint="see resourcesync.ports.stores for the methods of a store",
+            code="bad-plugin",
+        )
+    return cast("Store", store)
+
+
+def _call_factory(factory: Callable[[str], object], address: str) -> object:
+    try:
+        return factory(address)
+    except ResourceSyncError:
+        raise
+    except Exception as error:
+        raise ConfigurationError(
+            f"the store {address} cannot be opened: {type(error).__name__}: {error}"[:1_000],
+            code="bad-plugin",
+        ) from error

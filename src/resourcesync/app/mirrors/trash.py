@@ -1,0 +1,154 @@
+"""The trash of a mirror: listing, restoring and emptying."""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from resourcesync.adapters.mirror import mirror_folder
+from resourcesync.adapters.mirror.copies import OWN_FOLDER
+from resourcesync.app.mirrors import mirror_state, opening, stores
+from resourcesync.app.mirrors.opening import open_mirror_folder, open_state_and_copies
+from resourcesync.app.mirrors.stores import Home
+from resourcesync.destination.removal.deletion import register_lost_trash
+from resourcesync.destination.removal.trash import Trash, TrashDependencies, TrashResult
+from resourcesync.destination.scope import fits_path, parse_glob
+from resourcesync.errors import ConfigurationError
+from resourcesync.ports import Clock, Reporter
+from resourcesync.ports.mirror import TrashRow
+
+_TRASH: Final = "trash"
+
+TrashFilter = Callable[[TrashRow], bool]
+"""True for the selected rows of the trash."""
+
+
+def trash_filter(glob: str = "", removed_before: int | None = None) -> TrashFilter:
+    """Return the filter for rows of the trash.
+
+    Args:
+        glob: Matches the local path or the path of the URI, or equals one of the two; empty for
+            all.
+        removed_before: Rows that were removed before this moment, microseconds.
+
+    Raises:
+        ConfigurationError: It is neither a glob nor a path.
+    """
+    try:
+        pattern = parse_glob(glob) if glob else None
+    except ConfigurationError:
+        if not glob.startswith(("/", "http")):  # a path need not be a valid glob
+            raise
+        pattern = None
+
+    def fits(row: TrashRow) -> bool:
+        if removed_before is not None and row.removed >= removed_before:
+            return False
+        if not glob or glob in (row.uri, f"/{row.path}"):
+            return True
+        parts = urlsplit(row.uri)
+        return pattern is not None and (
+            fits_path(pattern, f"/{row.path}")
+            or (bool(row.uri) and pattern.matches(parts.path, parts.query or None))
+        )
+
+    return fits
+
+
+def rows_of(folder: Path, fits: TrashFilter) -> Iterator[tuple[TrashRow, int | None]]:
+    """Yield the rows of the trash, by path, with their bytes; ``None`` for a missing file.
+
+    The trash is read as it is at one moment, without a lock: a pull may go on meanwhile.
+
+    Raises:
+        ConfigurationError: The folder is not a mirror.
+        StateError: The mirror's state is damaged or from a newer version.
+        StorageError: The store of the mirror fails.
+    """
+    if not opening.is_mirror(folder):
+        raise opening.not_a_mirror_error(folder)
+    size = _sizes(folder)
+    for row in _snapshot(folder, fits):
+        yield row, size(row.place)
+
+
+def _snapshot(folder: Path, fits: TrashFilter) -> Iterator[TrashRow]:
+    with mirror_state.open_snapshot(folder / OWN_FOLDER / mirror_folder.STATE_FILE) as state:
+        yield from filter(fits, state.trash_by_path())
+
+
+def _sizes(folder: Path) -> Callable[[str], int | None]:
+    """Return the function for the size of a file in the trash."""
+    address = stores.store_of(folder)
+    if address:
+        store = stores.open_store(address)
+
+        def stored(place: str) -> int | None:
+            found = store.stat(f"{OWN_FOLDER}/{_TRASH}/{place}")
+            return None if found is None else found.length
+
+        return stored
+
+    def on_disk(place: str) -> int | None:
+        try:
+            return os.lstat(folder / OWN_FOLDER / _TRASH / place).st_size
+        except OSError:
+            return None
+
+    return on_disk
+
+
+def restore(
+    home: Home, fits: TrashFilter, *, dry_run: bool, report: Reporter, clock: Clock
+) -> TrashResult:
+    """Restore files from the trash; they stay until the Source lists them again.
+
+    Raises:
+        ConfigurationError: It is not a mirror, or the rows of its copies are a table.
+        LockedError: Another run has locked the mirror.
+        StorageError: The mirror cannot be written.
+    """
+    if opening.is_mirror(home.folder) and mirror_state.has_copy_table(home.folder):
+        raise ConfigurationError(
+            "files cannot be restored into a mirror whose copies are a table",
+            evidence=(("kept", "all files in the trash"),),
+            hint=f"first: resourcesync tables unmake {home.store or home.folder}",
+        )
+    with _open_trash(home, dry_run=dry_run, report=report, clock=clock) as trash:
+        return trash.restore(_snapshot(home.folder, fits), dry_run=dry_run)
+
+
+def empty(
+    home: Home, fits: TrashFilter, *, dry_run: bool, report: Reporter, clock: Clock
+) -> TrashResult:
+    """Remove files of the trash for good.
+
+    Raises:
+        ConfigurationError: It is not a mirror.
+        LockedError: Another run has locked the mirror.
+        StorageError: The mirror cannot be written.
+    """
+    with _open_trash(home, dry_run=dry_run, report=report, clock=clock) as trash:
+        return trash.empty(_snapshot(home.folder, fits), dry_run=dry_run)
+
+
+@contextmanager
+def _open_trash(home: Home, *, dry_run: bool, report: Reporter, clock: Clock) -> Iterator[Trash]:
+    place = home if home.store else home.folder
+    with open_mirror_folder(place, None, clock, is_expected=False, report=report) as mirror:
+        state, _ = open_state_and_copies(mirror)
+        with stores.copies_of(mirror, clock) as copies:
+            if not dry_run:
+                register_lost_trash(state, copies, clock)
+            yield Trash(
+                TrashDependencies(
+                    copies=copies,
+                    state=state,
+                    clock=clock,
+                    purge=copies.purge,
+                    size=_sizes(home.folder),
+                    report=report,
+                )
+            )

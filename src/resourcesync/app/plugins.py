@@ -1,0 +1,290 @@
+"""Plug-ins that installed distributions add by entry points, found on demand.
+
+A plug-in has a group and a name. It is imported when it is first used. Only groups that this
+package really uses are listed here. Our own backends and engines are entry points of this
+distribution: nothing in the package names them.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from resourcesync import __version__
+from resourcesync.destination.mapping.tree import MapperFactory
+from resourcesync.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+    from resourcesync.ports.patches import PatchFormat, PatchMaker
+
+MAPPERS: Final = "resourcesync.mappers"
+PATCHES: Final = "resourcesync.patches"
+PATCH_MAKERS: Final = "resourcesync.patch_makers"
+EXPORTERS: Final = "resourcesync.exporters"
+ACCOUNTS: Final = "resourcesync.accounts"
+ORIGINALS: Final = "resourcesync.originals"
+STORES: Final = "resourcesync.stores"
+TRANSPORTS: Final = "resourcesync.transports"
+ENGINES: Final = "resourcesync.engines"
+
+_OURS: Final = "resourcesync"
+_CORE: Final[Mapping[str, Mapping[str, str]]] = {
+    MAPPERS: {"tree": "resourcesync.destination.mapping.rules:tree"},
+    PATCHES: {
+        "application/json-patch+json": "resourcesync.documents.patches.json_patch:apply",
+        "application/json-patch": "resourcesync.documents.patches.json_patch:apply",
+        "application/xml-patch+xml": "resourcesync.documents.patches.xml_patch:apply",
+        "application/patch-ops-error+xml": "resourcesync.documents.patches.xml_patch:apply",
+    },
+    PATCH_MAKERS: {
+        "application/json-patch+json": "resourcesync.documents.patches.json_diff:compute",
+        "application/xml-patch+xml": "resourcesync.documents.patches.xml_diff:compute",
+    },
+    EXPORTERS: {
+        "bagit": "resourcesync.destination.export:export_bag",
+        "zip": "resourcesync.destination.export:export_packages",
+    },
+    TRANSPORTS: {
+        "http": "resourcesync.adapters.http.fetcher:CurlFetcher",
+        "https": "resourcesync.adapters.http.fetcher:CurlFetcher",
+    },
+}
+"""What the package itself brings, by group and name, with its place; no search is needed for it.
+
+The specification's media types of patches (§14.4) are not registered; they mean these.
+"""
+
+GROUPS: Final = (
+    MAPPERS,
+    PATCHES,
+    PATCH_MAKERS,
+    EXPORTERS,
+    ACCOUNTS,
+    ORIGINALS,
+    STORES,
+    ENGINES,
+    TRANSPORTS,
+)
+
+
+class Plugin(NamedTuple):
+    """One plug-in that is installed.
+
+    Attributes:
+        group: Its group, such as ``resourcesync.mappers``.
+        name: Its name.
+        value: Its place, as ``module:attribute``.
+        distribution: The installed distribution that contains it.
+        version: That distribution's version.
+    """
+
+    group: str
+    name: str
+    value: str
+    distribution: str
+    version: str
+
+
+def installed() -> tuple[Plugin, ...]:
+    """Return all plug-ins, ours and others', by group and name. None of them is imported."""
+    found = [plugin for group in GROUPS for plugin in _plugins_in(group)]
+    return tuple(
+        sorted(
+            found, key=lambda plugin: (plugin.group, plugin.name, plugin.distribution, plugin.value)
+        )
+    )
+
+
+def names(group: str) -> tuple[str, ...]:
+    """Return the names that a group has, ours and others', in order.
+
+    Raises:
+        ConfigurationError: There is no such group.
+    """
+    return tuple(sorted({plugin.name for plugin in _plugins_in(group)}))
+
+
+def has(group: str, name: str) -> bool:
+    """True if a group has a plug-in of that name, ours or others'.
+
+    Raises:
+        ConfigurationError: There is no such group.
+    """
+    return name in _CORE.get(group, {}) or name in names(group)
+
+
+def load(group: str, name: str) -> Callable[..., Any]:
+    """Import a plug-in and return it: a callable.
+
+    Args:
+        group: One of `GROUPS`.
+        name: Its name there.
+
+    Raises:
+        ConfigurationError: There is no such plug-in, several distributions have one of that name,
+            or it cannot be imported.
+    """
+    return _import(find(group, name))
+
+
+def find(group: str, name: str) -> Plugin:
+    """Return the one plug-in of a name; it is not imported.
+
+    Raises:
+        ConfigurationError: There is none, or several distributions have one of that name.
+    """
+    if name in _CORE.get(group, {}):
+        return _core_plugin(group, name)
+    found = [plugin for plugin in _plugins_in(group) if plugin.name == name]
+    if not found:
+        raise ConfigurationError(
+            f"there is no plug-in {name!r} in the group {group}",
+            evidence=tuple(("installed", known) for known in names(group)),
+            hint="resourcesync plugins lists what is installed",
+            code="no-plugin",
+        )
+    if len(found) > 1:
+        raise ConfigurationError(
+            f"several plug-ins are called {name!r} in the group {group}",
+            evidence=tuple(("found", _described(plugin)) for plugin in found),
+            hint="uninstall all but one of them",
+            code="ambiguous-plugin",
+        )
+    return found[0]
+
+
+class _PatchFormats(Mapping[str, "PatchFormat"]):
+    """The formats by media type; plug-ins are searched at the first patch."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, PatchFormat] | None = None
+
+    def __getitem__(self, name: str) -> "PatchFormat":
+        return self._found()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._found())
+
+    def __len__(self) -> int:
+        return len(self._found())
+
+    def _found(self) -> "dict[str, PatchFormat]":
+        if self._known is None:
+            from resourcesync.documents.patches.limits import MAX_BYTES  # noqa: PLC0415 - rarely
+            from resourcesync.ports.patches import PatchFormat  # noqa: PLC0415 - rarely
+
+            ours = _CORE[PATCHES]
+            self._known = {
+                name.lower(): PatchFormat(
+                    load=partial(load, PATCHES, name), largest=MAX_BYTES if name in ours else None
+                )
+                for name in names(PATCHES)
+            }
+        return self._known
+
+
+def patch_formats() -> "Mapping[str, PatchFormat]":
+    """Return the patch formats that can be applied, by media type; none is imported yet."""
+    return _PatchFormats()
+
+
+def patch_makers() -> "tuple[PatchMaker, ...]":
+    """Return the makers of patches, ours first; none is imported yet.
+
+    Those of others are used for resources of all types that ours do not handle.
+    """
+    from resourcesync.documents.patches.limits import MAX_BYTES  # noqa: PLC0415 - rarely
+    from resourcesync.ports.patches import PatchMaker  # noqa: PLC0415 - rarely
+
+    ours = _CORE[PATCH_MAKERS]
+    return tuple(
+        PatchMaker(
+            media_type=name,
+            load=partial(load, PATCH_MAKERS, name),
+            supports=_SUITABLE.get(name, _is_plugin_format),
+            largest=MAX_BYTES if name in ours else None,
+        )
+        for name in sorted(names(PATCH_MAKERS), key=lambda name: (name not in ours, name))
+    )
+
+
+def _is_json(media_type: str) -> bool:
+    return media_type == "application/json" or media_type.endswith("+json")
+
+
+def _is_xml(media_type: str) -> bool:
+    return media_type in ("application/xml", "text/xml") or media_type.endswith("+xml")
+
+
+def _is_plugin_format(media_type: str) -> bool:
+    return not (_is_json(media_type) or _is_xml(media_type))
+
+
+_SUITABLE: Final = {"application/json-patch+json": _is_json, "application/xml-patch+xml": _is_xml}
+
+
+def mapper(name: str) -> MapperFactory:
+    """Return a mapper's factory.
+
+    Raises:
+        ConfigurationError: There is no such mapper, or it cannot be imported.
+    """
+    return load(MAPPERS, name)
+
+
+def _plugins_in(group: str) -> list[Plugin]:
+    if group not in GROUPS:
+        raise ConfigurationError(
+            f"there is no group of plug-ins {group!r}", hint=f"known: {', '.join(GROUPS)}"
+        )
+    from importlib.metadata import entry_points  # noqa: PLC0415 - reads much, and rarely needed
+
+    found = [_plugin(point) for point in entry_points(group=group)]
+    core = [_core_plugin(group, name) for name in _CORE.get(group, {})]
+    ours = [*core, *(plugin for plugin in found if plugin.distribution == _OURS)]
+    taken = {plugin.name for plugin in ours}  # others cannot replace them
+    return [*ours, *(plugin for plugin in found if plugin.name not in taken)]
+
+
+def _core_plugin(group: str, name: str) -> Plugin:
+    value = _CORE[group][name]
+    return Plugin(group=group, name=name, value=value, distribution=_OURS, version=__version__)
+
+
+def _plugin(point: "EntryPoint") -> Plugin:
+    dist = point.dist
+    return Plugin(
+        group=point.group,
+        name=point.name,
+        value=point.value,
+        distribution="" if dist is None else dist.name,
+        version="" if dist is None else dist.version,
+    )
+
+
+def _described(plugin: Plugin) -> str:
+    return f"{plugin.value} of {plugin.distribution} {plugin.version}"
+
+
+def _import(plugin: Plugin) -> Callable[..., Any]:
+    from importlib.metadata import EntryPoint  # noqa: PLC0415 - rarely needed
+
+    point = EntryPoint(name=plugin.name, value=plugin.value, group=plugin.group)
+    try:
+        loaded = point.load()
+    except Exception as error:  # importing runs foreign code, which may raise anything
+        raise _unusable(plugin, f"{type(error).__name__}: {error}") from error
+    if not callable(loaded):
+        raise _unusable(plugin, f"it is a {type(loaded).__name__}, not a callable")
+    result: Callable[..., Any] = loaded
+    return result
+
+
+def _unusable(plugin: Plugin, why: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"the plug-in {plugin.name!r} of the group {plugin.group} cannot be used",
+        evidence=(("plug-in", _described(plugin)), ("got", why[:500])),
+        hint=f"fix or uninstall {plugin.distribution or 'it'}",
+        code="bad-plugin",
+    )

@@ -1,0 +1,245 @@
+"""Sources: a published folder, or a catalogue that a program fills."""
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal, Unpack
+
+from resourcesync.app import machine
+from resourcesync.app.publishing import catalogues, document_stores, trees
+from resourcesync.app.publishing.trees import PublishRequest
+from resourcesync.app.serving import applications
+from resourcesync.app.settings import publisher_settings
+from resourcesync.errors import ConfigurationError
+from resourcesync.model.resources import Change, Resource
+from resourcesync.ports.catalogue import Posted
+from resourcesync.settings.keywords import PublisherOptions
+from resourcesync.source.document_writer import WrittenDocument
+from resourcesync.source.plan import PublicationStep
+from resourcesync.source.scan import LeftFile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Published:
+    """The result of a publication.
+
+    Attributes:
+        url: The address that the folder is published for.
+        files: Files that are published.
+        bytes: Their bytes.
+        created: New resources.
+        updated: Resources with new bytes.
+        deleted: Resources that are gone.
+        written: The documents that were written, in this order; none when nothing changed, and
+            none in a dry run.
+        first: True if nothing had been published from this folder before.
+        left: Files that could not be read, or changed while they were read, the first 100: their
+            former entries stay.
+        omitted: Files that exist and cannot be published.
+        dry_run: True if nothing was written on purpose.
+    """
+
+    url: str
+    files: int
+    bytes: int
+    created: int
+    updated: int
+    deleted: int
+    written: tuple[WrittenDocument, ...]
+    first: bool
+    left: tuple[LeftFile, ...]
+    omitted: int
+    dry_run: bool
+
+
+def publication_summary(done: trees.PublicationResult) -> Published:
+    """Return the public form of a publication's result."""
+    found, made = done.scan, done.publication
+    return Published(
+        url=done.settings.url,
+        files=found.files,
+        bytes=found.bytes,
+        created=found.created,
+        updated=found.updated,
+        deleted=found.deleted,
+        written=made.written,
+        first=made.first,
+        left=found.left,
+        omitted=found.omitted,
+        dry_run=done.dry_run,
+    )
+
+
+class Publisher:
+    """A folder that is published: a Source.
+
+    The documents are written so that readers find a consistent set at every moment, also when the
+    program is killed. Call `publish` again whenever the folder changed.
+
+    Args:
+        folder: The folder.
+        **options: See `PublisherOptions`; remembered with the folder.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], **options: Unpack[PublisherOptions]) -> None:
+        self.folder = Path(folder)
+        self._chosen = publisher_settings(options)
+        out = str(self._chosen.get("out", ""))
+        self._out = Path(out) if out and not document_stores.is_store(out) else None
+        if out:
+            self._chosen["out"] = document_stores.out_setting(self.folder, out)
+        if self._chosen.get("versions_in"):
+            place = Path(str(self._chosen["versions_in"]))
+            self._chosen["versions_in"] = document_stores.out_setting(self.folder, place)
+
+    def __repr__(self) -> str:
+        return f"Publisher({os.fspath(self.folder)!r})"
+
+    def publish(
+        self,
+        *,
+        step: Literal["due", "initialise", "update", "rebase"] = "due",
+        dry_run: bool = False,
+        allow_empty: bool = False,
+    ) -> Published:
+        """Publish the folder, or update what was published.
+
+        Args:
+            step: ``due`` does what is due; ``initialise`` starts over with a Resource List,
+                ``update`` lists the changes, ``rebase`` also writes a new Resource List.
+            dry_run: Scan and compare, write nothing.
+            allow_empty: Publish a folder without files: everything is deleted then.
+
+        Raises:
+            ConfigurationError: There is no such folder, no address is known, an option cannot
+                work, a foreign file is in the place of a document, or the folder is
+                empty.
+            StorageError: The folder cannot be read, or a document cannot be written.
+            LockedError: Another run is publishing this folder.
+        """
+        if step not in list(PublicationStep):
+            raise ConfigurationError(
+                f"step={step!r} is unknown", hint=f"one of {', '.join(PublicationStep)}"
+            )
+        request = trees.PublishRequest(
+            step=PublicationStep(step), dry_run=dry_run, allow_empty=allow_empty
+        )
+        done = trees.publish_tree(
+            self.folder, self._chosen, clock=machine.system_clock(), asked=request
+        )
+        return publication_summary(done)
+
+    def application(self) -> applications.Application:
+        """Return an ASGI application that serves the folder and its documents.
+
+        Mount it in Starlette, FastAPI or Django, at the address that the folder is published for.
+
+        Raises:
+            ConfigurationError: The folder was not published yet.
+            DocumentError: Its Source Description cannot be read.
+            StorageError: The same, because of the disk.
+        """
+        return applications.find_tree(self.folder, self._out).application(machine.system_clock())
+
+
+class Catalogue:
+    """The resources that a program reports, and their changes.
+
+    A program posts each change of a resource; `publish` then writes the lists from what was
+    posted, and reads no file. Several programs may post at a time, also during a publication.
+
+    Args:
+        file: The catalogue, an SQLite file; it is made with the first post.
+    """
+
+    def __init__(self, file: str | os.PathLike[str]) -> None:
+        self.file = Path(file)
+
+    def __repr__(self) -> str:
+        return f"Catalogue({os.fspath(self.file)!r})"
+
+    def post(self, changes: Iterable[Change]) -> Posted:
+        """Record changes of some resources, in order, all or nothing.
+
+        The time of each change is given by the catalogue, and rises strictly. Posting a change
+        twice does no harm: creating a known resource updates it, updating an unknown one creates
+        it, and deleting an unknown one does nothing.
+
+        Args:
+            changes: The changes; ``time`` is ignored.
+
+        Raises:
+            ConfigurationError: A URI cannot be published, or the catalogue is that of a folder.
+            StorageError: It could not be recorded; nothing was.
+        """
+        with catalogues.open_catalogue(self.file) as catalogue:
+            posted = (_check_change(change) for change in changes)
+            return catalogue.post(posted, machine.system_clock().now())
+
+    def fill(self, resources: Iterable[Resource], *, is_all: bool = True) -> Posted:
+        """Record the resources as they are, in any order, all or nothing.
+
+        Args:
+            resources: The resources, each once.
+            is_all: True if known resources that are not among them are gone.
+
+        Raises:
+            ConfigurationError: As `post` says.
+            StorageError: It could not be recorded, or a resource is given twice; nothing was.
+        """
+        now = machine.system_clock().now()
+        with catalogues.open_catalogue(self.file) as catalogue:
+            return catalogue.fill(map(catalogues.check_resource, resources), now, is_all=is_all)
+
+    def resources(self) -> Iterator[Resource]:
+        """Yield the resources in URI order.
+
+        Raises:
+            ConfigurationError: There is no such catalogue.
+            StorageError: It cannot be read.
+        """
+        return catalogues.read_resources(self.file)
+
+    def changes(self, after: int = 0) -> Iterator[tuple[int, Change]]:
+        """Yield ``(number, change)`` in order of time, those after number ``after``.
+
+        Changes that no list has any more are removed; 0 begins with the oldest that is left.
+
+        Raises:
+            ConfigurationError: There is no such catalogue.
+            DiscontinuityError: Some of those after ``after`` were removed: read `resources`.
+            StorageError: It cannot be read.
+        """
+        return catalogues.read_changes(self.file, after)
+
+    def publish(self, **options: Unpack[PublisherOptions]) -> Published:
+        """Write the lists, or update them from the catalogue.
+
+        Args:
+            **options: See `PublisherOptions`; ``url`` and ``out`` are needed the first time, and
+                all are remembered with the catalogue.
+
+        Raises:
+            ConfigurationError: There is no such catalogue, ``url`` or ``out`` is not known, or an
+                option cannot work.
+            StorageError: It cannot be read, or a document cannot be written.
+            LockedError: Another run is publishing it.
+        """
+        chosen = publisher_settings(options)
+        out = Path(str(chosen.pop("out"))) if "out" in chosen else None
+        done = catalogues.publish(
+            self.file, out, chosen, clock=machine.system_clock(), asked=PublishRequest()
+        )
+        made = done.publication
+        return replace(
+            publication_summary(done),
+            created=made.created,
+            updated=made.updated,
+            deleted=made.deleted,
+        )
+
+
+def _check_change(change: Change) -> Change:
+    catalogues.check_resource(change.resource)
+    return change

@@ -1,0 +1,168 @@
+"""Access to other systems (accounts): their plug-ins, the values of ``--with``, and their setup."""
+
+import re
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from resourcesync.adapters.catalogue import PostedCatalogue
+from resourcesync.app import plugins
+from resourcesync.app.publishing import catalogues
+from resourcesync.errors import ConfigurationError, ResourceSyncError, StateError
+from resourcesync.ports.accounts import AccountOptions, ChangeBatch, ResourceAccount
+from resourcesync.settings import environment
+from resourcesync.settings.publication import decode_settings
+
+if TYPE_CHECKING:
+    from resourcesync.ports.accounts import AccountFactory
+
+
+VALUES_NOTE: Final = "account.values"
+"""The note of the values that were last given."""
+_URL_NOTE: Final = "account.url"
+_INITIAL_VALUES_NOTE: Final = "account.first-values"
+_MAX_BYTES: Final = 64 * 1024
+# Text after a user's colon is not a port; a password may contain an unescaped slash.
+_DATABASES: Final = frozenset({"postgresql", "postgres"})
+_SECRET: Final = re.compile(r"pass|secret|token|api_?key|credential", re.IGNORECASE)
+_USER: Final = re.compile(r"[^/?#]*//[^/?#@\[]*:(?![0-9]*(?:[/?#,]|$)).*@", re.DOTALL)
+_PARAMETER: Final = re.compile(r"(?:^|[?&\s:])(?:ssl)?password\s*=", re.IGNORECASE)
+
+
+def check_account_address(address: str) -> None:
+    """Refuse an address with a secret in it, before anything is reported or stored of it.
+
+    Raises:
+        ConfigurationError: It has one. The message has neither.
+    """
+    if _USER.match(address) or _PARAMETER.search(address):
+        scheme = address.partition(":")[0]
+        user = "--with user=NAME"
+        if scheme in _DATABASES:  # libpq has the user in its address
+            user = f"{scheme}://HOST/DATABASE?user=NAME"
+        raise ConfigurationError(
+            f"{scheme}: an address must not contain a secret: it is shown and stored",
+            hint=f"{user} --with password=env:NAME; over http: --auth NAME",
+        )
+
+
+def resolve_values(given: Mapping[str, str]) -> dict[str, str]:
+    """Return values with the content that ``env:NAME`` and ``file:PATH`` refer to.
+
+    Raises:
+        ConfigurationError: It is empty or missing. The message never has the secret.
+    """
+    return {key: _resolve_value(key, value) for key, value in given.items()}
+
+
+def _resolve_value(key: str, value: str) -> str:
+    kind, colon, place = value.partition(":")
+    if not colon or kind not in {"env", "file"}:
+        return value
+    found = environment.variable(place) if kind == "env" else _read_value_file(key, place)
+    if not found:
+        raise ConfigurationError(f"--with {key}={value}: it is not set or empty")
+    return found
+
+
+def _read_value_file(key: str, place: str) -> str:
+    try:
+        with Path(place).expanduser().open("rb") as stream:
+            return stream.read(_MAX_BYTES).decode().strip()
+    except (OSError, RuntimeError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise ConfigurationError(f"--with {key}=file:{place} cannot be read: {reason}") from None
+
+
+def encode_values(values: Mapping[str, str]) -> str:
+    """Return values as text to store: a secret only by its place."""
+    stored = {
+        key: value
+        for key, value in values.items()
+        if not _SECRET.search(key) or value.startswith(("env:", "file:"))
+    }
+    return msgspec.json.encode(stored, order="sorted").decode()
+
+
+def initial_notes(url: str, values: Mapping[str, str]) -> dict[str, str]:
+    """Return the notes of the first values, before anything is published."""
+    return {_URL_NOTE: url, _INITIAL_VALUES_NOTE: encode_values(values)}
+
+
+def read_values(catalogue: PostedCatalogue) -> tuple[str, dict[str, str]]:
+    """Return a catalogue's stored values: the Source's address, empty for none, and ``--with``.
+
+    Raises:
+        StateError: The catalogue is damaged.
+    """
+    text = catalogue.note(VALUES_NOTE) or catalogue.note(_INITIAL_VALUES_NOTE) or "{}"
+    try:
+        values = msgspec.json.decode(text, type=dict[str, str])
+    except msgspec.MsgspecError as error:
+        raise StateError("the values of --with in the catalogue are damaged") from error
+    url = decode_settings(catalogue.note(catalogues.SETTINGS_NOTE)).url
+    return url or catalogue.note(_URL_NOTE) or "", values
+
+
+@contextmanager
+def open_account(options: AccountOptions) -> Iterator[ResourceAccount]:
+    """Open an account.
+
+    Raises:
+        ConfigurationError: No plug-in handles its address, or it cannot be used.
+    """
+    scheme = options.address.partition(":")[0]
+    factory: AccountFactory = plugins.load(plugins.ACCOUNTS, scheme)
+    try:
+        manager = factory(options)
+        account = manager.__enter__()
+    except ResourceSyncError:
+        raise
+    except Exception as error:
+        raise ConfigurationError(
+            f"the plug-in for {scheme}: cannot be used",
+            evidence=(("got", f"{type(error).__name__}: {error}"[:500]),),
+            hint="resourcesync plugins lists the package of each",
+            code="bad-plugin",
+        ) from error
+    try:
+        yield account
+    finally:
+        manager.__exit__(None, None, None)
+
+
+@contextmanager
+def closing_changes(lots: Iterator[ChangeBatch]) -> Iterator[Iterator[ChangeBatch]]:
+    """Close an iterator when the block ends: it may have a connection."""
+    try:
+        yield lots
+    finally:
+        if isinstance(lots, Generator):
+            lots.close()
+
+
+_ANY_BASE: Final = "https://example.org/"
+
+
+def postgres_migration(values: Mapping[str, str]) -> str:
+    """Return the SQL for a table of PostgreSQL; no connection is made.
+
+    Args:
+        values: Values of ``publish --with``, ``env:`` and ``file:`` not resolved.
+
+    Raises:
+        ConfigurationError: A value is unknown, missing, or cannot work.
+    """
+    from resourcesync.backends.postgresql import layout, migration  # noqa: PLC0415 - rarely needed
+
+    return migration.migration(layout.parse_layout(values, _ANY_BASE))
+
+
+def elasticsearch_indices() -> str:
+    """Return the requests that create the two indices of an account, called ``INDEX-…``."""
+    from resourcesync.backends.elasticsearch import documents  # noqa: PLC0415 - rarely needed
+
+    return documents.mapping_requests("INDEX")

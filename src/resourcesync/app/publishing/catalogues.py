@@ -1,0 +1,385 @@
+"""Catalogues that other programs fill: import and export of JSON lines, and publication."""
+
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
+from itertools import chain, starmap
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, Final
+
+import msgspec
+
+from resourcesync.adapters.catalogue import FileCatalogue, PostedCatalogue
+from resourcesync.app.publishing import document_stores, trees
+from resourcesync.app.publishing.publish_settings import read_settings
+from resourcesync.app.publishing.trees import PublicationResult, PublishRequest, hinting_at_bad_rows
+from resourcesync.destination.mapping.uris import normalise, origin
+from resourcesync.documents import ndjson
+from resourcesync.errors import ConfigurationError, OutOfScopeError, StorageError
+from resourcesync.model.resources import Change, Resource
+from resourcesync.ports import Clock
+from resourcesync.ports.catalogue import DocumentStore, Posted
+from resourcesync.settings.publication import CATALOGUE, NOTE, PublicationSettings
+from resourcesync.source.clock_guard import check_clock
+from resourcesync.source.publisher import Publication
+from resourcesync.source.scan import ScanReport
+
+if TYPE_CHECKING:
+    from resourcesync.app.publishing.notifications import Notified
+
+BATCH: Final = 10_000
+"""Changes of one transaction."""
+SCHEME: Final = "catalogue:"
+"""Prefix that distinguishes the name of a catalogue from a folder."""
+LINES_SCHEME: Final = "ndjson:"
+"""Prefix that distinguishes JSON lines from a folder."""
+SETTINGS_NOTE: Final = "publish.catalogue-settings"
+_FOLDER_SETTINGS: Final = frozenset(
+    {"include", "exclude", "hashes", "links", "robots", "versions", "versions_in",
+     "versions_keep", "versions_least", "versions_max_bytes", "patches"}
+)  # fmt: skip
+_SHOWN_ORIGINS: Final = 3
+_MAX_LENGTH: Final = (1 << 63) - 1
+
+
+@contextmanager
+def open_catalogue(path: Path) -> Iterator[PostedCatalogue]:
+    """Open a catalogue that other programs fill.
+
+    Raises:
+        ConfigurationError: It is the catalogue of a folder, which `publish` fills.
+        StateError: It is damaged, or was written by a newer version.
+        StorageError: It cannot be opened.
+    """
+    with PostedCatalogue(path) as catalogue:
+        if catalogue.note(NOTE) is not None:
+            raise ConfigurationError(
+                f"{path} is the catalogue of a folder; the next publish would undo the changes",
+                evidence=(("kept", "nothing was changed"),),
+                hint="name another catalogue; it is created if it does not exist",
+            )
+        yield catalogue
+
+
+def import_lines(
+    path: Path, lines: str, *, clock: Clock, is_all: bool = True, allow_empty: bool = False
+) -> Posted:
+    """Record resources from lines; see ``PostedCatalogue.fill``.
+
+    Args:
+        path: The catalogue.
+        lines: A file, or ``-`` for standard input.
+        clock: Time.
+        is_all: True if known resources without a line are gone.
+        allow_empty: True if all are gone when there is no line; a program that failed writes none.
+
+    Raises:
+        DocumentError: A line is not a resource. Nothing was recorded.
+        ConfigurationError: It is the catalogue of a folder; or there are no lines.
+        StorageError: The file cannot be read, or the catalogue not be written. Nothing was
+            recorded.
+    """
+    now = clock.now()
+    with _open_lines(lines) as stream, open_catalogue(path) as catalogue:
+        resources = _require_any(
+            _resources(stream, lines), lines, allow_empty=allow_empty or not is_all
+        )
+        return catalogue.fill(resources, now, is_all=is_all)
+
+
+def post_lines(path: Path, lines: str, *, clock: Clock) -> Iterator[Posted]:
+    """Record changes from lines; yield the counts of each transaction.
+
+    Each transaction has up to ``BATCH`` changes, so the memory is bounded, and what was yielded
+    stays whatever comes after it.
+
+    Args:
+        path: The catalogue.
+        lines: A file, or ``-`` for standard input.
+        clock: Time.
+
+    Raises:
+        DocumentError: A line is not a change. What was yielded is recorded, nothing else.
+        ConfigurationError: As for ``import_lines``.
+        StorageError: It could not be recorded; the same.
+    """
+    with read_change_lines(lines) as batches, open_catalogue(path) as catalogue:
+        for batch in batches:
+            yield catalogue.post(batch, clock.now())
+
+
+def read_resources(path: Path) -> Iterator[Resource]:
+    """Yield the resources of any catalogue in URI order.
+
+    Raises:
+        ConfigurationError: There is no such catalogue.
+        StorageError: It cannot be read.
+    """
+    with _open_existing(path) as catalogue:
+        yield from catalogue.resources()
+
+
+def read_changes(path: Path, after: int) -> Iterator[tuple[int, Change]]:
+    """Yield the changes of any catalogue after a number, each with its number.
+
+    Raises:
+        ConfigurationError: There is no such catalogue.
+        DiscontinuityError: Some of them were removed.
+        StorageError: It cannot be read.
+    """
+    with _open_existing(path) as catalogue:
+        yield from catalogue.changes(after)
+
+
+def export_lines(path: Path, *, changes_after: int | None = None) -> Iterator[bytes]:
+    """Yield the resources of a catalogue as lines, or its changes after a number.
+
+    Raises:
+        ConfigurationError: There is no such catalogue.
+        StorageError: It cannot be read.
+    """
+    if changes_after is None:
+        yield from map(ndjson.write, read_resources(path))
+    else:
+        yield from starmap(ndjson.write_change, read_changes(path, changes_after))
+
+
+def _check_exists(path: Path) -> None:
+    if not path.is_file():
+        raise ConfigurationError(
+            f"there is no catalogue {path}", hint=f"resourcesync catalogue import {path} FILE"
+        )
+
+
+@contextmanager
+def _open_existing(path: Path) -> Iterator[PostedCatalogue]:
+    _check_exists(path)
+    with hinting_at_bad_rows(path), PostedCatalogue(path) as catalogue:
+        yield catalogue
+
+
+def publish(
+    path: Path,
+    out: Path | str | None,
+    chosen: Mapping[str, object],
+    *,
+    clock: Clock,
+    asked: PublishRequest,
+) -> PublicationResult:
+    """Publish the content of a catalogue; no folder is scanned.
+
+    Args:
+        path: The catalogue.
+        out: The folder that the documents go to, or the address of a store; ``None`` is that of
+            the last time.
+        chosen: As for ``publishing.publish_tree``.
+        clock: Time.
+        asked: Options of this run alone.
+
+    Raises:
+        ConfigurationError: There is no such catalogue, it is that of a folder, no URL or no
+            folder for the documents is known, or a setting cannot work.
+        LockedError: Another run is publishing it.
+        StorageError: It cannot be read, or a document cannot be written.
+    """
+    _check_exists(path)
+    for name in {"url", "described_by"} & {name for name, value in chosen.items() if value}:
+        trees.check_address(str(chosen[name]))
+    with ExitStack() as stack:
+        stack.enter_context(hinting_at_bad_rows(path))
+        catalogue = stack.enter_context(closing(FileCatalogue(path, clock)))
+        if catalogue.note(NOTE) is not None:
+            message = f"{path} is the catalogue of a folder"
+            raise ConfigurationError(message, hint="resourcesync publish FOLDER")
+        known = read_settings(catalogue, SETTINGS_NOTE)
+        settings = _merge_settings(path, out, known, chosen)
+        root = path.parent
+        locked = document_stores.locked_documents(root, settings.out, root, dry_run=asked.dry_run)
+        store = stack.enter_context(locked)
+        trees.refuse_foreign(catalogue, store, settings, known)
+        publisher = trees.publisher_of(catalogue, store, settings, clock)
+        step = check_clock(catalogue, clock.now(), asked.step)
+        with catalogue.snapshot() as snapshot:
+            found = ScanReport(files=snapshot.count())
+        done, notified = Publication(), None
+        if not asked.dry_run:
+            catalogue.write_notes({SETTINGS_NOTE: msgspec.json.encode(settings).decode()})
+            done = publisher.publish(step)
+            notified = _notify(catalogue, store, settings, clock, path)
+        return PublicationResult(
+            settings=settings,
+            scan=found,
+            foreign_origins=_foreign_origins(catalogue, settings.url) if done.first else (),
+            publication=done,
+            dry_run=asked.dry_run,
+            notified=notified,
+        )
+
+
+def _notify(
+    catalogue: FileCatalogue,
+    store: DocumentStore,
+    settings: PublicationSettings,
+    clock: Clock,
+    path: Path,
+) -> "Notified | None":
+    if not settings.hubs:
+        return None
+    from resourcesync.app.publishing import notifications  # noqa: PLC0415 - few have hubs
+
+    return notifications.notify_after(catalogue, store, settings, clock, path)
+
+
+def _foreign_origins(catalogue: FileCatalogue, url: str) -> tuple[str, ...]:
+    """Return the first foreign origins of resources."""
+    home, found, start = origin(url), list[str](), ""
+    with catalogue.snapshot() as snapshot:
+        while len(found) < _SHOWN_ORIGINS:
+            resource = next(snapshot.resources(start), None)
+            if resource is None:
+                break
+            of = origin(resource.uri)
+            found += [of] if of not in (home, *found) else []
+            start = f"{'/'.join(resource.uri.split('/', 3)[:3])}0"  # "0" comes after "/"
+    return tuple(found)
+
+
+def publish_lines(
+    lines: str, out: Path, chosen: Mapping[str, object], *, clock: Clock, asked: PublishRequest
+) -> PublicationResult:
+    """Publish resources from lines; their catalogue is stored with the documents.
+
+    Args:
+        lines: A file, or ``-`` for standard input, with all resources.
+        out: The folder that the documents go to.
+        chosen: As for ``publish``.
+        clock: Time.
+        asked: Options of this run alone; no lines at all need ``allow_empty``.
+
+    Raises:
+        DocumentError: A line is not a resource. Nothing was recorded, nothing published.
+        ConfigurationError: As for ``publish``; or there are no lines, or a dry run is requested.
+        StorageError: As for ``publish`` and ``import_lines``.
+    """
+    path = out / CATALOGUE
+    if asked.dry_run:
+        raise ConfigurationError("lines are recorded as they are read: there is no dry run")
+    if not (chosen.get("url") or path.exists()):
+        command = f"resourcesync publish {LINES_SCHEME}{lines} --url https://HOST/ --out {out}"
+        raise ConfigurationError("the address of the resources is not known yet", hint=command)
+    now = clock.now()
+    with _open_lines(lines) as stream, open_catalogue(path) as catalogue:
+        resources = _require_any(_resources(stream, lines), lines, allow_empty=asked.allow_empty)
+        catalogue.fill(resources, now)
+    return publish(path, out, chosen, clock=clock, asked=asked)
+
+
+def _require_any(
+    resources: Iterator[Resource], lines: str, *, allow_empty: bool
+) -> Iterator[Resource]:
+    first = next(resources, None)
+    if first is not None:
+        return chain((first,), resources)
+    if not allow_empty:
+        raise ConfigurationError(
+            f"{lines} has no resource",
+            evidence=(("kept", "what was recorded before"),),
+            hint="if it is really empty: --allow-empty",
+        )
+    return resources
+
+
+def _merge_settings(
+    path: Path, out: Path | str | None, known: PublicationSettings, chosen: Mapping[str, object]
+) -> PublicationSettings:
+    command = f"resourcesync publish {SCHEME}{path} --url https://HOST/ --out FOLDER"
+    if not (chosen.get("url") or known.url):
+        raise ConfigurationError("the address of the resources is not known yet", hint=command)
+    if out is None and not known.url:
+        raise ConfigurationError("the folder for the documents is not known yet", hint=command)
+    unsupported = sorted(_FOLDER_SETTINGS & chosen.keys())
+    if unsupported:
+        raise ConfigurationError(
+            f"{unsupported[0]} is for folders: a catalogue already has the entries of its resources"
+        )
+    settings = dict(chosen)
+    if out is not None:
+        settings["out"] = document_stores.out_setting(path.parent, out)
+    return trees.merge_settings(path, known, settings)
+
+
+def check_resource(resource: Resource) -> Resource:
+    """Return a resource if it can be published.
+
+    Raises:
+        ConfigurationError: Destinations would refuse its URI, or its length is out of range.
+    """
+    try:
+        normalise(resource.uri)
+    except OutOfScopeError as error:
+        raise ConfigurationError(
+            f"{resource.uri!r} cannot be published: {error.message}",
+            evidence=(("kept", "what was recorded before"),),
+            hint="give absolute http or https URIs, percent-encoded",
+        ) from error
+    if resource.length is not None and not 0 <= resource.length <= _MAX_LENGTH:
+        raise ConfigurationError(f"the length of {resource.uri} is out of range")
+    return resource
+
+
+def _resources(stream: BinaryIO, name: str) -> Iterator[Resource]:
+    for entry in ndjson.read(stream, name=name):
+        if isinstance(entry, Change):
+            raise ConfigurationError(
+                f"{name} has changes, such as of {entry.uri}; post them instead",
+                hint="resourcesync catalogue post",
+            )
+        yield check_resource(entry)
+
+
+def _changes(stream: BinaryIO, name: str) -> Iterator[Change]:
+    for entry in ndjson.read(stream, name=name):
+        if isinstance(entry, Resource):
+            raise ConfigurationError(
+                f"{name} has no kind of change for {entry.uri}",
+                hint='"change" is "created", "updated" or "deleted"',
+            )
+        check_resource(entry.resource)
+        yield entry
+
+
+def _batches(changes: Iterable[Change]) -> Iterator[list[Change]]:
+    batch: list[Change] = []
+    for change in changes:
+        batch.append(change)
+        if len(batch) == BATCH:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+@contextmanager
+def read_resource_lines(lines: str, *, allow_empty: bool = False) -> Iterator[Iterator[Resource]]:
+    """Read resources from lines; reading may raise what ``import_lines`` raises."""
+    with _open_lines(lines) as stream:
+        yield _require_any(_resources(stream, lines), lines, allow_empty=allow_empty)
+
+
+@contextmanager
+def read_change_lines(lines: str) -> Iterator[Iterator[list[Change]]]:
+    """Open lines with changes, ``BATCH`` at a time; see ``post_lines``."""
+    with _open_lines(lines) as stream:
+        yield _batches(_changes(stream, lines))
+
+
+@contextmanager
+def _open_lines(lines: str) -> Iterator[BinaryIO]:
+    if lines == "-":
+        yield sys.stdin.buffer
+        return
+    try:
+        with Path(lines).open("rb") as stream:
+            yield stream
+    except OSError as error:
+        raise StorageError(f"cannot read {lines}: {error.strerror}") from error

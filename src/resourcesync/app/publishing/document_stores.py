@@ -1,0 +1,145 @@
+"""The places of a Source's documents: a folder or a store; and ``robots.txt`` (§6.3.4)."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from resourcesync.adapters.document_files import FolderDocuments
+from resourcesync.adapters.stored_files import StoredDocuments
+from resourcesync.app import plugins
+from resourcesync.app.mirrors import stores
+from resourcesync.errors import ConfigurationError
+from resourcesync.ports.catalogue import DocumentStore
+
+_NAME: Final = "publisher"
+
+
+def is_store(out: str) -> bool:
+    """True if documents go to a store, named by its address, not to a folder."""
+    return "://" in out
+
+
+def out_setting(root: Path, out: Path | str) -> str:
+    """Return the place of documents in the form of ``Settings.out``.
+
+    Args:
+        root: The folder that it is relative to.
+        out: A folder, or the address of a store.
+
+    Raises:
+        ConfigurationError: No plug-in handles such an address.
+    """
+    if isinstance(out, str) and is_store(out):
+        stores.check_plugin_address(out, plugins.STORES)
+        return out.rstrip("/")
+    return os.path.relpath(Path(out).absolute(), root.absolute())
+
+
+def documents_at(root: Path, out: str) -> DocumentStore:
+    """Return the store of the documents; nothing is written or locked yet.
+
+    Args:
+        root: The folder that ``out`` is relative to.
+        out: In the form of ``Settings.out``.
+
+    Raises:
+        ConfigurationError: There is no plug-in for it, or it cannot be used.
+    """
+    if is_store(out):
+        return StoredDocuments(stores.open_store(out))
+    return FolderDocuments(root / out)
+
+
+def shared_documents_at(place: str) -> DocumentStore:
+    """Return the same for one of several processes that write there at a time.
+
+    Args:
+        place: A folder of this machine, or the address of a store that is locked already.
+
+    Raises:
+        ConfigurationError: There is no plug-in for it, or it cannot be used.
+    """
+    if is_store(place):
+        return StoredDocuments(stores.open_store(place))
+    return FolderDocuments(Path(place), is_alone=False)
+
+
+@contextmanager
+def locked_documents(
+    root: Path, out: str, own: Path, *, dry_run: bool = False
+) -> Iterator[DocumentStore]:
+    """Return the same to write to: while the block runs, no other machine publishes there.
+
+    A folder needs no lock: its catalogue is locked. Nor does a dry run, which writes nothing.
+
+    Args:
+        root: The folder that ``out`` is relative to.
+        out: In the form of ``Settings.out``.
+        own: The folder of the catalogue.
+        dry_run: True if nothing will be written.
+
+    Raises:
+        LockedError: Another run publishes there, or has a mirror there.
+        StorageError: The store fails.
+    """
+    if dry_run or not is_store(out):
+        yield documents_at(root, out)
+        return
+    store = stores.open_store(out)
+    with stores.lock_store(store, own / _NAME):
+        yield StoredDocuments(store)
+
+
+ROBOTS_FILE: Final = "robots.txt"
+_ROBOTS_HEADER: Final = b"# Written by resourcesync publish --robots.\n"
+
+
+def check_robots(out: Path, url: str) -> None:
+    """Refuse to write ``robots.txt`` where it has no effect, or over a foreign one.
+
+    Args:
+        out: The folder that it would go to.
+        url: The address of the tree.
+
+    Raises:
+        ConfigurationError: One of these.
+        StorageError: The existing file cannot be read.
+    """
+    if urlsplit(url).path.strip("/"):
+        raise ConfigurationError(
+            f"{url} is not the root of its host, where {ROBOTS_FILE} must be",
+            hint=f"without --robots: add the Sitemap line to the {ROBOTS_FILE} of the host",
+        )
+    found = FolderDocuments(out, folders=("",)).open(ROBOTS_FILE)
+    if found is None:
+        return
+    with found:
+        is_ours = found.read(len(_ROBOTS_HEADER)) == _ROBOTS_HEADER
+    if not is_ours:
+        raise ConfigurationError(
+            f"{out / ROBOTS_FILE} was not written by resourcesync, so it was not changed",
+            hint="add the Sitemap line to it yourself, and publish with --no-robots",
+        )
+
+
+def write_robots(out: Path, sitemap: str) -> None:
+    """Write ``robots.txt``, unless it has this content already.
+
+    Args:
+        out: The folder that it goes to.
+        sitemap: The address of the list that it names.
+
+    Raises:
+        StorageError: It could not be written.
+    """
+    text = _ROBOTS_HEADER + f"User-agent: *\nAllow: /\nSitemap: {sitemap}\n".encode()
+    documents = FolderDocuments(out, folders=("",))
+    found = documents.open(ROBOTS_FILE)
+    if found is not None:
+        with found:
+            if found.read() == text:
+                return
+    documents.write(ROBOTS_FILE, (text,))

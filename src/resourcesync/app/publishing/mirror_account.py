@@ -1,0 +1,316 @@
+"""A mirror as a Source of its own: an account of its state (ADR 0063).
+
+Nothing is hashed again: the mirror knows digests of its copies. The mirror is not locked: a pull
+may run meanwhile, and each reading of the state is of one moment.
+"""
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from resourcesync.adapters.catalogue import read_note
+from resourcesync.adapters.files.names import media_type, to_segment
+from resourcesync.adapters.mirror.copies import OWN_FOLDER
+from resourcesync.adapters.mirror.mirror_folder import STATE_FILE, is_mirror
+from resourcesync.app.mirrors import mirror_state, opening, stores
+from resourcesync.app.publishing import catalogues
+from resourcesync.app.publishing.published_tree import base_address
+from resourcesync.destination.changelog import ChangeLogReader
+from resourcesync.destination.listed_rows import ENTRY_LINKS_COMPLETE
+from resourcesync.destination.mapping.names import NAMES
+from resourcesync.destination.mapping.tree import published_tail
+from resourcesync.destination.planner import CONTRADICTING, is_unknown
+from resourcesync.errors import ConfigurationError, DiscontinuityError
+from resourcesync.model.digests import parse_digests
+from resourcesync.model.resources import Change, Resource
+from resourcesync.model.timestamps import from_microseconds
+from resourcesync.model.vocabulary import WELL_KNOWN_PATH, ChangeKind, Dialect
+from resourcesync.ports import Clock
+from resourcesync.ports.accounts import AccountOptions, ChangeBatch
+from resourcesync.ports.changes import LoggedChange, MirrorChangeKind
+from resourcesync.ports.mirror import Copy, EntryLink, MirrorStateStore
+from resourcesync.settings.publication import CATALOGUE, decode_settings
+from resourcesync.source.links import UpstreamEntry, republished_links
+from resourcesync.source.naming import is_sitemap
+
+SCHEME: Final = "mirror:"
+"""Prefix of the address of a mirror that is to be published."""
+
+_BEFORE_1_0: Final = frozenset({Dialect.V0_5, Dialect.V0_6, Dialect.V0_9, Dialect.V0_9_1})
+_RESERVED: Final = "resourcesync/"
+_DESCRIPTION: Final = WELL_KNOWN_PATH.removeprefix("/")
+_APPEARED: Final = frozenset({MirrorChangeKind.CREATED, MirrorChangeKind.DELETED})
+_BATCH: Final = 5_000
+_POLL_SECONDS: Final = 1.0
+_SECOND: Final = 1_000_000
+_log = logging.getLogger(__name__)
+_read_links: Final = msgspec.json.Decoder(list[EntryLink]).decode
+
+
+def folder_of(address: str) -> Path:
+    """Return the folder of a mirror that is named ``mirror:FOLDER`` or ``mirror:STORE``."""
+    place = address.removeprefix(SCHEME)
+    return stores.home_of(place).folder if stores.is_store_address(place) else Path(place)
+
+
+def hop_mode(out: Path, chosen: Mapping[str, object]) -> str:
+    """Return the hops to publish: ``all`` in versions of the format before 1.0, else ``original``.
+
+    Args:
+        out: The folder of the documents.
+        chosen: The settings that are given now.
+
+    Raises:
+        StorageError: The catalogue cannot be read.
+    """
+    dialect = chosen.get("dialect")
+    path = out / CATALOGUE
+    if dialect is None and path.is_file():
+        dialect = decode_settings(read_note(path, catalogues.SETTINGS_NOTE)).dialect
+    return "all" if dialect in _BEFORE_1_0 else "original"
+
+
+@contextmanager
+def open_account(options: AccountOptions) -> Iterator["MirrorAccount"]:
+    """Open the account of a mirror; ``--with hops=all`` publishes each hop.
+
+    Raises:
+        ConfigurationError: It is not a mirror, or cannot be published yet.
+        StateError: Its state is damaged or from a newer version.
+    """
+    unknown = sorted(options.values.keys() - {"hops"})
+    which = options.values.get("hops", "original")
+    if unknown or which not in ("original", "all"):
+        option = unknown[0] if unknown else f"hops={which}"
+        raise ConfigurationError(
+            f"--with {option}: a mirror has no such setting", hint="hops=original or hops=all"
+        )
+    folder = folder_of(options.address)
+    if not is_mirror(folder):
+        raise opening.not_a_mirror_error(folder)
+    path = folder / OWN_FOLDER / STATE_FILE
+    with mirror_state.open_state(path, read_only=True) as state:
+        _check_ready(state, folder)
+        yield MirrorAccount(path, state, options.base_uri, options.clock, all_hops=which == "all")
+
+
+def _check_ready(state: MirrorStateStore, folder: Path) -> None:
+    if state.note(ENTRY_LINKS_COMPLETE) is not None:
+        return
+    raise ConfigurationError(
+        f"{folder} does not know the links of its Source's entries yet",
+        evidence=(("reason", "no whole list was read since links are recorded"),),
+        hint=f"resourcesync pull {folder} --mode baseline",
+        code="links-unknown",
+    )
+
+
+class MirrorAccount:
+    """The copies of a mirror, as another Source's resources (``Account``).
+
+    Args:
+        path: The file of its state.
+        state: Its state, open for reading.
+        base_uri: The address of the new Source, with a slash at its end.
+        clock: Time.
+        all_hops: True if each hop is published.
+    """
+
+    can_list_resources = True
+
+    def __init__(
+        self, path: Path, state: MirrorStateStore, base_uri: str, clock: Clock, *, all_hops: bool
+    ) -> None:
+        self._path = path
+        self._state = state
+        self._base = base_uri
+        self._clock = clock
+        self._all_hops = all_hops
+
+    def position(self) -> str:
+        """Return number and time of the newest change, and whether addresses have other names."""
+        newest = self._state.change_bounds()[1]
+        last = next(self._state.changes(newest - 1), None) if newest else None
+        return _position(newest, 0 if last is None else last.time, base_address(self._state))
+
+    def resources(self) -> Iterator[Resource]:
+        """Yield the present copies, as they are at one moment.
+
+        Raises:
+            ConfigurationError: They came from the very Source that is to be published.
+            StateError: The state is damaged.
+        """
+        with mirror_state.open_snapshot(self._path) as state:
+            builder = _EntryBuilder(state, self._base, all_hops=self._all_hops)
+            for copy in state.copies():
+                resource = builder.resource(copy)
+                if resource is not None:
+                    yield resource
+
+    def changes(self, after: str, wait: float) -> Iterator[ChangeBatch]:
+        """Yield the changes of the mirror after a position.
+
+        Raises:
+            ConfigurationError: It came from the very Source that is to be published.
+            DiscontinuityError: The mirror's log does not reach back, or is another one.
+            StateError: The state is damaged.
+        """
+        until = self._clock.monotonic() + wait
+        named = base_address(self._state)
+        cursor = self._cursor(after, named)
+        while True:
+            reader = ChangeLogReader(state=self._state, cursor=cursor, include_touched=True)
+            rows = reader.read_new()
+            while batch := list(islice(rows, _BATCH)):
+                if base_address(self._state) != named:
+                    raise _position_lost_error(after)
+                cursor = batch[-1].seq
+                yield ChangeBatch(
+                    _position(cursor, batch[-1].time, named), self._latest_changes(batch)
+                )
+            left = until - self._clock.monotonic()
+            if left <= 0:
+                return
+            self._clock.sleep(min(_POLL_SECONDS, left))
+
+    def _cursor(self, position: str, named: str) -> int:
+        """Return the number of a position, if it is one of this log and of these addresses."""
+        number, time, before = (*position.split(" "), "", "")[:3]
+        if number.isdecimal() and time.isdecimal() and bool(before) == bool(named):
+            cursor, forgotten = int(number), self._state.change_bounds()[0]
+            last = next(self._state.changes(cursor - 1), None) if cursor > forgotten else None
+            if last is None or (last.seq, last.time) == (cursor, int(time)):
+                return cursor
+        raise _position_lost_error(position)
+
+    def _latest_changes(self, rows: Sequence[LoggedChange]) -> list[Change]:
+        """Return the last change of each copy, as it is now."""
+        builder = _EntryBuilder(self._state, self._base, all_hops=self._all_hops)
+        last: dict[str, LoggedChange] = {}
+        for row in rows:
+            if row.kind == MirrorChangeKind.TOUCHED and not self._has_new_links(row):
+                continue
+            last.pop(row.uri, None)
+            last[row.uri] = row
+        changes = [builder.change(row) for row in last.values()]
+        appeared = [row.uri for row in rows if row.kind in _APPEARED]
+        if appeared and self._state.has_entries():
+            linking = [name for name in self._state.entries_linking(appeared) if name not in last]
+            changes += [builder.updated(uri, rows[-1].time) for uri in linking]
+        return [change for change in changes if change is not None]
+
+    def _has_new_links(self, row: LoggedChange) -> bool:
+        return self._state.entry_changed(row.uri) == row.seq
+
+
+def _position(number: int, time: int, named: str) -> str:
+    return f"{number} {time} {NAMES}" if named else f"{number} {time}"
+
+
+def _position_lost_error(position: str) -> DiscontinuityError:
+    return DiscontinuityError(
+        "the mirror's change log is another one than before, or its addresses changed",
+        evidence=(("position", position[:100]),),
+        hint="all copies are read again",
+        code="changes-lost",
+    )
+
+
+class _EntryBuilder:
+    """Builds the new Source's entries of copies."""
+
+    def __init__(self, state: MirrorStateStore, base: str, *, all_hops: bool) -> None:
+        self._state = state
+        self._base = base
+        self._named = base_address(state)
+        self._all_hops = all_hops
+        self._has_entries = state.has_entries()
+        self._has_contradicting = state.pending_with_code(CONTRADICTING) > 0
+
+    def change(self, row: LoggedChange) -> Change | None:
+        """Return the change of a copy; ``None`` when a later change has it."""
+        if row.kind == MirrorChangeKind.DELETED:
+            return self._deleted(row.uri, row.path, row.time)
+        return self.updated(row.uri, row.time)
+
+    def updated(self, uri: str, time: int) -> Change | None:
+        """Return a copy as it is now; ``None`` when a later change has it."""
+        copy = self._state.copy(uri)
+        if copy is None or is_unknown(copy):
+            return None
+        resource = self.resource(copy)
+        if resource is not None:
+            return Change(kind=ChangeKind.UPDATED, resource=resource, time=from_microseconds(time))
+        return self._deleted(uri, copy.path, time) if self._contradicts(copy) else None
+
+    def resource(self, copy: Copy) -> Resource | None:
+        """Return a copy as a resource; ``None`` when it cannot be published."""
+        tail = self._tail(copy.uri, copy.path)
+        if tail.startswith(_RESERVED) or tail == _DESCRIPTION or is_sitemap(tail):
+            _log.warning("%s is not published: the publication's own documents are there", copy.uri)
+            return None
+        if is_unknown(copy):  # its file is being changed: the log will have the change
+            before = self._state.content_before(copy.uri)
+            if before is None:
+                return None
+            copy = copy._replace(length=before[0], digests=before[1], listed="", lastmod=None)
+        if self._contradicts(copy):
+            return None
+        text = self._state.entry_links(copy.uri) if self._has_entries else ""
+        upstream = UpstreamEntry(
+            uri=copy.uri,
+            modified=copy.lastmod,
+            hash=copy.listed,
+            links=_read_links(text) if text else (),
+        )
+        self._check_no_loop(upstream)
+        digests = parse_digests(copy.digests)
+        return Resource(
+            uri=self._base + tail,
+            lastmod=from_microseconds(copy.installed // _SECOND * _SECOND),
+            length=copy.length,
+            digests=digests,
+            media_type=media_type(copy.path),
+            links=republished_links(
+                upstream, copy.length, digests, self._own, all_hops=self._all_hops
+            ),
+        )
+
+    def _deleted(self, uri: str, path: str, time: int) -> Change:
+        resource = Resource(uri=self._base + self._tail(uri, path))
+        return Change(kind=ChangeKind.DELETED, resource=resource, time=from_microseconds(time))
+
+    def _tail(self, uri: str, path: str) -> str:
+        """Return the part after the base in the address of a copy."""
+        if self._named:
+            return published_tail(uri, self._named)
+        return "/".join(map(to_segment, path.split("/")))
+
+    def _own(self, uri: str) -> str | None:
+        copy = self._state.copy(uri)
+        is_here = copy is not None and not is_unknown(copy) and not self._contradicts(copy)
+        if copy is None or not is_here:
+            return None
+        return self._base + self._tail(uri, copy.path)
+
+    def _contradicts(self, copy: Copy) -> bool:
+        """True if the bytes are known to differ from the Source's list."""
+        if not self._has_contradicting:
+            return False
+        pending = self._state.pending_of(copy.uri)
+        return pending is not None and pending.code == CONTRADICTING
+
+    def _check_no_loop(self, upstream: UpstreamEntry) -> None:
+        ours = next((hop for hop in upstream.hops if hop.startswith(self._base)), None)
+        if ours is not None:
+            raise ConfigurationError(
+                "the mirror contains what this very Source publishes: it would be published twice",
+                evidence=(("copy of", upstream.uri), ("came from", ours), ("url", self._base)),
+                hint="publish it at an address of its own, or leave it out: pull --exclude",
+                code="own-publication",
+            )

@@ -1,0 +1,323 @@
+"""Notification of hubs after a publication; the catalogue is the outbox.
+
+Nothing is queued. For each hub the catalogue stores the last change and the documents of which it
+was notified; what is published after that is still pending, after any failure or crash.
+"""
+
+import contextlib
+import json
+import os
+import secrets
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from resourcesync.app import hubs
+from resourcesync.errors import ResourceSyncError, StateError, StorageError
+from resourcesync.model.capabilities import DocumentChange
+from resourcesync.model.resources import Change
+from resourcesync.model.timestamps import from_microseconds, to_microseconds
+from resourcesync.model.vocabulary import Capability, ChangeKind, Dialect
+from resourcesync.ports import Clock
+from resourcesync.ports.catalogue import CatalogueStore, DocumentStore
+from resourcesync.source import naming
+from resourcesync.source.naming import SourceNaming
+from resourcesync.source.plan import PublicationRecord, read_record
+from resourcesync.websub import messages, payloads, publisher
+from resourcesync.websub.publisher import Notice, NoticeOutcome
+
+if TYPE_CHECKING:
+    from resourcesync.settings.publication import PublicationSettings
+
+KEY_FILE: Final = "push.key"
+"""Key beside the catalogue that signs submissions to the hub of the same tree."""
+_NOTE: Final = "notifications"
+_KEY_BYTES: Final = 32
+_MIN_CHANGES: Final = 2
+_HEADS: Final = {
+    naming.RESOURCE_LIST: Capability.RESOURCE_LIST,
+    naming.RESOURCE_DUMP: Capability.RESOURCE_DUMP,
+    naming.CHANGE_LIST: Capability.CHANGE_LIST,
+    naming.CHANGE_DUMP: Capability.CHANGE_DUMP,
+    **{name: capability for capability, name in naming.ARCHIVES.items()},
+    naming.CAPABILITY_LIST: Capability.CAPABILITY_LIST,
+    naming.DESCRIPTION: Capability.DESCRIPTION,
+}
+"""Documents in the channel of documents."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notified:
+    """The result of notifying the hubs.
+
+    Attributes:
+        sent: The outcome of each notice.
+        changes: Changes of resources in the notices.
+        documents: Documents in them.
+        error: Reason why no notice could be sent; ``None`` otherwise.
+    """
+
+    sent: tuple[NoticeOutcome, ...] = ()
+    changes: int = 0
+    documents: int = 0
+    error: ResourceSyncError | None = None
+
+    @property
+    def problems(self) -> tuple[NoticeOutcome, ...]:
+        """The notices that did not reach their hub; they are sent again the next time."""
+        return tuple(outcome for outcome in self.sent if outcome.problem)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _HubPosition:
+    """The last notice of a hub.
+
+    Attributes:
+        seq: The number of the last change.
+        until: The moment up to which it has all changes, in microseconds.
+    """
+
+    seq: int
+    until: int
+    documents: dict[str, str]
+
+
+def notify(
+    catalogue: CatalogueStore,
+    documents: DocumentStore,
+    settings: "PublicationSettings",
+    clock: Clock,
+    *,
+    folder: Path,
+    sends: bool = True,
+) -> Notified:
+    """Notify the hubs of a Source of everything published since their last notice.
+
+    A new hub gets no notice: it cannot have subscribers yet. What cannot be sent now is sent the
+    next time, in one notice with later changes.
+
+    Args:
+        catalogue: The catalogue of the Source, with its public record.
+        documents: Takes the payloads before any notice: each can be read at its topic.
+        settings: The hubs, and the form of documents.
+        clock: Time.
+        folder: The folder of the key.
+        sends: True if notices are sent now; otherwise only new hubs are recorded.
+
+    Raises:
+        StateError: The catalogue's note is damaged.
+        StorageError: A payload or the note could not be stored.
+    """
+    record = read_record(catalogue)
+    if record is None or not settings.hubs:
+        return Notified()
+    marks = _read_positions(catalogue)
+    outbox = _Outbox(catalogue, documents, settings, record, clock.now())
+    known = {hub: marks.get(hub) or outbox.present for hub in settings.hubs}
+    outbox.place_empty()
+    if known != marks:
+        _write_positions(catalogue, known)
+    if not sends:
+        return Notified()
+    notices = list(outbox.notices(known))
+    if not notices:
+        return Notified()
+    outcomes = _send(notices, clock, read_key(folder))
+    for hub in settings.hubs:
+        if not any(outcome.problem for outcome in outcomes if outcome.notice.hub == hub):
+            known[hub] = outbox.present
+    _write_positions(catalogue, known)
+    return Notified(sent=tuple(outcomes), changes=outbox.changes, documents=outbox.documents)
+
+
+def notify_after(
+    catalogue: CatalogueStore,
+    documents: DocumentStore,
+    settings: "PublicationSettings",
+    clock: Clock,
+    path: Path,
+) -> Notified:
+    """Notify the hubs after a publication, if that is enabled; it never fails for that.
+
+    As ``notify``, but an error is in the result; ``path`` is the catalogue's.
+    """
+    folder, sends = path.parent, settings.notify
+    try:
+        return notify(catalogue, documents, settings, clock, folder=folder, sends=sends)
+    except ResourceSyncError as error:
+        return Notified(error=error)
+
+
+class _Outbox:
+    """The pending notices."""
+
+    def __init__(
+        self,
+        catalogue: CatalogueStore,
+        documents: DocumentStore,
+        settings: "PublicationSettings",
+        record: PublicationRecord,
+        now: datetime,
+    ) -> None:
+        self._catalogue = catalogue
+        self._store = documents
+        self._names = SourceNaming(base_uri=settings.url)
+        self._hubs = settings.hubs
+        self._dialect = Dialect(settings.dialect)
+        self._now = now
+        self._record = record
+        self.changes = self.documents = 0
+        with catalogue.snapshot() as snapshot:
+            until = to_microseconds(snapshot.at)
+        digests = {name: known.digest for name, known in record.documents.items() if name in _HEADS}
+        self.present = _HubPosition(seq=record.listed, until=until, documents=digests)
+
+    def place_empty(self) -> None:
+        """Put an empty notification at each topic that has none yet: it names the hubs."""
+        if self._store.signature(naming.CHANGE_NOTIFICATION) is None:
+            self._put(naming.CHANGE_NOTIFICATION, self._changes([], self._now, self._now))
+        if self._store.signature(naming.FRAMEWORK_NOTIFICATION) is None:
+            self._put(naming.FRAMEWORK_NOTIFICATION, self._framework([]))
+
+    def notices(self, marks: Mapping[str, _HubPosition]) -> Iterator[Notice]:
+        """Compose the pending notices, put them at the topics, and yield one for each hub."""
+        behind = [hub for hub, mark in marks.items() if mark.seq < self.present.seq]
+        if behind:
+            body = self._compose_changes([marks[hub] for hub in behind])
+            yield from self._publish_notice(naming.CHANGE_NOTIFICATION, body, behind)
+        behind = [hub for hub, mark in marks.items() if mark.documents != self.present.documents]
+        if behind:
+            body = self._compose_documents([marks[hub] for hub in behind])
+            yield from self._publish_notice(naming.FRAMEWORK_NOTIFICATION, body, behind)
+
+    def _publish_notice(self, name: str, body: bytes, behind: list[str]) -> Iterator[Notice]:
+        self._put(name, body)
+        topic = self._names.uri(name)
+        for hub in behind:
+            yield Notice(hub=hub, topic=topic, body=body)
+
+    def _compose_changes(self, marks: list[_HubPosition]) -> bytes:
+        """Return the newest of the changes that one of the hubs lacks, up to a limit."""
+        after = min(mark.seq for mark in marks)
+        newest: deque[Change] = deque(maxlen=payloads.MOST_ENTRIES)
+        lacked = 0
+        with self._catalogue.snapshot() as snapshot:
+            for number, change in snapshot.changes(after):
+                if number > self.present.seq:
+                    break
+                lacked += 1
+                newest.append(change)
+        since = from_microseconds(min(mark.until for mark in marks))
+        changes = list(newest)
+        while True:
+            if lacked > len(changes) and changes[0].time is not None:
+                since = changes[0].time  # the gap is visible: subscribers then read the Change List
+            until = max(since, (changes[-1].time if changes else None) or self._now)
+            body = self._changes(changes, since, until)
+            if len(body) <= messages.MOST_PAYLOAD or len(changes) < _MIN_CHANGES:
+                self.changes = len(changes)
+                return body
+            changes = changes[len(changes) // 2 :]
+
+    def _compose_documents(self, marks: list[_HubPosition]) -> bytes:
+        now = self.present.documents
+        found: dict[str, ChangeKind] = {}
+        for mark in marks:
+            for name in {*mark.documents, *now}:
+                if mark.documents.get(name) != now.get(name):
+                    kind = ChangeKind.UPDATED if name in mark.documents else ChangeKind.CREATED
+                    found[name] = kind if name in now else ChangeKind.DELETED
+        self.documents = len(found)
+        return self._framework(
+            [
+                DocumentChange(
+                    uri=self._names.uri(name),
+                    kind=found[name],
+                    time=self._now,
+                    capability=_HEADS[name],
+                    label=_HEADS[name].value,
+                )
+                for name in sorted(found)
+            ]
+        )
+
+    def _changes(self, changes: list[Change], since: datetime, until: datetime) -> bytes:
+        links = payloads.channel_links(
+            self._names.uri(naming.CAPABILITY_LIST),
+            self._names.uri(naming.CHANGE_NOTIFICATION),
+            self._hubs,
+        )
+        return payloads.change_notification(
+            links, changes, since=min(since, until), until=until, dialect=self._dialect
+        )
+
+    def _framework(self, changes: list[DocumentChange]) -> bytes:
+        links = payloads.channel_links(
+            self._names.uri(naming.DESCRIPTION),
+            self._names.uri(naming.FRAMEWORK_NOTIFICATION),
+            self._hubs,
+        )
+        return payloads.framework_notification(links, changes, dialect=self._dialect)
+
+    def _put(self, name: str, body: bytes) -> None:
+        self._store.write(name, [body])
+
+
+def _send(notices: list[Notice], clock: Clock, key: bytes) -> list[NoticeOutcome]:
+    # The operator chose the hub, so it may be on this machine.
+    messenger = hubs.open_messenger(clock, private=True)
+    with contextlib.closing(messenger):
+        return publisher.send_notices(messenger, notices, key)
+
+
+def read_key(folder: Path, *, makes: bool = False) -> bytes:
+    """Return the key of a tree's own hub; empty when there is none.
+
+    Args:
+        folder: The folder of the tree's catalogue.
+        makes: True if a missing key is made, readable by its owner alone.
+
+    Raises:
+        StorageError: It cannot be read or made.
+    """
+    path = folder / KEY_FILE
+    try:
+        if makes and not path.exists():
+            folder.mkdir(parents=True, exist_ok=True)
+            _make_key(path)
+        return path.read_bytes().strip() if path.exists() else b""
+    except OSError as error:
+        raise StorageError(f"cannot read {path}: {error.strerror}") from error
+
+
+def _make_key(path: Path) -> None:
+    """Put a whole key in place at once; the first of two keys stays."""
+    draft = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(secrets.token_urlsafe(_KEY_BYTES).encode() + b"\n")
+            stream.flush()
+            os.fsync(stream.fileno())
+        with contextlib.suppress(FileExistsError):
+            path.hardlink_to(draft)
+    finally:
+        draft.unlink()
+
+
+def _read_positions(catalogue: CatalogueStore) -> dict[str, _HubPosition]:
+    text = catalogue.note(_NOTE)
+    try:
+        found: dict[str, dict[str, Any]] = json.loads(text or "{}")
+        return {hub: _HubPosition(**mark) for hub, mark in found.items()}
+    except (ValueError, TypeError, AttributeError) as error:
+        raise StateError("the note of notifications in the catalogue is damaged") from error
+
+
+def _write_positions(catalogue: CatalogueStore, marks: Mapping[str, _HubPosition]) -> None:
+    catalogue.write_notes(
+        {_NOTE: json.dumps({hub: asdict(position) for hub, position in marks.items()})}
+    )

@@ -1,0 +1,231 @@
+"""The originals of a Source: the files of a tree, or those of a plug-in."""
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple
+from urllib.parse import unquote
+
+from resourcesync.adapters.files import FileSelection, FileTreeOriginals, PathFilter, RereadSchedule
+from resourcesync.app import plugins
+from resourcesync.app.mirrors import stores
+from resourcesync.app.publishing import document_stores
+from resourcesync.app.publishing.publish_settings import version_options_of
+from resourcesync.errors import ConfigurationError, ResourceSyncError
+from resourcesync.model.resources import Resource
+from resourcesync.model.timestamps import to_microseconds
+from resourcesync.ports import Clock
+from resourcesync.ports.catalogue import Omission, Original
+from resourcesync.ports.originals import OpenOriginals, OriginalsOptions, PrefetchingOriginals
+from resourcesync.settings.publication import PublicationSettings
+from resourcesync.source import naming
+from resourcesync.source.links import LinkedOriginals, ScannableOriginals, parse_rule
+
+if TYPE_CHECKING:
+    from resourcesync.ports.originals import OriginalsFactory
+
+_METHODS: Final = ("scan", "measure", "omissions", "open")
+
+Opening = Callable[[str], BinaryIO | None]
+
+
+class OpenedOriginals(NamedTuple):
+    """The originals of a Source.
+
+    Attributes:
+        originals: The originals, with the links of the link rules.
+        reading: Returns the opener for one file after another.
+        rereading: The files that are read again though they look unchanged.
+    """
+
+    originals: ScannableOriginals
+    reading: Callable[[], AbstractContextManager[Opening]]
+    rereading: RereadSchedule
+
+
+def is_originals_address(text: str) -> bool:
+    """True if an address of originals is to be published, not a folder."""
+    scheme, colon, _ = text.partition("://")
+    return bool(colon) and scheme in plugins.names(plugins.ORIGINALS)
+
+
+@contextmanager
+def open_originals(
+    root: Path, settings: PublicationSettings, clock: Clock, known: str | None
+) -> Iterator[OpenedOriginals]:
+    """Open the originals of the given settings.
+
+    Args:
+        root: The tree, or the folder of a catalogue whose originals are elsewhere.
+        settings: The settings of the publication.
+        clock: Time.
+        known: `OpenedOriginals.rereading` of the last scan.
+
+    Raises:
+        ConfigurationError: No plug-in handles them, or it cannot be used; or a rule is invalid.
+    """
+    rereading = RereadSchedule.since(known, to_microseconds(clock.now()))
+    if not settings.originals:
+        tree = FileTreeOriginals(
+            root,
+            settings.url,
+            clock=clock,
+            selection=selection_of(settings),
+            algorithms=settings.hashes,
+            rereading=rereading,
+        )
+        yield OpenedOriginals(_linked(tree, settings), tree.reading, rereading)
+        return
+    with _load_originals(settings) as originals:
+        selected = _SelectedOriginals(originals, settings)
+        yield OpenedOriginals(_linked(selected, settings), selected.reading, rereading)
+
+
+def _linked(originals: ScannableOriginals, settings: PublicationSettings) -> ScannableOriginals:
+    if not settings.links:
+        return originals
+    rules = [parse_rule(text) for text in settings.links]
+    return LinkedOriginals(originals, rules, settings.url)
+
+
+def selection_of(settings: PublicationSettings) -> FileSelection:
+    """Return the selection of files to publish: never the documents themselves."""
+    outs = [
+        name for name in (settings.out, *settings.earlier) if not document_stores.is_store(name)
+    ]
+    skip = frozenset(
+        "resourcesync" if out == "." else out
+        for out in map(os.path.normpath, outs)
+        if not out.startswith("..")
+    )
+    if settings.robots and settings.out == ".":
+        skip |= {document_stores.ROBOTS_FILE}
+    return FileSelection(
+        include=settings.include, exclude=settings.exclude, skip=skip, is_own=naming.is_sitemap
+    )
+
+
+def check_originals(settings: PublicationSettings, known: PublicationSettings) -> None:
+    """Refuse settings that originals of a plug-in cannot have, or cannot change.
+
+    Raises:
+        ConfigurationError: It is one of these.
+    """
+    if not settings.originals and not known.originals:
+        return
+    if known.url and settings.originals != known.originals:
+        raise ConfigurationError(
+            "the originals of a published Source cannot be replaced by others all at once",
+            evidence=(
+                ("known", known.originals or "the files of the folder"),
+                ("asked", settings.originals or "the files of the folder"),
+                ("kept", "what was published before"),
+            ),
+            hint="publish into another folder: --out DIR, or --state DIR",
+        )
+    stores.check_plugin_address(settings.originals, plugins.ORIGINALS)
+    if version_options_of(settings).is_public or settings.patches:
+        raise ConfigurationError("versions and patches need files in a folder")
+
+
+@contextmanager
+def _load_originals(settings: PublicationSettings) -> Iterator[OpenOriginals]:
+    scheme = settings.originals.partition(":")[0]
+    factory: OriginalsFactory = plugins.load(plugins.ORIGINALS, scheme)
+    url = settings.url
+    try:
+        manager = factory(
+            OriginalsOptions(
+                address=settings.originals,
+                base_uri=url if url.endswith("/") else f"{url}/",
+                algorithms=settings.hashes,
+                values=dict(settings.originals_with),
+            )
+        )
+        originals = manager.__enter__()
+    except ResourceSyncError:
+        raise
+    except Exception as error:
+        raise _bad_plugin_error(scheme, f"{type(error).__name__}: {error}") from error
+    try:
+        missing = [name for name in _METHODS if not callable(getattr(originals, name, None))]
+        if missing:
+            raise _bad_plugin_error(scheme, f"it has no {', '.join(missing)}")
+        yield originals
+    finally:
+        manager.__exit__(None, None, None)
+
+
+def _bad_plugin_error(scheme: str, got: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"the plug-in for originals at {scheme}: cannot be used",
+        evidence=(("got", got[:500]),),
+        hint="resourcesync plugins lists the package of each",
+        code="bad-plugin",
+    )
+
+
+class _SelectedOriginals:
+    """The originals of a plug-in that are to be published; their order is checked."""
+
+    def __init__(self, originals: OpenOriginals, settings: PublicationSettings) -> None:
+        self._originals = originals
+        self.prefetch = originals.prefetch if isinstance(originals, PrefetchingOriginals) else None
+        url = settings.url
+        self._base = url if url.endswith("/") else f"{url}/"
+        home = settings.originals.rstrip("/")
+        found = set()
+        for out in (settings.out, *settings.earlier):
+            if out == home:
+                found.add("resourcesync")
+            elif out.startswith(f"{home}/"):
+                found.add(out.removeprefix(f"{home}/"))
+        self._judge = PathFilter(
+            FileSelection(
+                include=settings.include,
+                exclude=settings.exclude,
+                skip=frozenset(found),
+                is_own=naming.is_sitemap,
+            )
+        )
+
+    def scan(self) -> Iterator[Original]:
+        last = ""
+        for original in self._originals.scan():
+            uri = original.uri
+            if uri <= last or not uri.startswith(self._base):
+                raise ConfigurationError(
+                    f"the plug-in for {self._base} lists originals out of order, or elsewhere",
+                    evidence=(("got", uri[:300]), ("after", last[:300])),
+                    code="bad-plugin",
+                )
+            last = uri
+            if self._is_published(uri):
+                yield original
+
+    def _is_published(self, uri: str) -> bool:
+        names = tuple(map(unquote, uri.removeprefix(self._base).split("/")))
+        # An empty name, as in "a//b", cannot be checked by its prefix.
+        whole = tuple(filter(None, names))
+        return bool(whole) and self._judge.exclusion_of_path(whole) is None
+
+    def omissions(self) -> Sequence[Omission]:
+        return self._originals.omissions()
+
+    def measure(self, original: Original) -> tuple[Resource, str]:
+        return self._originals.measure(original)
+
+    def open(self, uri: str) -> BinaryIO | None:
+        if not (uri.startswith(self._base) and self._is_published(uri)):
+            return None
+        return self._originals.open(uri)
+
+    @contextmanager
+    def reading(self) -> Iterator[Opening]:
+        yield self.open
+
+
+def values_of(given: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """Return the values for a plug-in, in a form that can be stored."""
+    return tuple(sorted(given.items()))

@@ -1,0 +1,146 @@
+"""The published files of a tree: what is served, and what is not."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from resourcesync.adapters.catalogue import read_note
+from resourcesync.adapters.files import FileSelection, PathFilter
+from resourcesync.adapters.mirror.copies import OWN_FOLDER
+from resourcesync.adapters.mirror.mirror_folder import STATE_FILE, is_mirror
+from resourcesync.app import plugins
+from resourcesync.app.mirrors import mirror_state
+from resourcesync.app.publishing import document_stores
+from resourcesync.destination.mapping.names import NAMES, owner_of
+from resourcesync.destination.mapping.tree import uri_of_published
+from resourcesync.destination.mapping.uris import normalise
+from resourcesync.destination.sync_state import SyncState
+from resourcesync.errors import ConfigurationError, OutOfScopeError
+from resourcesync.ports.mirror import MirrorStateStore
+from resourcesync.settings.publication import CATALOGUE, NOTE, PublicationSettings, decode_settings
+
+PUBLICATION: Final = Path(OWN_FOLDER) / "publication"
+"""Default place of the documents of a published mirror: never among its copies."""
+
+
+def is_aggregated(folder: Path) -> bool:
+    """True if publishing a folder publishes it as a mirror, not as the files in it.
+
+    A mirror that was first published as a folder of files stays one.
+
+    Raises:
+        StorageError: Its catalogue cannot be read.
+    """
+    if not is_mirror(folder):
+        return False
+    catalogue = folder / CATALOGUE
+    return not catalogue.is_file() or read_note(catalogue, NOTE) is None
+
+
+def published_settings(root: Path) -> PublicationSettings:
+    """Return the settings of a tree's last publication.
+
+    Raises:
+        StorageError: The catalogue cannot be read.
+    """
+    return decode_settings(read_note(root / CATALOGUE, NOTE))
+
+
+def documents_of(root: Path) -> Path:
+    """Return the default folder of a tree's documents.
+
+    Raises:
+        StorageError: The catalogue cannot be read.
+    """
+    out = root / PUBLICATION
+    return out if is_aggregated(root) and out.is_dir() else root
+
+
+def published_files(root: Path) -> Callable[[str], bool]:
+    """Return the test for published files of a tree, by their paths in it.
+
+    Files that the last publication left out are not. ``robots.txt`` is always public. Of a mirror,
+    only the copies are.
+
+    Raises:
+        StateError: The state of a mirror is damaged.
+        StorageError: The catalogue cannot be read.
+    """
+    if is_aggregated(root):
+        return _published_copies(root)
+    settings = published_settings(root)
+    judge = PathFilter(
+        FileSelection(include=settings.include, exclude=settings.exclude, hidden=True)
+    )
+
+    def is_published(path: str) -> bool:
+        return (
+            path == document_stores.ROBOTS_FILE
+            or judge.exclusion_of_path(tuple(path.split("/"))) is None
+        )
+
+    return is_published
+
+
+def _published_copies(folder: Path) -> Callable[[str], bool]:
+    """Return the test for paths in a mirror's folder at which there is a copy.
+
+    Raises:
+        ConfigurationError: The mirror has no known Source yet, or its mapper is not installed.
+        StateError: Its state is damaged or from a newer version.
+    """
+    file = folder / OWN_FOLDER / STATE_FILE
+    with mirror_state.open_state(file, read_only=True) as state:
+        mapping = SyncState(state).mapping(plugins.mapper)
+    if mapping is None:
+        raise ConfigurationError(
+            f"{folder} was not pulled yet", hint=f"resourcesync pull https://HOST/ {folder}"
+        )
+
+    def is_copy(path: str) -> bool:
+        with mirror_state.open_state(file, read_only=True) as state:  # one for each thread
+            return owner_of(state, mapping, path) is not None
+
+    return is_copy
+
+
+def files_by_address(root: Path) -> Callable[[str], str | None] | None:
+    """Return the function from the part after the base in an address to the file of the copy.
+
+    ``None`` for a tree, and for a mirror whose copies have their addresses from their paths.
+
+    Raises:
+        StateError: The state of a mirror is damaged.
+        StorageError: The catalogue cannot be read.
+    """
+    if not is_aggregated(root):
+        return None
+    file = root / OWN_FOLDER / STATE_FILE
+    with mirror_state.open_state(file, read_only=True) as state:
+        base = base_address(state)
+    if not base:
+        return None
+
+    def file_at(tail: str) -> str | None:
+        try:
+            uri = normalise(f"{base}{tail}")
+        except OutOfScopeError:
+            return None
+        found = uri_of_published(uri.removeprefix(base), base)
+        if found is None:
+            return None
+        with mirror_state.open_state(file, read_only=True) as state:  # one for each thread
+            copy = state.copy(found)
+        return None if copy is None else copy.path
+
+    return file_at
+
+
+def base_address(state: MirrorStateStore) -> str:
+    """Return the base of a mirror whose addresses keep what follows it in the URIs; else nothing.
+
+    Where the operator chose other paths, or the mirror has the names of older versions, the path
+    of a copy is its address.
+    """
+    identity = SyncState(state).identity
+    return identity.base if identity is not None and identity.mapper == NAMES else ""

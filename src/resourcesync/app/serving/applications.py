@@ -1,0 +1,499 @@
+"""Applications that serve a published tree: its files, former versions, changes and metrics."""
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, BinaryIO, Final, Literal, final
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from resourcesync import __version__
+from resourcesync.adapters.catalogue import FileChangeLog, FileVersionReader
+from resourcesync.adapters.files import FileSelection, FileTreeOriginals
+from resourcesync.adapters.files.names import media_type, to_segment
+from resourcesync.app.publishing import document_stores
+from resourcesync.app.publishing.publish_settings import version_options_of
+from resourcesync.app.publishing.published_tree import (
+    documents_of,
+    files_by_address,
+    published_files,
+    published_settings,
+)
+from resourcesync.documents import reader
+from resourcesync.errors import ConfigurationError, StorageError
+from resourcesync.model.capabilities import CapabilityEntry, Part
+from resourcesync.model.timestamps import to_microseconds
+from resourcesync.model.vocabulary import Capability
+from resourcesync.ports import Clock
+from resourcesync.server.admin import MetricsSource, OperationsApplication
+from resourcesync.server.app import Application, LinksOf, ServedSource, create_app, no_links
+from resourcesync.server.connections import ConnectionLimits
+from resourcesync.server.dashboard.views import DocumentFile, SourceViews
+from resourcesync.server.dumps import DumpApplication
+from resourcesync.server.events import EventApplication
+from resourcesync.server.files import ServedFolder
+from resourcesync.server.mementos import MementoApplication, ServedVersions
+from resourcesync.server.metrics import Metric
+from resourcesync.server.pages import Overview
+from resourcesync.server.uvicorn_server import SecondApplication, ServerThread, serve_forever
+from resourcesync.settings.publication import CATALOGUE
+from resourcesync.source.contents import OpenOriginal, PresentContents
+from resourcesync.source.naming import FOLDER, SourceNaming, is_sitemap
+from resourcesync.source.version_retention import VersionOptions
+from resourcesync.source.versions import VERSIONS_FOLDER, VersionNames
+
+MOUNT: Final = f"/{FOLDER}{VERSIONS_FOLDER}".rstrip("/")
+"""Path of the application of versions, in that of the tree."""
+_NON_RESOURCES: Final = (FOLDER, ".well-known/")
+
+
+def memento_application(
+    root: Path, asked: VersionOptions, url: str, is_published: Callable[[str], bool]
+) -> MementoApplication:
+    """Return the application that answers at the addresses of versions.
+
+    Args:
+        root: The tree.
+        asked: The options of versions.
+        url: Address of the published tree.
+        is_published: True for the path of a published file.
+    """
+    names = SourceNaming(base_uri=url)
+    return MementoApplication(
+        ServedVersions(
+            index=FileVersionReader(root / CATALOGUE),
+            contents=ServedFolder(asked.place(root)),
+            names=VersionNames(naming=names),
+            uri_of=lambda path: _uri_of(names, path),
+            is_published=is_published,
+        )
+    )
+
+
+def timegate_links(url: str, is_published: Callable[[str], bool], links: LinksOf) -> LinksOf:
+    """Return the function for ``Link`` fields with the link to a resource's TimeGate added.
+
+    Args:
+        url: Address of the published tree.
+        is_published: True for the path of a published file.
+        links: Returns the other fields.
+    """
+    naming = SourceNaming(base_uri=url)
+    names = VersionNames(naming=naming)
+
+    def more(path: str) -> Sequence[str]:
+        fields = links(path)
+        is_none = (
+            path.startswith(_NON_RESOURCES)
+            or path == document_stores.ROBOTS_FILE
+            or is_sitemap(path)
+        )
+        if is_none or not is_published(path):
+            return fields
+        gate = names.timegate(_uri_of(naming, path))
+        return (*fields, f'<{gate}>; rel="timegate"')
+
+    return more
+
+
+def _uri_of(names: SourceNaming, path: str) -> str:
+    return names.base_uri + "/".join(map(to_segment, path.split("/")))
+
+
+_CAPABILITY_LIST_NAME: Final = "capabilitylist.xml"
+_MOST_DOCUMENTS: Final = 500
+Rates = dict[tuple[int, str], int]
+_URL_PREFIXES: Final = ("http://", "https://")
+
+
+@final
+class SourceStatus:
+    """The state of a tree's documents and catalogue, read again at each call.
+
+    Args:
+        address: The address that the tree was published for.
+        documents: The folder of its documents.
+        log: Its change log; ``None`` where it has no catalogue.
+        name: Label of the tree in metrics.
+    """
+
+    def __init__(self, address: str, documents: Path, log: FileChangeLog | None, name: str) -> None:
+        self._address = address
+        self._documents = documents
+        self._log = log
+        self._name = name
+        self._counted: tuple[tuple[int, int], int] | None = None
+        self._rates: tuple[tuple[object, ...], Rates] | None = None
+
+    def check(self) -> None:
+        """Check that the tree can be served.
+
+        Raises:
+            DocumentError: Its Capability List is invalid.
+            StorageError: It, or the catalogue, cannot be read.
+        """
+        self._lists()
+        if self._log is not None:
+            self._log.last()
+
+    def overview(self) -> Overview:
+        """Return the data of the page.
+
+        Raises:
+            DocumentError: The Capability List is invalid.
+            StorageError: It, or the catalogue, cannot be read.
+        """
+        lists = self._lists()
+        if self._log is None:
+            return Overview(address=self._address, lists=lists)
+        last = self._log.last()
+        return Overview(
+            address=self._address, lists=lists, resources=self._count(last), changes=last[0]
+        )
+
+    def figures(self) -> Iterator[Metric]:
+        """Yield the metrics of the Source.
+
+        Raises:
+            DocumentError: The Capability List is invalid.
+            StorageError: It, or the catalogue, cannot be read.
+        """
+        overview = self.overview()
+        yield Metric(
+            name="resourcesync_build_info",
+            kind="gauge",
+            help_text="The version of this program.",
+            values=(((("version", __version__),), 1),),
+        )
+        yield Metric(
+            name="resourcesync_source_last_publish_timestamp_seconds",
+            kind="gauge",
+            help_text="Time of the last write of a top document.",
+            values=(((), self._written()),),
+        )
+        counts = (("resourcelist", overview.resources), ("changelist", overview.changes))
+        yield Metric(
+            name="resourcesync_source_entries",
+            kind="gauge",
+            help_text="Resources now, and changes since the first publication.",
+            values=tuple(
+                ((("set", self._name), ("capability", capability)), count)
+                for capability, count in counts
+                if count is not None
+            ),
+        )
+
+    def documents(self) -> tuple[DocumentFile, ...]:
+        """Return the documents of the tree, those written last first; at most 500.
+
+        Raises:
+            StorageError: They cannot be read.
+        """
+        try:
+            with os.scandir(self._documents) as entries:
+                found = [(entry.name, entry.stat()) for entry in entries if entry.is_file()]
+        except OSError as error:
+            raise StorageError(f"cannot read {self._documents}: {error.strerror}") from error
+        found.sort(key=lambda item: (-item[1].st_mtime, item[0]))
+        return tuple(
+            DocumentFile(
+                name=name, size=info.st_size, written=datetime.fromtimestamp(info.st_mtime, UTC)
+            )
+            for name, info in found[:_MOST_DOCUMENTS]
+        )
+
+    def rates(self, since: datetime, step: timedelta) -> Rates:
+        """Return the number of changes of each kind in each interval, by its number.
+
+        Counted again only after changes: there may be millions.
+
+        Raises:
+            StorageError: The catalogue cannot be read.
+        """
+        if self._log is None:
+            return {}
+        asked = (since, step, self._log.last())
+        if self._rates is None or self._rates[0] != asked:
+            width = step // timedelta(microseconds=1)
+            self._rates = asked, self._log.rates(to_microseconds(since), width)
+        return self._rates[1]
+
+    def _count(self, last: tuple[int, int]) -> int:
+        """Count the resources, again only after changes: there may be millions."""
+        assert self._log is not None
+        if self._counted is None or self._counted[0] != last:
+            self._counted = (last, self._log.resources())
+        return self._counted[1]
+
+    def _lists(self) -> tuple[tuple[str, str], ...]:
+        path = self._documents / _CAPABILITY_LIST_NAME
+        try:
+            with path.open("rb") as stream:
+                entries = list(reader.read_stream(stream, uri=str(path)).entries())
+        except OSError as error:
+            raise StorageError(f"cannot read {path}: {error.strerror}") from error
+        return tuple(
+            (entry.capability.value, entry.uri)
+            for entry in entries
+            if isinstance(entry, CapabilityEntry)
+            and entry.capability is not None
+            and entry.uri.startswith(_URL_PREFIXES)
+        )
+
+    def _written(self) -> float:
+        try:
+            with os.scandir(self._documents) as entries:
+                return max(entry.stat().st_mtime for entry in entries)
+        except (OSError, ValueError) as error:
+            raise StorageError(f"cannot read {self._documents}: {error}") from error
+
+
+__all__ = [
+    "Application",
+    "ConnectionLimits",
+    "LateApplication",
+    "PublishedTree",
+    "SecondApplication",
+    "ServerThread",
+    "find_tree",
+    "serve_forever",
+]
+
+_CAPABILITY_LIST: Final = "resourcesync/capabilitylist.xml"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedTree:
+    """A published tree.
+
+    Attributes:
+        root: The tree.
+        out: The folder of its documents.
+        capability_list: The address of its Capability List, as in its documents.
+    """
+
+    root: Path
+    out: Path
+    capability_list: str
+
+    @property
+    def base(self) -> str:
+        """The address that the tree was published for."""
+        return self.capability_list.removesuffix(_CAPABILITY_LIST)
+
+    def application(
+        self,
+        clock: Clock,
+        *,
+        mounts: Mapping[str, ASGIApp] = MappingProxyType({}),
+        links: LinksOf = no_links,
+    ) -> Application:
+        """Return the application that serves it.
+
+        Args:
+            clock: Time.
+            mounts: Further applications, as for ``create_app``.
+            links: Further ``Link`` fields, as for ``create_app``.
+
+        Raises:
+            ConfigurationError: Its documents name an address that cannot be served, or a path
+                cannot be mounted at.
+        """
+        is_published = published_files(self.root)
+        past = version_options_of(published_settings(self.root))
+        if past.is_public:
+            versions = memento_application(self.root, past, self.base, is_published)
+            mounts = {MOUNT: versions, **mounts}
+            links = timegate_links(self.base, is_published, links)
+        return create_app(self._served(), clock=clock, mounts=mounts, links=links)
+
+    @property
+    def events_path(self) -> str:
+        """The path of the stream of changes: beside the documents."""
+        names = (*self._served().documents_names, b"events")
+        return "/" + os.fsdecode(b"/".join(names))
+
+    def events(self, most: int) -> EventApplication:
+        """Return the application that streams the tree's changes, to mount at ``events_path``.
+
+        Args:
+            most: The most clients at a time.
+
+        Raises:
+            ConfigurationError: The tree has no catalogue.
+        """
+        return EventApplication(self._known_log(), most=most)
+
+    @property
+    def dumps_path(self) -> str:
+        """The path of the dump on demand: beside the documents."""
+        names = (*self._served().documents_names, b"dump")
+        return "/" + os.fsdecode(b"/".join(names))
+
+    def dumps(self, clock: Clock, *, most: int = 2) -> DumpApplication:
+        """Return the application of the Resource Dump on demand, for ``dumps_path``.
+
+        Args:
+            clock: Time.
+            most: The most packages that are made at a time.
+
+        Raises:
+            ConfigurationError: The tree has no catalogue.
+        """
+        log = self._known_log()
+        return DumpApplication(
+            log.snapshot,
+            PresentContents(*self._originals(clock)),
+            uri=self.capability_list.rpartition("/")[0] + "/dump/",
+            capability_list=self.capability_list,
+            most=most,
+        )
+
+    def _originals(self, clock: Clock) -> tuple[FileTreeOriginals, OpenOriginal]:
+        """Return the files, and the function that opens them by their addresses."""
+        file_at = files_by_address(self.root)
+        if file_at is None:
+            files = FileTreeOriginals(self.root, self.base, clock=clock)
+            return files, files.open
+        every = FileTreeOriginals(
+            self.root, self.base, clock=clock, selection=FileSelection(hidden=True)
+        )
+
+        def open_copy(uri: str) -> BinaryIO | None:
+            path = file_at(uri.removeprefix(self.base))
+            names = [] if path is None else map(to_segment, path.split("/"))
+            return every.open(self.base + "/".join(names))
+
+        return every, open_copy
+
+    def operations(self, *counts: MetricsSource) -> OperationsApplication:
+        """Return the application for the operators of the server.
+
+        Args:
+            counts: Sources of further metrics.
+        """
+        lookout = self.status()
+        return OperationsApplication(look=lookout.check, counts=(lookout.figures, *counts))
+
+    def board(self, views: SourceViews, *counts: MetricsSource) -> ASGIApp:
+        """Return the pages for the operators, with the application for them.
+
+        Args:
+            views: The data of the pages.
+            counts: Sources of further metrics.
+        """
+        from resourcesync.server.dashboard.app import SourceDashboard  # noqa: PLC0415 - few have it
+
+        return SourceDashboard(views, self.operations(*counts))
+
+    def _served(self) -> ServedSource:
+        file_at = files_by_address(self.root)
+        return ServedSource(
+            root=self.root,
+            capability_list_uri=self.capability_list,
+            media_type=media_type,
+            documents=self.out / "resourcesync",
+            well_known=self.out / ".well-known" / "resourcesync",
+            is_published=published_files(self.root) if file_at is None else _follows_no_link,
+            file_at=file_at,
+            overview=self.status().overview,
+        )
+
+    def status(self) -> SourceStatus:
+        """Return the status of its documents and its catalogue."""
+        documents = self.out / "resourcesync"
+        return SourceStatus(self.base, documents, self._log(), self.root.absolute().name)
+
+    def _known_log(self) -> FileChangeLog:
+        log = self._log()
+        if log is None:
+            raise ConfigurationError(
+                f"{self.root} has no catalogue, so its changes are not known",
+                hint="serve the folder where it is published",
+            )
+        return log
+
+    def _log(self) -> FileChangeLog | None:
+        paths = (self.root / CATALOGUE, self.out / CATALOGUE)
+        return next((FileChangeLog(path) for path in paths if path.exists()), None)
+
+
+def _follows_no_link(path: str) -> bool:
+    """True: a published path follows no symbolic link, wherever that leads."""
+    del path
+    return False
+
+
+def find_tree(root: Path, out: Path | None = None) -> PublishedTree:
+    """Return the tree in a folder, with the data of its documents.
+
+    Args:
+        root: The tree.
+        out: The folder that ``publish --out`` wrote to; ``None`` is the tree itself.
+
+    Raises:
+        ConfigurationError: The folder was not published.
+        DocumentError: Its Source Description cannot be read.
+        StorageError: The same, because of the disk.
+    """
+    out = out or documents_of(root)
+    description = out / ".well-known" / "resourcesync"
+    try:
+        with description.open("rb") as stream:
+            found = list(_capability_lists(reader.read_stream(stream, uri=str(description))))
+    except FileNotFoundError as error:
+        raise ConfigurationError(
+            f"{root} is not published",
+            evidence=(("tried", f"{description}: not found"),),
+            hint=f"resourcesync publish {root} --url http://127.0.0.1:8080/",
+        ) from error
+    except OSError as error:
+        raise StorageError(
+            f"cannot read {description}: {error.strerror}",
+            hint="publish the folder first: resourcesync publish DIR --url URL",
+        ) from error
+    if found:
+        return PublishedTree(root=root, out=out, capability_list=found[0])
+    raise ConfigurationError(
+        f"the Source Description of {root} names no Capability List",
+        evidence=(("file", str(description)),),
+        hint=f"write it again: resourcesync publish {root}",
+    )
+
+
+def _capability_lists(description: reader.Document) -> Iterator[str]:
+    """Yield the Capability Lists that a Source Description names, or the index before 0.9."""
+    is_index = description.header.capability is Capability.CAPABILITY_LIST
+    for entry in description.entries():
+        is_named = (
+            isinstance(entry, CapabilityEntry) and entry.capability is Capability.CAPABILITY_LIST
+        )
+        if is_named or (is_index and isinstance(entry, Part)):
+            yield entry.uri
+
+
+class LateApplication:
+    """An application that is known only after its server listens; 503 until then.
+
+    A tree on a free port gets its address only with the port, and its documents, which contain that
+    address, only after that.
+    """
+
+    def __init__(self) -> None:
+        self.application: ASGIApp = _unready
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        await self.application(scope, receive, send)
+
+
+async def _unready(scope: Any, receive: Receive, send: Send) -> None:
+    if scope["type"] == "lifespan":
+        return
+    del receive
+    kind: Literal["http.response.start"] = "http.response.start"
+    await send({"type": kind, "status": 503, "headers": [(b"retry-after", b"1")]})
+    await send({"type": "http.response.body", "body": b""})

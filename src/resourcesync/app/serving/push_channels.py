@@ -1,0 +1,194 @@
+"""The channels of a published Source, and the hub that ``serve --hub`` mounts beside it."""
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from resourcesync.adapters.catalogue import FileCatalogue, read_note
+from resourcesync.adapters.document_files import FolderDocuments
+from resourcesync.app import hubs, machine
+from resourcesync.app.hubs import OpenHub
+from resourcesync.app.publishing import catalogues, document_stores, notifications
+from resourcesync.app.publishing.notifications import Notified
+from resourcesync.app.publishing.publish_settings import read_settings
+from resourcesync.errors import ConfigurationError
+from resourcesync.ports import Clock
+from resourcesync.ports.catalogue import CatalogueStore, DocumentStore
+from resourcesync.settings.publication import CATALOGUE, NOTE, PublicationSettings, decode_settings
+from resourcesync.source import naming
+from resourcesync.source.naming import SourceNaming
+from resourcesync.websub.hub import HubRules
+from resourcesync.websub.messages import MOST_PAYLOAD, link_field
+
+_PUBLISH_COMMAND: Final = "resourcesync publish DIR --hub https://HOST/hub"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Channels:
+    """The channels of a published Source.
+
+    Attributes:
+        catalogue: Its catalogue.
+        documents: Its documents.
+        settings: Its settings.
+        folder: The folder of its key.
+    """
+
+    catalogue: CatalogueStore
+    documents: DocumentStore
+    settings: PublicationSettings
+    folder: Path
+
+    def notify(self, clock: Clock) -> Notified:
+        """Notify its hubs of new publications; see ``notify``."""
+        return notifications.notify(
+            self.catalogue, self.documents, self.settings, clock, folder=self.folder
+        )
+
+    def last_notification(self) -> tuple[str, bytes]:
+        """Return the topic of its changes, and the document there.
+
+        Raises:
+            ConfigurationError: There is none yet.
+        """
+        stream = self.documents.open(naming.CHANGE_NOTIFICATION)
+        if stream is None:
+            raise ConfigurationError("this Source has no channel yet", hint=_PUBLISH_COMMAND)
+        with contextlib.closing(stream):
+            body = stream.read()
+        return SourceNaming(base_uri=self.settings.url).uri(naming.CHANGE_NOTIFICATION), body
+
+
+@contextlib.contextmanager
+def open_channels(source: Path, *, is_catalogue: bool = False) -> Iterator[Channels]:
+    """Open the channels of a Source.
+
+    Args:
+        source: A tree, or a catalogue as for ``publish``.
+        is_catalogue: True if it is a catalogue.
+
+    Raises:
+        ConfigurationError: It is not published, or has no hub.
+        LockedError: Another run is publishing it.
+        StorageError: It cannot be read.
+    """
+    path, note = source / CATALOGUE, NOTE
+    if is_catalogue:
+        path, note = Path(str(source).partition(":")[2]), catalogues.SETTINGS_NOTE
+    if not path.is_file():
+        raise ConfigurationError(
+            f"{source} is not published", hint=f"resourcesync publish {source} --url URL"
+        )
+    clock = machine.system_clock()
+    with contextlib.closing(FileCatalogue(path, clock)) as catalogue:
+        settings = read_settings(catalogue, note)
+        if not settings.hubs:
+            raise ConfigurationError(f"{source} has no hub", hint=_PUBLISH_COMMAND)
+        out = path.parent if is_catalogue else source
+        yield Channels(
+            catalogue=catalogue,
+            documents=document_stores.documents_at(out, settings.out),
+            settings=settings,
+            folder=path.parent,
+        )
+
+
+HUB_STORE: Final = "hub.db"
+"""Database beside the catalogue: subscriptions and pending deliveries."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnHub:
+    """A hub, and its mount path.
+
+    Attributes:
+        path: The path in the application, such as ``/hub``.
+        hub: The hub.
+    """
+
+    path: str
+    hub: OpenHub
+
+
+def hubs_of(root: Path) -> tuple[str, ...]:
+    """Return the hubs in the documents of a tree, or in those of another system's entries.
+
+    Raises:
+        StorageError: The catalogue cannot be read.
+    """
+    path = root / CATALOGUE
+    text = read_note(path, NOTE)
+    return decode_settings(read_note(path, catalogues.SETTINGS_NOTE) if text is None else text).hubs
+
+
+def open_own_hub(
+    root: Path, out: Path, base: str, clock: Clock, *, private: bool = False
+) -> OwnHub:
+    """Open the hub of a tree; publications of the tree sign their submissions from now on.
+
+    Args:
+        root: The tree.
+        out: The folder of its documents.
+        base: The address that it was published for.
+        clock: Time.
+        private: True if callbacks at addresses that are not public are allowed, and secrets over
+            plain HTTP: for closed networks.
+
+    Raises:
+        ConfigurationError: Its documents name no hub below that address.
+        StorageError: The hub's database cannot be opened.
+    """
+    address = next((name for name in hubs_of(root) if _is_below(name, base)), "")
+    if not address:
+        raise ConfigurationError(
+            f"the lists of {root} name no hub at this address",
+            hint=f"resourcesync publish {root} --hub {base}hub --notify",
+        )
+    names = SourceNaming(base_uri=base)
+    topics = {names.uri(name): name for name in naming.CHANNELS.values()}
+    documents = FolderDocuments(out)
+
+    def read_topic(topic: str) -> bytes | None:
+        stream = documents.open(topics[topic])
+        if stream is None:
+            return None
+        with stream:
+            found = stream.read(MOST_PAYLOAD + 1)
+        return found if len(found) <= MOST_PAYLOAD else None
+
+    folder = (root / CATALOGUE).parent
+    rules = HubRules(
+        address=address,
+        topics=frozenset(topics),
+        key=notifications.read_key(folder, makes=True),
+        plain_secrets=private,
+    )
+    hub = hubs.open_hub(folder / HUB_STORE, rules, clock, look=read_topic, private=private)
+    return OwnHub(path="/" + address.removeprefix(base).strip("/"), hub=hub)
+
+
+def _is_below(address: str, base: str) -> bool:
+    return address.startswith(base) and len(address) > len(base) and "?" not in address
+
+
+def channel_links(root: Path, base: str) -> Callable[[str], Sequence[str]]:
+    """Return the function for the ``Link`` fields of topics: ``self`` and ``hub`` (WebSub §4).
+
+    Raises:
+        StorageError: The catalogue cannot be read.
+    """
+    served, names = hubs_of(root), SourceNaming(base_uri=base)
+    fields = {
+        os.path.basename(name): (link_field(names.uri(name), served),)  # noqa: PTH119 - of a URI
+        for name in naming.CHANNELS.values()
+        if served
+    }
+
+    def links(path: str) -> Sequence[str]:
+        folder, _, name = path.rpartition("/")
+        return fields.get(name, ()) if folder.endswith("resourcesync") else ()
+
+    return links

@@ -1,0 +1,153 @@
+"""Settings become the options of a pull and of a publication, for the library and for commands."""
+
+import os
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import Final, NamedTuple, cast
+
+from msgspec import UNSET, structs
+
+from resourcesync.app.network import fetch_settings
+from resourcesync.destination.options import PullOptions
+from resourcesync.destination.planner import DeletionLimit
+from resourcesync.errors import ConfigurationError
+from resourcesync.settings.keywords import MirrorKeywords, PublisherOptions
+from resourcesync.settings.mirror import PullSettings
+from resourcesync.settings.network import Network
+from resourcesync.settings.publication import PublicationSettings
+from resourcesync.settings.schema import from_keywords
+from resourcesync.settings.values import resolve_moment
+
+_DAY: Final = 86_400.0
+_FILTERS: Final = ("include", "exclude", "types", "max_size", "since", "allow_origins", "links")
+
+
+class MirrorOptions(MirrorKeywords, total=False):
+    """The keyword arguments of `Mirror`: the settings of a pull, as in the configuration file.
+
+    Attributes:
+        set_name: One of several sets: its URI, name or number; stored with the mirror.
+        proxy: Proxy for all servers, such as ``"http://proxy.example:3128"``; ``""`` for none;
+            ``None`` for those of the environment (``HTTP_PROXY``, ``HTTPS_PROXY``, ``ALL_PROXY``,
+            ``NO_PROXY``).
+        proxy_auth: User and password for the proxy; they are sent to nothing else.
+        ca_file: PEM file of the trusted authorities, in place of the system's.
+        network: Further settings for requests to the Source.
+    """
+
+    set_name: str
+    proxy: str | None
+    proxy_auth: tuple[str, str] | None
+    ca_file: str | os.PathLike[str]
+    network: Network
+
+
+_NOT_OF_PULLS: Final = frozenset({"set_name", "proxy", "proxy_auth", "ca_file", "network"})
+
+
+class MirrorSettings(NamedTuple):
+    """The settings of a mirror.
+
+    Attributes:
+        pull: Those of a pull.
+        network: Those of requests.
+        set_name: One of several sets; empty for the only one.
+    """
+
+    pull: PullSettings
+    network: Network
+    set_name: str
+
+    def options(self, now: datetime) -> PullOptions:
+        """Return the options of a pull that begins now."""
+        return pull_options(self.pull, now, set_name=self.set_name)
+
+
+def pull_options(settings: PullSettings, now: datetime, *, set_name: str = "") -> PullOptions:
+    """Return the options of a pull.
+
+    Args:
+        settings: The settings.
+        now: The moment from which a relative ``since`` counts.
+        set_name: One of several sets; empty for the only one.
+    """
+    limit = settings.max_delete
+    return PullOptions(
+        mode=settings.mode,
+        changes=_filters(settings, now),
+        prune=settings.prune,
+        set_name=set_name,
+        delete=settings.delete,
+        max_delete=DeletionLimit(count=limit.count, percent=limit.percent or 0.0),
+        trash_days=settings.trash / _DAY,
+        verify=settings.verify,
+        accept_missing=settings.accept_missing,
+        fail_fast=settings.fail_fast,
+        max_duration=settings.max_duration,
+        max_bytes=settings.max_bytes,
+        lists_only=settings.lists_only,
+        dumps=settings.dumps,
+        mapper=settings.mapper,
+        moved=settings.moved,
+    )
+
+
+def _filters(settings: PullSettings, now: datetime) -> dict[str, object]:
+    """Return the filters that are set, by their names; the others stay as they are stored."""
+    values = {name: getattr(settings, name) for name in _FILTERS}
+    since = values["since"]
+    if isinstance(since, datetime | timedelta):
+        values["since"] = resolve_moment(since, now)
+    return {name: value for name, value in values.items() if value is not UNSET}
+
+
+def mirror_settings(options: MirrorOptions) -> MirrorSettings:
+    """Return the settings of a mirror.
+
+    Raises:
+        ConfigurationError: A value cannot work.
+        TypeError: There is no such option.
+    """
+    check_names(options, MirrorOptions.__annotations__, "Mirror")
+    given = {name: value for name, value in options.items() if name not in _NOT_OF_PULLS}
+    since = given.get("since")
+    if isinstance(since, datetime) and since.tzinfo is None:
+        raise ConfigurationError("since has no time zone", hint="since=datetime(…, tzinfo=UTC)")
+    pull = PullSettings(**from_keywords(PullSettings, given))
+    return MirrorSettings(pull, _network(options, pull), options.get("set_name", ""))
+
+
+def _network(options: MirrorOptions, pull: PullSettings) -> Network:
+    network = options.get("network", Network())
+    allowed = (*network.allow_origins, *(pull.allow_origins or ()))
+    chosen = structs.replace(
+        network,
+        allow_origins=tuple(dict.fromkeys(allowed)),
+        proxy=options.get("proxy", network.proxy),
+        proxy_auth=options.get("proxy_auth", network.proxy_auth),
+        ca_file=os.fspath(options.get("ca_file", network.ca_file)),
+    )
+    fetch_settings(chosen, "")  # so that a mistake is reported where it was made
+    return chosen
+
+
+def publisher_settings(options: PublisherOptions) -> dict[str, object]:
+    """Return the settings that were given, by their names.
+
+    Raises:
+        ConfigurationError: A value cannot work.
+        TypeError: There is no such option.
+    """
+    check_names(options, PublisherOptions.__annotations__, "Publisher")
+    return from_keywords(PublicationSettings, cast("Mapping[str, object]", options))
+
+
+def check_names(given: Mapping[str, object], known: Iterable[str], what: str) -> None:
+    """Refuse an argument that does not exist, as Python does.
+
+    Raises:
+        TypeError: There is no such argument.
+    """
+    unknown = sorted(given.keys() - set(known))
+    if unknown:
+        raise TypeError(f"{what}() got an unexpected keyword argument {unknown[0]!r}")

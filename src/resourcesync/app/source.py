@@ -1,0 +1,157 @@
+"""The lists of a Source and their content, read without a mirror."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from resourcesync.app import document_access, machine
+from resourcesync.discovery import DocumentFetcher, SourceLists
+from resourcesync.discovery import discover as discover_lists
+from resourcesync.discovery.discover import absolute
+from resourcesync.discovery.discover import offered_sets as find_sets
+from resourcesync.discovery.sets import OfferedSet, SetChoice
+from resourcesync.documents.reader import Document
+from resourcesync.errors import ConfigurationError, SourceNotFoundError, UnexpectedDocumentError
+from resourcesync.model.capabilities import Part
+from resourcesync.model.resources import Change, Resource
+from resourcesync.settings.network import Network
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A Source and the addresses of its lists; a list is read when it is requested.
+
+    Attributes:
+        address: The address that was given.
+        lists: The lists that were found there.
+        network: Settings for requests to it.
+    """
+
+    address: str
+    lists: SourceLists
+    network: Network = field(default_factory=Network, repr=False)
+
+    def resources(self) -> Iterator[Resource]:
+        """Yield the entries of the Resource List, as they come over the network.
+
+        All parts of a list with an index are read, one after the other; any size is fine. `changes`
+        yields what changed since the list was written. Entries that cannot be used are left out;
+        `read` reports them.
+
+        Raises:
+            SourceNotFoundError: The Source offers no Resource List.
+            SourceError: A document cannot be fetched.
+            DocumentError: A document cannot be used.
+        """
+        for document in self._documents(self.lists.resource_list, "Resource List", None):
+            for entry in document.entries():
+                if not isinstance(entry, Resource):
+                    raise UnexpectedDocumentError(
+                        f"a {document.header.phrase} lists no resources", uri=document.uri
+                    )
+                yield entry
+
+    def changes(self, since: datetime | None = None) -> Iterator[Change]:
+        """Yield the entries of the Change Lists, oldest first, in the Source's order.
+
+        Args:
+            since: Only later changes, and those without a time; an aware moment.
+
+        Raises:
+            SourceNotFoundError: The Source offers no Change List.
+            SourceError: A document cannot be fetched.
+            DocumentError: A document cannot be used.
+            ConfigurationError: ``since`` has no time zone.
+        """
+        if since is not None and since.tzinfo is None:
+            raise ConfigurationError("since has no time zone", hint="since=datetime(…, tzinfo=UTC)")
+        for document in self._documents(self.lists.change_list, "Change List", since):
+            for entry in document.entries():
+                if not isinstance(entry, Change):
+                    raise UnexpectedDocumentError(
+                        f"a {document.header.phrase} lists no changes", uri=document.uri
+                    )
+                if since is None or entry.time is None or entry.time > since:
+                    yield entry
+
+    def _documents(
+        self, uri: str | None, phrase: str, since: datetime | None
+    ) -> Iterator[Document]:
+        """Yield a list, or the parts of its index; each is open until the next is requested."""
+        if uri is None:
+            raise SourceNotFoundError(f"the Source offers no {phrase}", uri=self.lists.entry)
+        with _open_network(self.address, self.network) as documents:
+            parts: list[str] = []
+            with _open_document(documents, uri) as document:
+                if not document.header.is_index:
+                    yield document
+                else:
+                    parts.extend(_parts(document, since))
+            for part in parts:
+                with _open_document(documents, part) as document:
+                    yield document
+
+
+def _parts(index: Document, since: datetime | None) -> Iterator[str]:
+    """Yield the addresses of the parts of an index, without those that end before a moment."""
+    for entry in index.entries():
+        if isinstance(entry, Part):
+            is_before = since is not None and entry.until is not None and entry.until <= since
+            if not is_before:
+                yield absolute(index, entry.uri)
+
+
+@contextmanager
+def _open_network(address: str, network: Network) -> Iterator[DocumentFetcher]:
+    cancel = machine.new_cancel_token()
+    with document_access.open_fetcher(address, network, cancel) as fetcher:
+        yield document_access.network_documents(fetcher)
+
+
+@contextmanager
+def _open_document(documents: DocumentFetcher, uri: str) -> Iterator[Document]:
+    fetched = documents.get(uri)
+    assert fetched is not None, "an unconditional request is never answered with 304"
+    with fetched:
+        yield fetched.open()
+
+
+def discover(address: str, *, set_name: str = "", network: Network | None = None) -> Source:
+    """Find the lists of a Source from any address of it.
+
+    Args:
+        address: Address of a site, a Source Description, a Capability List, any list, or a sitemap.
+        set_name: One of several sets: its URI, name or number.
+        network: Settings for requests to the Source.
+
+    Raises:
+        SourceNotFoundError: Nothing usable was found; the evidence lists what was tried.
+        SourceUnavailableError: The Source does not answer now.
+        SourceRefusedError: It refuses to answer.
+        ConfigurationError: The address is not an http or https URI, or offers several sets of
+            resources of which none is chosen; then the evidence lists them.
+    """
+    chosen = network or Network()
+    with _open_network(address, chosen) as documents:
+        lists = discover_lists(
+            documents, address, choice=SetChoice(requested=set_name), allowed=chosen.allow_origins
+        )
+        return Source(address=address, lists=lists, network=chosen)
+
+
+def offered_sets(address: str, *, network: Network | None = None) -> tuple[OfferedSet, ...]:
+    """Return the sets of resources that a Source offers, in its order; at least one.
+
+    Args:
+        address: As for `discover`.
+        network: Settings for requests to the Source.
+
+    Raises:
+        SourceError: Nothing usable was found, or a document cannot be fetched.
+        DocumentError: A document cannot be used.
+        ConfigurationError: The address is not an http or https URI.
+    """
+    chosen = network or Network()
+    with _open_network(address, chosen) as documents:
+        return find_sets(documents, address, allowed=chosen.allow_origins)

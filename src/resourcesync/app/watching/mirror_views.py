@@ -1,0 +1,239 @@
+"""Views of a mirror for the pages, from its own state; its files are inspected, never read.
+
+No lock is taken, and nothing is written.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from datetime import datetime, timedelta
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from resourcesync.adapters.mirror import mirror_folder
+from resourcesync.adapters.mirror.copies import OWN_FOLDER
+from resourcesync.adapters.mirror.open_folders import FolderCopyInspector
+from resourcesync.adapters.mirror.state import SqliteMirrorState
+from resourcesync.app import plugins
+from resourcesync.app.mirrors import mirror_state, opening
+from resourcesync.destination.audits.explain import Explanation, load_recorded
+from resourcesync.destination.audits.reports import AuditRecord, recorded_audits
+from resourcesync.destination.mapping.names import owner_of, uris_at
+from resourcesync.destination.mapping.uris import normalise, percent_encode
+from resourcesync.destination.reports import RunReport
+from resourcesync.destination.runs import read_failed
+from resourcesync.destination.sync_state import SyncState
+from resourcesync.errors import OutOfScopeError
+from resourcesync.model.timestamps import from_microseconds, to_microseconds
+from resourcesync.ports.changes import MirrorChangeKind
+from resourcesync.ports.mirror import MirrorStateStore, PendingTask, RunRow
+from resourcesync.server.dashboard.views import (
+    AppliedChange,
+    AwaitedChange,
+    EndedPull,
+    ListSpan,
+    MirrorDetail,
+    MirrorSummary,
+    PendingCause,
+)
+
+_MOST_RUNS: Final = 10_000
+_MOST_CHANGES: Final = 20_000
+_MOST_LISTS: Final = 2_000
+_MOST_AWAITED: Final = 500
+_HISTORY: Final = 50
+_DAY: Final = timedelta(days=1)
+
+
+@contextmanager
+def _open_state(folder: Path) -> Iterator[SqliteMirrorState]:
+    """Open a mirror's state for reading.
+
+    Raises:
+        ConfigurationError: The folder is not a mirror.
+        StateError: The state is damaged.
+    """
+    if not opening.is_mirror(folder):
+        raise opening.not_a_mirror_error(folder)
+    with mirror_state.open_state(
+        folder / OWN_FOLDER / mirror_folder.STATE_FILE, read_only=True
+    ) as state:
+        yield state
+
+
+def changes_by_day(folder: Path, now: datetime, days: int) -> tuple[int, ...]:
+    """Return the number of changes on each of the last days, the oldest first.
+
+    The copies of the first pull do not count.
+    """
+    if not opening.is_mirror(folder):
+        return (0,) * days
+    with _open_state(folder) as state:
+        width = _DAY // timedelta(microseconds=1)
+        found = state.changes_by(to_microseconds(now - days * _DAY), width)
+    return tuple(found.get(day, 0) for day in range(days))
+
+
+def _pending_cause(code: str, count: int, uri: str, reason: str, due: int) -> PendingCause:
+    return PendingCause(code=code, count=count, uri=uri, reason=reason, due=from_microseconds(due))
+
+
+def read_detail(
+    folder: Path,
+    brief: MirrorSummary,
+    since: datetime,
+    until: datetime,
+    notices: Sequence[datetime],
+) -> MirrorDetail:
+    """Return the events of a mirror in a window of time.
+
+    Args:
+        folder: The mirror.
+        brief: Its summary.
+        since: Start of the window, UTC.
+        until: End of the window.
+        notices: Times of notifications.
+    """
+    if not opening.is_mirror(folder):
+        return MirrorDetail(summary=brief, since=since, until=until)
+    first = to_microseconds(since)
+    with _open_state(folder) as state:
+        runs = tuple(map(_run_view, state.runs(first, _MOST_RUNS)))
+        begin = first
+        if runs and runs[-1].is_first:
+            begin = to_microseconds(runs[-1].ended) + 1
+        arrivals = state.arrivals(begin, _MOST_CHANGES)
+        return MirrorDetail(
+            summary=brief,
+            since=since,
+            until=until,
+            runs=runs,
+            changes=tuple(
+                AppliedChange(
+                    time=from_microseconds(arrival.time),
+                    kind=arrival.kind,
+                    uri=arrival.uri,
+                    dated=_moment(arrival.dated),
+                )
+                for arrival in arrivals
+                if arrival.kind != MirrorChangeKind.TOUCHED
+            ),
+            is_cut=len(arrivals) >= _MOST_CHANGES,
+            lists=tuple(_lists(state)),
+            awaited=tuple(_awaited(state, first)),
+            notices=tuple(notice for notice in notices if since <= notice <= until),
+            causes=tuple(_pending_cause(*cause) for cause in state.causes()),
+        )
+
+
+def _moment(moment: int | None) -> datetime | None:
+    return None if moment is None else from_microseconds(moment)
+
+
+def _lists(state: SqliteMirrorState) -> Iterator[ListSpan]:
+    for document in state.documents(_MOST_LISTS):
+        if document.from_:
+            since = from_microseconds(document.from_)
+            yield ListSpan(uri=document.uri, since=since, until=_moment(document.until))
+
+
+def _awaited(state: MirrorStateStore, first: int) -> Iterator[AwaitedChange]:
+    for row in islice(state.pending(PendingTask.FETCH), _MOST_AWAITED):
+        if row.lastmod is not None and row.lastmod >= first:
+            yield AwaitedChange(uri=row.loc, dated=from_microseconds(row.lastmod))
+
+
+def _run_view(row: RunRow) -> EndedPull:
+    report = None
+    if row.mode:
+        try:
+            report = msgspec.json.decode(row.counts, type=RunReport)
+        except msgspec.MsgspecError:  # of a version with other counts
+            report = None
+    return EndedPull(
+        run=row.run,
+        started=from_microseconds(row.started),
+        ended=from_microseconds(row.ended),
+        outcome=row.outcome,
+        report=report,
+        failed=read_failed(row),
+    )
+
+
+def read_run(folder: Path, run: str) -> EndedPull | None:
+    """Return one pull of a mirror; ``None`` when it is not recorded."""
+    with _open_state(folder) as state:
+        row = state.find_run(run)
+    return None if row is None else _run_view(row)
+
+
+def read_audits(folder: Path) -> tuple[str, tuple[AuditRecord, ...]]:
+    """Return the address of a mirror's Source, and its last audits, the oldest first."""
+    if not opening.is_mirror(folder):
+        return "", ()
+    with _open_state(folder) as state:
+        memory = SyncState(state)
+        identity = memory.identity
+        return "" if identity is None else identity.source, recorded_audits(state)
+
+
+def read_resource(
+    folder: Path, names: Sequence[str]
+) -> tuple[Explanation, tuple[AppliedChange, ...]]:
+    """Return the state of one resource, and its changes, the newest first.
+
+    No request is sent, and its file is not read: that it is unaltered follows from its
+    size and times.
+
+    Args:
+        folder: The mirror.
+        names: Its URI; or possible paths in the mirror, the likeliest first.
+    """
+    with _open_state(folder) as state:
+        identity = SyncState(state).identity
+        uris = [_uri_of(state, name) for name in names]
+        uri = next((uri for uri in uris if state.copy(uri) or state.pending_of(uri)), uris[0])
+        known = Explanation(source="" if identity is None else identity.source, uri=uri)
+        if "://" not in names[uris.index(uri)]:
+            known.path = names[uris.index(uri)].removeprefix("./").removeprefix("/")
+        load_recorded(state, known)
+        history = [
+            AppliedChange(time=from_microseconds(change.time), kind=change.kind, uri=change.uri)
+            for change in islice(state.changes_of(uri), _HISTORY)
+        ]
+    _probe_file(folder, known)
+    findings = opening.last_findings(folder)
+    known.finding = next((finding for finding in findings if finding.uri == uri), None)
+    return known, tuple(history)
+
+
+def _uri_of(state: MirrorStateStore, name: str) -> str:
+    identity = SyncState(state).identity
+    try:
+        if "://" in name or identity is None:
+            return normalise(percent_encode(name))
+        path = name.removeprefix("./").removeprefix("/")
+        mapping = SyncState(state).mapping(plugins.mapper)
+        if mapping is None:
+            return name
+        return owner_of(state, mapping, path) or next(iter(uris_at(mapping, path)), name)
+    except OutOfScopeError:
+        return name
+
+
+def _probe_file(folder: Path, known: Explanation) -> None:
+    """Check whether the file exists, with the recorded size and times."""
+    if not known.path:
+        return
+    root = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        with closing(FolderCopyInspector(root)) as inspector:
+            signature = inspector.signature(known.path)
+    finally:
+        os.close(root)
+    known.is_present = signature is not None
+    if known.copy is not None and signature is not None:
+        known.is_altered = signature != known.copy.signature

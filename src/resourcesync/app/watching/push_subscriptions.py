@@ -1,0 +1,341 @@
+"""Push for a Destination: subscriptions of many mirrors, their callbacks, and the hints."""
+
+import fcntl
+import hashlib
+import logging
+import os
+import tempfile
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random, SystemRandom
+from types import TracebackType
+from typing import Final, Self, final
+from urllib.parse import urlsplit
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from resourcesync.adapters.http import CurlFetcher
+from resourcesync.adapters.hub import FileFollowers
+from resourcesync.adapters.mirror import mirror_folder
+from resourcesync.adapters.mirror.copies import OWN_FOLDER
+from resourcesync.app.hubs import new_token, open_messenger
+from resourcesync.app.mirrors import mirror_state, opening, sets
+from resourcesync.app.network import fetch_settings, origin_of
+from resourcesync.destination.sync_state import SyncState
+from resourcesync.discovery.document_fetcher import DocumentFetcher
+from resourcesync.errors import ConfigurationError, LockedError, ResourceSyncError, StorageError
+from resourcesync.ports import Clock, FetchFailure, FetchRequest, FetchResponse
+from resourcesync.ports.subscriptions import ChannelSubscription
+from resourcesync.server.uvicorn_server import ServerThread
+from resourcesync.server.websub import CallbackApplication
+from resourcesync.settings.network import Network
+from resourcesync.websub.channels import FoundChannels, find_channels
+from resourcesync.websub.subscriber import Subscriber
+from resourcesync.websub.subscription_status import SubscriptionReport
+
+_LOG: Final = logging.getLogger(__name__)
+
+_HINT_EVERY: Final = 0.2
+_DISCOVERY_INTERVAL: Final = 86_400.0
+_PAUSE: Final = 5.0
+_SHARED: Final = "push.db"
+"""The file that all services of a user shared in earlier versions."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PushState:
+    """The place of the subscriptions of one configuration.
+
+    A service ends and renews only what is in its file. So the file is that of one configuration,
+    and of one running service.
+
+    Attributes:
+        folder: The folder of the file; those of other configurations may be there too.
+        configuration: The configuration file; ``None`` for none.
+        mirrors: The mirrors that the configuration names.
+    """
+
+    folder: Path
+    configuration: Path | None = None
+    mirrors: frozenset[str] = frozenset()
+
+    @property
+    def path(self) -> Path:
+        """The file, named after the real path of the configuration file."""
+        real = "" if self.configuration is None else os.path.realpath(self.configuration)
+        return self.folder / f"push-{hashlib.sha256(os.fsencode(real)).hexdigest()[:16]}.db"
+
+    @contextmanager
+    def open_store(self, callback: str) -> Iterator[FileFollowers]:
+        """Open the file for this service alone.
+
+        Subscriptions in the file that all services once shared are moved here if they deliver to
+        our callback, or, where no callback is recorded yet, if they are of a configured mirror.
+
+        Args:
+            callback: The address below which hubs reach this service.
+
+        Raises:
+            LockedError: Another service of the same configuration runs.
+            StorageError: The file cannot be opened.
+        """
+
+        def is_ours(subscription: ChannelSubscription) -> bool:
+            return (
+                subscription.base == base
+                if subscription.base
+                else subscription.name in self.mirrors
+            )
+
+        base = callback if callback.endswith("/") else f"{callback}/"
+        with ExitStack() as stack:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            stack.enter_context(_exclusive_lock(self.path.with_suffix(".lock")))
+            store = stack.enter_context(closing(FileFollowers(self.path)))
+            store.take_over(self.folder / _SHARED, is_ours)
+            yield store
+
+
+@contextmanager
+def _exclusive_lock(path: Path) -> Iterator[None]:
+    try:
+        lock = os.open(path, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise StorageError(f"cannot open {path}: {error.strerror}") from error
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        os.close(lock)
+        raise LockedError(
+            "another `watch` is running with this configuration",
+            evidence=(("got", str(path)),),
+            hint="end it, or use another --state DIR",
+        ) from error
+    except OSError:  # without locks everything else still works
+        _LOG.warning("cannot lock %s", path)
+    try:
+        yield
+    finally:
+        os.close(lock)
+
+
+@final
+class PushSubscriptions:
+    """Subscribes mirrors to the channels of their Sources, for as long as the block runs.
+
+    Args:
+        callback: The address by which hubs reach ``listen``, such as
+            ``https://aggregator.example/push/``.
+        listen: Host and port for deliveries; a proxy with TLS is in front.
+        state: The place of the subscriptions.
+        on_hint: Receives the name of a mirror that should be pulled now; must return at once.
+        clock: Time.
+
+    Raises:
+        ConfigurationError: The address cannot be listened on, or the callback is invalid.
+        LockedError: Another service of the same configuration runs.
+        StorageError: Subscriptions cannot be stored.
+    """
+
+    def __init__(
+        self,
+        *,
+        callback: str,
+        listen: tuple[str, int],
+        state: PushState,
+        on_hint: Callable[[str], None],
+        clock: Clock,
+    ) -> None:
+        origin_of(callback)
+        if "?" in callback or "#" in callback:
+            raise ConfigurationError(
+                f"{callback[:200]!r} cannot be a callback",
+                hint="write https://HOST/push/, without ? and #",
+            )
+        self._clock = clock
+        self._bell = threading.Event()
+        self._held = ExitStack()
+        self._store = self._held.enter_context(state.open_store(callback))
+        self._messenger = _HubMessenger(clock)
+        self._subscriber = Subscriber(
+            self._store,
+            self._messenger,
+            clock,
+            callback_base=callback,
+            on_hint=on_hint,
+            token=new_token,
+            chance=SystemRandom().random,
+            wake=self._bell.set,
+            hint_every=_HINT_EVERY,
+        )
+        host, port = listen
+        application = _PrefixApplication(
+            urlsplit(callback).path, CallbackApplication(self._subscriber)
+        )
+        self._server = ServerThread(application, host=host, port=port)
+        self._is_over = False
+        self._thread = threading.Thread(target=self._tick, name="resourcesync-push", daemon=True)
+        self._looked: dict[str, float] = {}
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Number of messages, by outcome."""
+        return dict(self._subscriber.counts)
+
+    @property
+    def version(self) -> int:
+        """Counter that grows when ``standings`` may have changed."""
+        return self._subscriber.ledger.version
+
+    def standings(self) -> list[SubscriptionReport]:
+        """Return the state of all subscriptions.
+
+        Raises:
+            StorageError: They cannot be read.
+        """
+        return self._subscriber.reports()
+
+    def has_discovered(self, name: str) -> bool:
+        """True if all channels of a mirror's Source were found."""
+        return name in self._looked
+
+    def __enter__(self) -> Self:
+        self._server.__enter__()
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._is_over = True
+        self._bell.set()
+        self._thread.join()
+        self._server.__exit__(kind, error, trace)
+        self._messenger.close()
+        self._held.close()
+
+    def retain(self, networks: Mapping[str, tuple[str, Network]]) -> None:
+        """End the subscriptions of all other mirrors.
+
+        Args:
+            networks: Address and request settings of each mirror's Source, by the mirror's name. A
+                hub may have an address that is not public where the Source itself may.
+        """
+        asked = [fetch_settings(network, source) for source, network in networks.values()]
+        self._messenger.trust(frozenset().union(*(settings.trusted_origins for settings in asked)))
+        for name in self._looked.keys() - networks.keys():
+            self._looked.pop(name, None)  # so that a mirror that returns is looked up again
+        for name in {
+            subscription.name for subscription in self._store.subscriptions()
+        } - networks.keys():
+            self._subscriber.leave(name)
+        self._bell.set()
+
+    def follow(self, name: str, folder: Path, network: Network) -> None:
+        """Subscribe a mirror to its Source's channels; they are looked up once a day.
+
+        After an incomplete answer they are looked up again after the next pull.
+
+        Args:
+            name: The mirror's name in hints.
+            folder: The mirror; nothing happens before its first pull.
+            network: Settings for requests to its Source.
+
+        Raises:
+            ResourceSyncError: The mirror's state cannot be read.
+        """
+        now = self._clock.monotonic()
+        last = self._looked.get(name)
+        if last is not None and now - last < _DISCOVERY_INTERVAL:
+            return
+        found = [
+            self._channels(path, network)
+            for path in sets.each_mirror([folder])
+            if opening.is_mirror(path)
+        ]
+        is_all = all(channels.is_complete for channels in found)
+        if is_all:
+            self._looked[name] = now
+        channels = [channel for channels in found for channel in channels.channels]
+        self._subscriber.follow(name, channels, is_all=is_all)
+        self._bell.set()
+
+    def _channels(self, folder: Path, network: Network) -> FoundChannels:
+        path = folder / OWN_FOLDER / mirror_folder.STATE_FILE
+        with mirror_state.open_state(path, read_only=True) as state:
+            memory = SyncState(state)
+            found, identity = memory.discovered, memory.identity
+        if found is None or identity is None:
+            return FoundChannels([], is_complete=True)
+        addresses = [name for name in (found.capability_list, found.description) if name]
+        settings = fetch_settings(network, identity.source)
+        dice = Random()  # noqa: S311 - jitter
+        with closing(CurlFetcher(settings, self._clock, dice)) as fetcher:
+            documents = DocumentFetcher(fetcher, tempfile.TemporaryFile)
+            trusted = frozenset(settings.trusted_origins)
+            with closing(open_messenger(self._clock, trusted=trusted)) as messenger:
+                return find_channels(documents, messenger, addresses)
+
+    def _tick(self) -> None:
+        while not self._is_over:
+            try:
+                pause = self._subscriber.tick()
+            except ResourceSyncError as error:  # such as a full disk; polling goes on in any case
+                _LOG.warning("push: %s", error)
+                pause = _PAUSE
+            except Exception:  # noqa: BLE001 - a fault of ours must not end all renewals
+                _LOG.exception("push")
+                pause = _PAUSE
+            self._bell.wait(pause)
+            self._bell.clear()
+
+
+@final
+class _HubMessenger:
+    """Sends messages to hubs; its trusted origins may change."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._trusted: frozenset[str] = frozenset()
+        self._open: tuple[frozenset[str], CurlFetcher] | None = None
+
+    def trust(self, origins: frozenset[str]) -> None:
+        """Trust these origins as the operator's own, from the next messages on."""
+        self._trusted = origins
+
+    def fetch(
+        self, requests: Iterable[FetchRequest | None]
+    ) -> Iterator[FetchResponse | FetchFailure]:
+        """Send messages (``Messenger``); on one thread."""
+        trusted = self._trusted
+        if self._open is None or self._open[0] != trusted:
+            self.close()
+            self._open = trusted, open_messenger(self._clock, trusted=trusted)
+        return self._open[1].fetch(requests)
+
+    def close(self) -> None:
+        """Close the connections."""
+        if self._open is not None:
+            self._open[1].close()
+            self._open = None
+
+
+@final
+class _PrefixApplication:
+    """Answers below the path of the callbacks, and at the root: proxies may remove the path."""
+
+    def __init__(self, path: str, application: ASGIApp) -> None:
+        self._path = path.rstrip("/")
+        self._application = application
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer an ASGI 3 request."""
+        if scope.get("path", "").startswith(f"{self._path}/"):
+            scope = {**scope, "root_path": self._path}
+        await self._application(scope, receive, send)

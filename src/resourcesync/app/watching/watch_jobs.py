@@ -1,0 +1,183 @@
+"""Jobs of watching: history and audit of a mirror, and hand-over of its changes to a program."""
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Literal
+
+from resourcesync.adapters.consumer_programs import run_program
+from resourcesync.adapters.mirror import mirror_folder
+from resourcesync.adapters.mirror.copies import OWN_FOLDER
+from resourcesync.app.mirrors import mirror_state, opening, sets
+from resourcesync.destination.audits.fixity import AuditRolling
+from resourcesync.destination.audits.reports import AuditReport
+from resourcesync.destination.reports import MirrorState
+from resourcesync.destination.sync_state import SyncState
+from resourcesync.ports.cancellation import CancelToken
+from resourcesync.ports.changes import LoggedChange
+from resourcesync.settings.network import Network
+from resourcesync.watch.scheduler import MirrorHistory
+
+_SECOND = 1_000_000
+_MINUTE = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditOptions:
+    """The options of a mirror's audits.
+
+    Attributes:
+        method: The method of comparison.
+        share: Share of the copies, more than 0 and at most 1.
+        oldest_first: True if the copies that were verified longest ago come first.
+    """
+
+    method: Literal["lists", "stat", "hash", "remote"] = "hash"
+    share: float = 1.0
+    oldest_first: bool = False
+
+    @property
+    def rolling(self) -> AuditRolling | None:
+        """The copies to check; ``None`` for all."""
+        if self.method == "lists" or (self.share >= 1 and not self.oldest_first):
+            return None
+        return AuditRolling(share=self.share, oldest_first=self.oldest_first)
+
+
+def read_history(folder: Path) -> MirrorHistory:
+    """Return the times of a mirror's last pull and audit, from its own state.
+
+    Of a folder with a mirror for each set, the one that waits longest counts.
+
+    Raises:
+        StateError: The state is damaged.
+        StorageError: It cannot be read.
+    """
+    pasts = [
+        _read_mirror_history(path) for path in sets.each_mirror([folder]) if opening.is_mirror(path)
+    ]
+    return MirrorHistory(
+        pulled=_earliest([past.pulled for past in pasts]),
+        audited=_earliest([past.audited for past in pasts]),
+    )
+
+
+def last_good_pull(folder: Path, since: float) -> float | None:
+    """Return the time of a mirror's last pull; ``None`` if it failed or nothing was written.
+
+    Of a folder with a mirror for each set, all must be good, and the one that waits longest counts.
+
+    Args:
+        folder: The mirror.
+        since: The moment from which it counts, like the one returned in seconds since 1970, UTC.
+
+    Raises:
+        StateError: The state is damaged.
+        StorageError: It cannot be read.
+    """
+    found = [path for path in sets.each_mirror([folder]) if opening.is_mirror(path)]
+    moment = _earliest([_last_good_pull(path, since) for path in found])
+    return moment if moment is not None and moment > since else None
+
+
+def _last_good_pull(folder: Path, since: float) -> float | None:
+    path = folder / OWN_FOLDER / mirror_folder.STATE_FILE
+    if not any(
+        _modified_at(path) > since - _MINUTE for path in (path, path.with_name(f"{path.name}-wal"))
+    ):
+        return None
+    with mirror_state.open_state(path, read_only=True) as state:
+        last, word = state.last_run(), SyncState(state).last_state
+    return None if last is None or word is MirrorState.FAILING else last.ended / _SECOND
+
+
+def _modified_at(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def _read_mirror_history(folder: Path) -> MirrorHistory:
+    with mirror_state.open_state(
+        folder / OWN_FOLDER / mirror_folder.STATE_FILE, read_only=True
+    ) as state:
+        last, audited = state.last_run(), SyncState(state).audited_at
+    return MirrorHistory(
+        pulled=None if last is None else last.ended / _SECOND,
+        audited=None if audited is None else audited / _SECOND,
+    )
+
+
+def _earliest(moments: list[float | None]) -> float | None:
+    known = [moment for moment in moments if moment is not None]
+    return min(known, default=None) if len(known) == len(moments) else None
+
+
+def audit_mirror(
+    folder: Path, how: AuditOptions, network: Network, cancel: CancelToken
+) -> AuditReport:
+    """Audit a mirror; its findings are stored for a repair.
+
+    Raises:
+        ResourceSyncError: It was not completed.
+        StoppedError: Its end was requested.
+    """
+    with opening.open_destination(
+        folder, network=network, report=lambda _event, _fields: None, cancel=cancel
+    ) as destination:
+        return destination.audit(method=how.method, rolling=how.rolling, kept=0)
+
+
+class ChangeForwarder:
+    """Hands new changes over to a program.
+
+    Args:
+        consumer: The name of its cursor.
+        command: The program and its arguments.
+        line: Encodes a change for its stdin, line break included.
+    """
+
+    def __init__(
+        self, consumer: str, command: tuple[str, ...], line: Callable[[LoggedChange], bytes]
+    ) -> None:
+        self._consumer, self._command, self._line = consumer, command, line
+
+    def forward(self, folder: Path, cancel: CancelToken) -> tuple[int, int]:
+        """Run the program when a mirror has changes for it; return their number, and its exit code.
+
+        After exit code 0 it does not get them again, even if it did not read all of them.
+
+        Args:
+            folder: The mirror; a pull may go on meanwhile.
+            cancel: The request to stop.
+
+        Raises:
+            ConfigurationError: The program cannot be run.
+            DiscontinuityError: The mirror's log of changes does not reach back to its cursor.
+            StateError: The state is damaged.
+            StoppedError: The end was requested.
+        """
+        with opening.open_changes(folder) as opened:
+            restart_hint = f"--consumer {self._consumer} --restart"
+            reader = opened.reader(self._consumer, restart_hint=restart_hint)
+            before = reader.cursor
+            count = 0
+
+            def counted(change: LoggedChange) -> bytes:
+                nonlocal count
+                count += 1
+                return self._line(change)
+
+            waiting = map(counted, reader.read_new())
+            first = next(waiting, None)
+            code = 0
+            if first is not None:
+                code = run_program(self._command, chain((first,), waiting), cancel)
+            if not code:
+                deque(waiting, maxlen=0)
+                if reader.cursor is not None and reader.cursor != before:
+                    opened.consumers.acknowledge(self._consumer, reader.cursor)
+        return count, code

@@ -1,0 +1,284 @@
+"""Packages of dumps: only changed ranges of a Resource Dump are packed again (§11, §13).
+
+Each package of a Resource Dump contains a range of URIs. Its name is never used again and its bytes
+never change: a range in which nothing changed keeps its package, with the ``at`` that it had. The
+dump's own ``at`` is that of its oldest package, so whoever starts from the dump applies all later
+changes.
+
+A Change Dump only grows (§13): each publication adds packages, and each interval begins where the
+one before it ends. A package contains every change of its interval, so the bytes of each must be
+available: former versions are, where versions are stored. After a change whose bytes are gone the
+Change Dump starts over, at a moment from which it is complete.
+"""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import pairwise
+from typing import Final
+
+from resourcesync.documents.packages.planning import ManifestEntry, PackageSize, plan_packages
+from resourcesync.documents.writer import body, closing, opening
+from resourcesync.model.capabilities import Header
+from resourcesync.model.digests import disagree
+from resourcesync.model.links import Link
+from resourcesync.model.resources import Change, Resource
+from resourcesync.model.timestamps import from_microseconds, to_microseconds
+from resourcesync.model.vocabulary import Capability, ChangeKind
+from resourcesync.ports.catalogue import CatalogueSnapshot
+from resourcesync.ports.originals import ResourceContents
+from resourcesync.source import description, naming
+from resourcesync.source.document_writer import DocumentWriter
+from resourcesync.source.dump_record import PublishedPackage
+from resourcesync.source.dumps.package_writer import PackageNames, Packager
+
+_EPOCH: Final = from_microseconds(0)
+
+
+def pack_resources(  # noqa: PLR0913 - what to pack, how, and what is packed already
+    snapshot: CatalogueSnapshot,
+    known: Sequence[PublishedPackage],
+    packager: Packager,
+    contents: ResourceContents,
+    *,
+    writer: DocumentWriter,
+    size: PackageSize,
+    taken: set[str],
+    oldest: int = 0,
+) -> tuple[PublishedPackage, ...]:
+    """Pack the unpacked resources; return the packages of the whole dump, in URI order.
+
+    Args:
+        snapshot: The resources.
+        known: The packages of the last dump.
+        packager: The writer of packages.
+        contents: Measures resources without a known length.
+        writer: The document writer.
+        size: Largest contents of one package.
+        taken: Names that are in use; new ones are added.
+        oldest: Packages older than this are packed again, in microseconds.
+
+    Raises:
+        OriginalChangedError: Something changed each time it was packed.
+        StorageError: A package could not be written. The public dump is unchanged.
+    """
+    header = manifest_header(writer, snapshot.at)
+    usable = {package.key: package for package in known if package.since >= oldest}
+    packages: list[PublishedPackage] = []
+    for start, end in _ranges(known, size):
+        resources = _sized(snapshot.resources(start, end), contents)
+        for entries in plan_packages(header, resources, size=size):
+            text = body(entries, header)
+            key = _key(header, text)
+            packed = usable.get(key)
+            if packed is None or not packager.confirm_unharmed(packed):
+                names = _new_names(snapshot.at, taken)
+                made = packager.pack(names, header, entries, key, text)
+                packed = replace(made, since=to_microseconds(snapshot.at))
+            packages.append(packed)
+    return tuple(packages)
+
+
+def manifest_header(writer: DocumentWriter, at: datetime) -> Header:
+    """Return the root of the manifest of a package of the moment ``at`` (§11.2)."""
+    return Header(
+        capability=Capability.RESOURCE_DUMP_MANIFEST,
+        at=at,
+        links=(description.up_link(writer.naming, naming.CAPABILITY_LIST),),
+    )
+
+
+def _ranges(
+    known: Sequence[PublishedPackage], size: PackageSize
+) -> Iterator[tuple[str, str | None]]:
+    """Yield the ranges of URIs to pack: those of the last dump, with small neighbours merged."""
+    starts: list[str] = [""]
+    entries = content = 0
+    for packed in known:
+        fits = (
+            entries + packed.entries <= size.max_entries // 2
+            and content + packed.content <= size.max_bytes // 2
+        )
+        if not fits and entries:
+            starts.append(packed.start)
+            entries = content = 0
+        entries += packed.entries
+        content += packed.content
+    yield from pairwise([*starts, None])
+
+
+def _sized(resources: Iterable[Resource], contents: ResourceContents) -> Iterator[Resource]:
+    """Yield the resources with their lengths; those that no longer exist are left out."""
+    for resource in resources:
+        if resource.length is not None:
+            yield resource
+            continue
+        found = contents.measure(resource.uri)
+        if found is not None:
+            yield replace(found, links=resource.links)
+
+
+def _new_names(at: datetime, taken: set[str]) -> PackageNames:
+    number = 1
+    while (names := naming.resource_package(at, number))[0] in taken:
+        number += 1
+    taken.add(names[0])
+    return PackageNames(package=names[0], manifest=names[1])
+
+
+def _key(header: Header, text: bytes) -> str:
+    """Return the key of a package's entries, which does not depend on the time of packing."""
+    timeless = replace(header, at=_EPOCH)
+    return hashlib.sha256(opening(timeless) + text + closing(timeless)).hexdigest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PackedUntil:
+    """Progress of the Change Dump.
+
+    Attributes:
+        last: The number of the last change in the packages.
+        until: The end of the last package's interval, in microseconds.
+        number: The number of the next package.
+    """
+
+    last: int
+    until: int
+    number: int = 1
+
+
+def pack_changes(
+    snapshot: CatalogueSnapshot,
+    reached: PackedUntil,
+    packager: Packager,
+    contents: ResourceContents,
+    *,
+    writer: DocumentWriter,
+    size: PackageSize,
+) -> tuple[PublishedPackage, ...]:
+    """Pack the changes since the last package; return the new packages, oldest first.
+
+    Nothing is packed when nothing has changed. The bytes of every change must be available; see
+    ``find_lost_changes``.
+
+    Args:
+        snapshot: The log of changes.
+        reached: The progress of the existing packages.
+        packager: The writer of packages.
+        contents: The bytes of the versions.
+        writer: The document writer.
+        size: Largest contents of one package.
+
+    Raises:
+        OriginalChangedError: Something changed each time it was packed.
+        StorageError: A package could not be written. The public dump is unchanged.
+    """
+    last, at = snapshot.last_change(), to_microseconds(snapshot.at)
+    here = _packable(snapshot, reached.last, contents)
+    packages: list[PublishedPackage] = []
+    since, number = reached.until, reached.number
+    widest = _header(writer, _longest(at), _longest(at))
+    for entries, is_last in _with_last_flag(plan_packages(widest, here, size=size)):
+        until = at if is_last else _time_of(entries[-1])
+        header = _header(writer, from_microseconds(since), from_microseconds(until))
+        package, manifest = naming.change_package(number)
+        names = PackageNames(package=package, manifest=manifest)
+        made = packager.pack(names, header, entries, names.package)
+        packages.append(
+            replace(made, start="", since=since, until=until, last=last if is_last else 0)
+        )
+        since, number = until, number + 1
+    return tuple(packages)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LostChanges:
+    """Changes that cannot be packed, since their bytes are gone.
+
+    Attributes:
+        count: Number of these changes.
+        last: The number of the last one.
+        time: Its time, in microseconds.
+    """
+
+    count: int
+    last: int
+    time: int
+
+
+def find_lost_changes(
+    snapshot: CatalogueSnapshot, after: int, contents: ResourceContents
+) -> LostChanges | None:
+    """Return the changes after a number that cannot be packed; ``None`` when all can."""
+    found: LostChanges | None = None
+    for number, change in snapshot.changes(after=after):
+        if not _is_available(snapshot, change, contents):
+            count = 1 if found is None else found.count + 1
+            found = LostChanges(count=count, last=number, time=_time_of(change))
+    return found
+
+
+def _is_available(snapshot: CatalogueSnapshot, change: Change, contents: ResourceContents) -> bool:
+    """True if the bytes of a change are available: it is the present state, or they are stored."""
+    was = change.resource
+    if change.kind is ChangeKind.DELETED or contents.contains(was):
+        return True
+    now = next(snapshot.resources(was.uri, was.uri + "\0"), None)
+    # A version known by other digests may be the same one: packing compares its bytes.
+    return now is not None and not disagree(now.digests, was.digests)
+
+
+def _packable(
+    snapshot: CatalogueSnapshot, after: int, contents: ResourceContents
+) -> Iterator[Change]:
+    """Yield the changes, their patches with the places that these have in the package (§14.4)."""
+    for number, change in snapshot.changes(after=after):
+        resource = change.resource
+        if not resource.patches:
+            yield change
+            continue
+        links = tuple(
+            replace(link, path=f"/patches/{number:08}") if link in resource.patches else link
+            for link in resource.links
+            if link not in resource.patches or _has_patch(link, contents)
+        )
+        yield replace(change, resource=replace(resource, links=links))
+
+
+def _has_patch(patch: Link, contents: ResourceContents) -> bool:
+    stream = contents.open_patch(patch)
+    if stream is not None:
+        stream.close()
+    return stream is not None
+
+
+def _with_last_flag(
+    packages: Iterator[list[ManifestEntry]],
+) -> Iterator[tuple[list[ManifestEntry], bool]]:
+    """Yield each package's entries, and whether it is the last."""
+    waiting = next(packages, None)
+    while waiting is not None:
+        after = next(packages, None)
+        yield waiting, after is None
+        waiting = after
+
+
+def _time_of(entry: ManifestEntry) -> int:
+    assert isinstance(entry, Change), "a Change Dump holds changes"
+    assert entry.time is not None, "the catalogue knows the time of each change"
+    return to_microseconds(entry.time)
+
+
+def _longest(at: int) -> datetime:
+    """Return a moment that takes as many characters as any."""
+    return from_microseconds(at).replace(microsecond=1)
+
+
+def _header(writer: DocumentWriter, since: datetime, until: datetime) -> Header:
+    return Header(
+        capability=Capability.CHANGE_DUMP_MANIFEST,
+        from_=since,
+        until=until,
+        links=(description.up_link(writer.naming, naming.CAPABILITY_LIST),),
+    )

@@ -1,0 +1,96 @@
+"""Dumps of a tree whose lists are being published."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from resourcesync.documents.packages.planning import PackageSize
+from resourcesync.errors import ConfigurationError
+from resourcesync.model.timestamps import to_microseconds
+from resourcesync.model.vocabulary import Dialect
+from resourcesync.ports import Clock
+from resourcesync.ports.catalogue import CatalogueStore, DocumentStore
+from resourcesync.ports.originals import ResourceContents
+from resourcesync.source.dumps.dump_publisher import DumpOutcome, DumpPublisher
+from resourcesync.source.foreign_documents import refuse_foreign_dumps
+from resourcesync.source.naming import SourceNaming
+from resourcesync.source.paging import PageLimits
+
+DEFAULT_PACKAGE: Final = PackageSize().max_bytes
+_MOST_ENTRIES: Final = 10_000
+"""Most files of one package: a change of one file must not repack all small files."""
+_SECOND: Final = 1_000_000
+_DIALECTS: Final = frozenset({Dialect.V1_1, Dialect.V1_0})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DumpRequest:
+    """The content of the dumps.
+
+    Attributes:
+        resources: The resources, all of them.
+        changes: The changes since the last time.
+    """
+
+    resources: bool = True
+    changes: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DumpOptions:
+    """The options of the dumps.
+
+    Attributes:
+        url: The URI of the resources' root.
+        max_package: The most bytes of content in one package.
+        keep: Greatest age of packages, in seconds; 0 is any age.
+        archive: Seconds that superseded dumps stay in archives; 0 is not at all.
+        limits: The most that one document holds.
+        dialect: The version that is written.
+    """
+
+    url: str
+    max_package: int
+    keep: float
+    archive: float
+    limits: PageLimits
+    dialect: Dialect
+
+
+def dump(
+    asked: DumpRequest,
+    packing: DumpOptions,
+    catalogue: CatalogueStore,
+    documents: DocumentStore,
+    contents: ResourceContents,
+    clock: Clock,
+) -> DumpOutcome:
+    """Pack everything that is not packed yet.
+
+    Raises:
+        ConfigurationError: A foreign file is in the place of a dump, or the version that is written
+            has no such dumps.
+        OriginalChangedError: Something changed each time it was packed; the dumps are unchanged.
+        StorageError: Something could not be read or written.
+    """
+    if packing.dialect not in _DIALECTS:
+        raise ConfigurationError(
+            f"dumps are written in version 1.1, and the lists here in {packing.dialect}",
+            hint="publish with --dialect 1.1, or leave the dumps out",
+        )
+    refuse_foreign_dumps(catalogue, documents)
+    oldest = 0
+    if packing.keep:
+        oldest = to_microseconds(clock.now()) - int(packing.keep * _SECOND)
+    return DumpPublisher(
+        catalogue,
+        documents,
+        contents,
+        names=SourceNaming(base_uri=packing.url),
+        clock=clock,
+        size=PackageSize(
+            max_bytes=packing.max_package,
+            max_entries=min(_MOST_ENTRIES, packing.limits.max_entries),
+        ),
+        limits=packing.limits,
+        archive=int(packing.archive * _SECOND),
+    ).publish(resources=asked.resources, changes=asked.changes, oldest=oldest)

@@ -1,0 +1,378 @@
+"""Publish dumps: packages of the resources themselves, and what lists them (§11, §13)."""
+
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from resourcesync.documents.packages.planning import PackageSize
+from resourcesync.model.capabilities import Header, Part
+from resourcesync.model.timestamps import from_microseconds, to_microseconds
+from resourcesync.model.vocabulary import Capability
+from resourcesync.ports import Clock
+from resourcesync.ports.catalogue import CatalogueSnapshot, CatalogueStore, DocumentStore
+from resourcesync.ports.originals import ResourceContents
+from resourcesync.source import archives, description, naming
+from resourcesync.source.document_writer import DocumentWriter, WrittenDocument
+from resourcesync.source.dump_record import (
+    ArchivedDump,
+    DumpRecord,
+    PublishedPackage,
+    dump_key,
+    package_entry,
+    read_dumps,
+    spanning_header,
+    write_dumps,
+)
+from resourcesync.source.dumps.dump_packages import (
+    PackedUntil,
+    find_lost_changes,
+    pack_changes,
+    pack_resources,
+)
+from resourcesync.source.dumps.package_writer import Packager
+from resourcesync.source.naming import SourceNaming
+from resourcesync.source.paging import PageLimits
+from resourcesync.source.plan import Offer, PublicationPlan, read_offers, read_plan, write_offers
+
+_log = logging.getLogger(__name__)
+_GRACE: Final = 24 * 3_600 * 1_000_000
+_HEADS: Final = {
+    Capability.RESOURCE_DUMP: naming.RESOURCE_DUMP,
+    Capability.CHANGE_DUMP: naming.CHANGE_DUMP,
+}
+_OFFERED: Final = frozenset({*_HEADS, *(head.archive for head in _HEADS)})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DumpOutcome:
+    """Result of a dump.
+
+    Attributes:
+        packages: The packages that were made now.
+        reused: Number of packages of the Resource Dump that were reused.
+        written: The documents that were written.
+        lost: Changes that are in no package, since their bytes are gone: the Change Dump starts
+            over after them.
+    """
+
+    packages: tuple[PublishedPackage, ...] = ()
+    reused: int = 0
+    written: tuple[WrittenDocument, ...] = ()
+    lost: int = 0
+
+
+class DumpPublisher:
+    """Publisher of a Source's dumps from its catalogue.
+
+    The documents that the Capability List must lead to are stored with the catalogue; the publisher
+    of the lists adds them at its next run, and retains the Change Lists that continue from them.
+
+    Args:
+        catalogue: The catalogue.
+        documents: The store of packages and documents.
+        contents: The bytes of the resources.
+        names: The addresses of resources and documents.
+        clock: The clock.
+        size: Largest contents of one package.
+        limits: The limits of one document.
+        archive: Time for which superseded dumps stay in archives, in microseconds; 0 archives none.
+    """
+
+    def __init__(  # noqa: PLR0913 - what is dumped, where, and how
+        self,
+        catalogue: CatalogueStore,
+        documents: DocumentStore,
+        contents: ResourceContents,
+        *,
+        names: SourceNaming,
+        clock: Clock,
+        size: PackageSize | None = None,
+        limits: PageLimits | None = None,
+        archive: int = 0,
+    ) -> None:
+        self._catalogue = catalogue
+        self._documents = documents
+        self._contents = contents
+        self._naming = names
+        self._clock = clock
+        self._size = size or PackageSize()
+        self._limits = limits or PageLimits()
+        self._archive = archive
+        self._packager = Packager(documents, contents)
+        self._lost = 0
+
+    def publish(
+        self, *, resources: bool = True, changes: bool = False, oldest: int = 0
+    ) -> DumpOutcome:
+        """Pack what is not packed yet, and list it.
+
+        Args:
+            resources: True to update the Resource Dump.
+            changes: True to add the new changes to the Change Dump.
+            oldest: Packages of resources that are older are packed again, packages of changes that
+                end earlier are no longer listed; in microseconds.
+
+        Raises:
+            OriginalChangedError: An original changed during each attempt to pack it; the dumps are
+                unchanged.
+            StorageError: Something could not be read or written. The public dumps are consistent,
+                and the next run continues.
+        """
+        with self._catalogue.snapshot() as snapshot:
+            plan, before = read_plan(self._catalogue), read_dumps(self._catalogue)
+            writer = DocumentWriter(self._documents, self._naming, before.documents)
+            after = self._for_base(before)
+            former = archives.retained_dumps(after.former, self._archive, self._now())
+            after = replace(after, former=former)
+            if plan is not None and plan.base_uri != self._naming.base_uri:
+                plan = None
+            if plan is not None and _is_forgotten(after, plan):
+                after = replace(after, changes=())
+            if resources:
+                # Lists that were started over continue from no older dump.
+                start = 0 if plan is None else plan.start
+                after = self._resources(snapshot, writer, after, max(oldest, start))
+            if changes:
+                after = self._changes(snapshot, writer, after, plan, oldest)
+        self._conclude(before, after, writer)
+        known = {package.name for package in (*before.resources, *before.changes)}
+        packages = (*after.resources, *after.changes)
+        return DumpOutcome(
+            packages=tuple(package for package in packages if package.name not in known),
+            reused=sum(resource.name in known for resource in after.resources) if resources else 0,
+            written=tuple(writer.written),
+            lost=self._lost,
+        )
+
+    def _for_base(self, record: DumpRecord) -> DumpRecord:
+        """Return the record without the changes of another base.
+
+        Its resources are deleted in the log of changes, but a Source must not speak for those of
+        another origin; see ``Publisher``.
+        """
+        base = self._naming.base_uri
+        if record.base_uri in ("", base):
+            return replace(record, base_uri=base)
+        return replace(record, base_uri=base, changes=(), former=())
+
+    def _resources(
+        self, snapshot: CatalogueSnapshot, writer: DocumentWriter, record: DumpRecord, oldest: int
+    ) -> DumpRecord:
+        packages = pack_resources(
+            snapshot,
+            record.resources,
+            self._packager,
+            self._contents,
+            writer=writer,
+            size=self._size,
+            taken={resource.name for resource in record.resources} | record.orphans.keys(),
+            oldest=oldest,
+        )
+        self._record_renewed()
+        at = snapshot.at
+        header = Header(
+            capability=Capability.RESOURCE_DUMP,
+            at=min((from_microseconds(package.since) for package in packages), default=at),
+            completed=at,
+        )
+        former = record.former
+        if self._archive and _names(packages) != _names(record.resources):
+            head = naming.RESOURCE_DUMP
+            parts = [name for name in writer.known if _is_part(name, head, writer)]
+            dump = archives.archive_resource_dump(writer, record.resources, parts, self._now())
+            former = former if dump is None else (*former, dump)
+        self._list(writer, naming.RESOURCE_DUMP, header, packages, former)
+        return replace(record, resources=packages, former=former)
+
+    def _changes(
+        self,
+        snapshot: CatalogueSnapshot,
+        writer: DocumentWriter,
+        record: DumpRecord,
+        plan: PublicationPlan | None,
+        oldest: int,
+    ) -> DumpRecord:
+        reached = replace(_reached(snapshot, plan, record), number=self._number(record))
+        lost = find_lost_changes(snapshot, reached.last, self._contents)
+        if lost is not None:
+            _log.info("the bytes of %d changes are gone: the Change Dump starts over", lost.count)
+            self._lost = lost.count
+            record = replace(record, changes=())
+            reached = replace(reached, last=lost.last, until=lost.time + 1)
+        new = pack_changes(
+            snapshot, reached, self._packager, self._contents, writer=writer, size=self._size
+        )
+        self._record_renewed()
+        ends = (*record.changes, *new)
+        retained = tuple(end for end in ends if end.until >= oldest or end is ends[-1])
+        since = retained[0].since if retained else reached.until
+        header = Header(capability=Capability.CHANGE_DUMP, from_=from_microseconds(since))
+        former = record.former
+        if self._archive:
+            gone = [change for change in record.changes if change not in retained]
+            closed = (
+                archives.close_change_dump(writer, some, self._now()) for some in self._groups(gone)
+            )
+            former = (*former, *closed)
+        self._list(writer, naming.CHANGE_DUMP, header, retained, former)
+        return replace(record, changes=retained, former=former, number=reached.number + len(new))
+
+    def _record_renewed(self) -> None:
+        """Record the resources that differ in a package from the catalogue.
+
+        Otherwise a resource that was gone or different for a moment would be lost to those who
+        start from the dump: the next scan finds it as it was before, and sees no change.
+        """
+        renewed = self._packager.renewed
+        if not renewed:
+            return
+        with self._catalogue.snapshot() as snapshot:
+            known = {uri: next(snapshot.resources(uri, uri + "\0"), None) for uri in renewed}
+        with self._catalogue.record(self._clock.now()) as recording:
+            for uri, found in sorted(renewed.items()):
+                before = known[uri]
+                if before is None:
+                    continue
+                if found is None:
+                    recording.deleted(before)
+                elif found.digests != before.digests:
+                    recording.updated(found, "")  # the next scan reads it again
+        renewed.clear()
+
+    def _number(self, record: DumpRecord) -> int:
+        """Return the number of the next package: one that no package ever had."""
+        numbers = (naming.change_package_number(name) + 1 for name in self._documents.names())
+        return max((record.number, *numbers))
+
+    def _list(
+        self,
+        writer: DocumentWriter,
+        head: str,
+        header: Header,
+        packages: Sequence[PublishedPackage],
+        former: Sequence[ArchivedDump],
+    ) -> None:
+        """Write the document that lists packages, unless it is stored already."""
+        assert header.capability is not None
+        archives.write_dump_archive(writer, header.capability, former)
+        header = archives.with_dump_archive_link(writer, header, former)
+        key = dump_key(header, packages)
+        if writer.has(head, key):
+            return
+        links = (description.up_link(self._naming, naming.CAPABILITY_LIST),)
+        header = replace(header, links=(*links, *header.links))
+        entries = (package_entry(self._naming, packed, header) for packed in packages)
+        if len(packages) <= self._limits.max_entries:
+            writer.put_entries(head, key, header, entries)
+            return
+        inner = replace(header, links=(*links, description.index_link(self._naming, head)))
+        for number, some in enumerate(self._groups(packages), 1):
+            name = naming.dump_part(head, key, number)
+            writer.put_entries(
+                name,
+                key,
+                spanning_header(inner, some),
+                [package_entry(self._naming, package, inner) for package in some],
+            )
+        writer.put_entries(
+            head, key, replace(header, is_index=True), self._parts(head, key, header, packages)
+        )
+
+    def _groups(self, packages: Sequence[PublishedPackage]) -> Iterator[Sequence[PublishedPackage]]:
+        most = self._limits.max_entries
+        return (packages[at : at + most] for at in range(0, len(packages), most))
+
+    def _parts(
+        self, head: str, key: str, header: Header, packages: Sequence[PublishedPackage]
+    ) -> Iterator[Part]:
+        for number, some in enumerate(self._groups(packages), 1):
+            part = spanning_header(header, some)
+            yield Part(
+                uri=self._naming.uri(naming.dump_part(head, key, number)),
+                at=part.at,
+                completed=part.completed,
+                from_=part.from_,
+                until=part.until,
+            )
+
+    def _conclude(self, before: DumpRecord, after: DumpRecord, writer: DocumentWriter) -> None:
+        """Record and offer the public dumps, and remove documents unreferenced for a day."""
+        offers = list(self._offers(after, writer))
+        wanted = {name for offer in offers for name in (offer.name, *offer.documents)}
+        now = self._now()
+        orphans = {
+            name: min(before.orphans.get(name, now), now)
+            for name in self._documents.names()
+            if name not in wanted
+            and (naming.is_dump_name(name) or name in before.documents or name in before.orphans)
+        }
+        due = [name for name, since in orphans.items() if now - since > _GRACE]
+        documents = {name: known for name, known in writer.known.items() if name in wanted}
+        remaining = {name: since for name, since in orphans.items() if name not in due}
+        record = replace(after, documents=documents, orphans=remaining)
+        if record != before:
+            write_dumps(self._catalogue, record)
+        unreferenced = [
+            offer for offer in read_offers(self._catalogue) if offer.capability not in _OFFERED
+        ]
+        if (*unreferenced, *offers) != read_offers(self._catalogue):
+            write_offers(self._catalogue, (*unreferenced, *offers))
+        for name in due:
+            _log.info("removing %s, which is no longer listed anywhere", name)
+            self._documents.delete(name)
+
+    def _now(self) -> int:
+        return to_microseconds(self._clock.now())
+
+    def _offers(self, record: DumpRecord, writer: DocumentWriter) -> Iterator[Offer]:
+        """Yield the documents that the Capability List must lead to."""
+        yield from archives.archive_offers(record.former, record.base_uri)
+        listed = {
+            Capability.RESOURCE_DUMP: record.resources,
+            Capability.CHANGE_DUMP: record.changes,
+        }
+        for capability, head in _HEADS.items():
+            if head not in writer.known:
+                continue
+            parts = [name for name in writer.known if _is_part(name, head, writer)]
+            names = [
+                name for package in listed[capability] for name in (package.name, package.manifest)
+            ]
+            at = min((package.since for package in listed[capability]), default=None)
+            yield Offer(
+                capability=capability,
+                name=head,
+                documents=(*parts, *names),
+                at=at if capability is Capability.RESOURCE_DUMP else None,
+                base_uri=self._naming.base_uri,
+            )
+
+
+def _names(packages: Sequence[PublishedPackage]) -> list[str]:
+    return [package.name for package in packages]
+
+
+def _is_forgotten(record: DumpRecord, plan: PublicationPlan) -> bool:
+    """True if changes without a package are in no list any more: the Change Dump starts over."""
+    return bool(record.changes) and record.changes[-1].last < plan.known_after
+
+
+def _reached(
+    snapshot: CatalogueSnapshot, plan: PublicationPlan | None, record: DumpRecord
+) -> PackedUntil:
+    """Return the progress of the packages of changes; the first begins where the lists begin."""
+    if record.changes:
+        newest = record.changes[-1]
+        return PackedUntil(last=newest.last, until=newest.until)
+    if plan is None:
+        return PackedUntil(last=snapshot.last_change(), until=to_microseconds(snapshot.at))
+    start = plan.closed[0] if plan.closed else plan.open
+    return PackedUntil(last=start.after, until=start.start)
+
+
+def _is_part(name: str, head: str, writer: DocumentWriter) -> bool:
+    """True if a document is a part of the index that is at ``head`` now."""
+    return name.startswith(head.removesuffix(".xml") + "-") and (
+        writer.known[name].key == writer.known[head].key
+    )

@@ -1,0 +1,221 @@
+"""Retention of former versions of a tree's files during its publication."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from resourcesync.errors import ConfigurationError
+from resourcesync.model.timestamps import to_microseconds
+from resourcesync.ports import Clock
+from resourcesync.ports.catalogue import CatalogueStore
+from resourcesync.ports.originals import OriginalReader, ResourceContents
+from resourcesync.ports.versions import VersionIndex, VersionStore
+from resourcesync.source import naming
+from resourcesync.source.contents import OpenOriginal, PresentContents
+from resourcesync.source.dump_record import read_dumps
+from resourcesync.source.garbage import VersionRetention, drop_unlisted_versions
+from resourcesync.source.links import ScannableOriginals
+from resourcesync.source.naming import SourceNaming
+from resourcesync.source.plan import GRACE, read_plan
+from resourcesync.source.versions import (
+    VersionedContents,
+    VersionedOriginals,
+    VersionRecorder,
+)
+
+VERSIONS_FOLDER: Final = ".resourcesync/versions"
+"""Default folder of versions, from the tree."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionOptions:
+    """The options of versions.
+
+    Attributes:
+        is_public: True if entries link to them.
+        folder: Their folder, from the tree; empty is ``FOLDER``.
+        keep: Least time that they stay, in seconds.
+        least: Least number of former versions of each file that stay.
+        most: The most bytes of all; 0 for any number.
+        patches: True if patches are computed.
+    """
+
+    is_public: bool = False
+    folder: str = ""
+    keep: float = 0
+    least: int = 0
+    most: int = 0
+    patches: bool = False
+
+    def place(self, root: Path) -> Path:
+        """Return their folder."""
+        return root / (self.folder or VERSIONS_FOLDER)
+
+    def check(self, root: Path, algorithms: tuple[str, ...]) -> None:
+        """Refuse invalid options.
+
+        Raises:
+            ConfigurationError: Patches without versions, versions without their digest, or versions
+                folder that would be published itself.
+        """
+        if min(self.keep, self.least, self.most) < 0:
+            raise ConfigurationError("the limits on versions must not be negative")
+        if self.patches and not self.is_public:
+            raise ConfigurationError("patches need stored versions", hint="add --versions")
+        if self.is_public and "sha-256" not in algorithms:
+            raise ConfigurationError("versions need sha-256 digests", hint="add --hash sha-256")
+        way = Path(os.path.relpath(self.place(root).absolute(), root.absolute())).parts
+        if not any(name.startswith(".") and name != "." for name in way):
+            raise ConfigurationError(
+                f"versions in {self.folder} would be published as files of the tree",
+                hint="choose a folder outside, or one whose name begins with a dot",
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetentionCounts:
+    """The versions of one run.
+
+    Attributes:
+        versions: Versions that were stored.
+        patches: Patches that were computed.
+        unkept: Versions for which there was no space.
+    """
+
+    versions: int = 0
+    patches: int = 0
+    unkept: int = 0
+
+
+NOTHING_RETAINED: Final = RetentionCounts()
+
+
+class TreeVersions:
+    """No retention: one run of a publication without former versions, as most are."""
+
+    @property
+    def counts(self) -> RetentionCounts:
+        """The counts up to now."""
+        return NOTHING_RETAINED
+
+    def flush(self) -> None:
+        """Make stored versions durable: none."""
+
+    def originals(self, originals: ScannableOriginals) -> ScannableOriginals:
+        """Return the originals; a subclass stores them while they are read."""
+        return originals
+
+    def contents(self, originals: OriginalReader, opening: OpenOriginal) -> ResourceContents:
+        """Return the content of these originals, and of former versions."""
+        return PresentContents(originals, opening)
+
+    def conclude(self, *, packed: bool) -> None:
+        """Remove versions without references, after the lists are written.
+
+        Args:
+            packed: True if all changes are in packages now.
+
+        Raises:
+            StorageError: Something cannot be removed; the next run does it.
+        """
+
+
+def is_retention_enabled(
+    asked: VersionOptions, names: SourceNaming, catalogue: CatalogueStore
+) -> bool:
+    """True if former versions are stored: on request, and where a Change Dump is offered.
+
+    There, changed files are stored until they are packed: a file that changes twice before that
+    would leave a gap.
+    """
+    if asked.is_public:
+        return True
+    dumps = read_dumps(catalogue)
+    return naming.CHANGE_DUMP in dumps.documents and dumps.base_uri == names.base_uri
+
+
+_SWEPT_NOTE: Final = "versions-swept"
+_MAX_WAIT: Final = 31 * 24 * 3_600 * 1_000_000
+"""Greatest age of changes that are not in a package of a Change Dump, microseconds."""
+
+
+class StoredTreeVersions(TreeVersions):
+    """Retention of former versions, in one run of a tree's publication.
+
+    Args:
+        asked: The options of versions.
+        catalogue: The record of the tree's publications.
+        index: The records of the versions.
+        store: The contents of the versions.
+        recorder: Stores former versions in both.
+        clock: Time.
+    """
+
+    def __init__(
+        self,
+        asked: VersionOptions,
+        catalogue: CatalogueStore,
+        index: VersionIndex,
+        store: VersionStore,
+        recorder: VersionRecorder,
+        clock: Clock,
+    ) -> None:
+        self._asked = asked
+        self._catalogue = catalogue
+        self._clock = clock
+        self._index = index
+        self._store = store
+        self._keeper = recorder
+
+    @property
+    def counts(self) -> RetentionCounts:
+        """The counts up to now."""
+        keeper = self._keeper
+        return RetentionCounts(
+            versions=keeper.stored, patches=keeper.patched, unkept=keeper.skipped
+        )
+
+    def flush(self) -> None:
+        """Make stored versions durable, before the catalogue records them."""
+        self._keeper.flush()
+
+    def originals(self, originals: ScannableOriginals) -> ScannableOriginals:
+        """Return originals that are stored while they are read."""
+        return VersionedOriginals(originals, self._keeper)
+
+    def contents(self, originals: OriginalReader, opening: OpenOriginal) -> VersionedContents:
+        """Return the content of these originals, and of former versions."""
+        return VersionedContents(originals, opening, self._store)
+
+    def conclude(self, *, packed: bool) -> None:
+        """Remove versions without references, after the lists are written; see ``Past``.
+
+        Raises:
+            StorageError: Something cannot be removed; the next run does it.
+        """
+        self.flush()
+        now = to_microseconds(self._clock.now())
+        if self._asked.is_public:
+            retention = VersionRetention(
+                keep=int(self._asked.keep * 1_000_000), least=self._asked.least
+            )
+            drop_unlisted_versions(
+                self._index, self._store, retention, self._earliest_needed(now), now
+            )
+        else:
+            until = now + 1 if packed else now - _MAX_WAIT
+            self._store.remove(self._index.drop_stored_before(until))
+        swept = int(self._catalogue.note(_SWEPT_NOTE) or 0)
+        if now - swept > GRACE:
+            self._store.sweep(self._index.is_needed, now - GRACE)
+            self._catalogue.write_notes({_SWEPT_NOTE: str(now)})
+
+    def _earliest_needed(self, now: int) -> int:
+        """Return the earliest time of versions that lists, archived or not, or dumps still need."""
+        plan, dumps = read_plan(self._catalogue), read_dumps(self._catalogue)
+        moments = [now]
+        if plan is not None:
+            moments += [plan.start, *(span.start for span in plan.retired)]
+            moments += [superseded_list.at for superseded_list in plan.superseded]
+        return min(*moments, *(change.until for change in dumps.changes[-1:]))

@@ -1,0 +1,73 @@
+"""An index with thirty resources, its harvester, and what stands between us and the server."""
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from resourcesync.adapters.in_memory import ManualClock
+from resourcesync.backends.elasticsearch.account import IndexAccount
+from resourcesync.backends.elasticsearch.client import SearchServer
+from resourcesync.backends.elasticsearch.settings import parse_settings
+from resourcesync.model.resources import Change
+from resourcesync.ports import Fetcher
+from resourcesync.ports.accounts import AccountOptions
+from tests.support.accounts.dit_index import PREFIX, Between, DitIndex, rel_path
+
+
+@dataclass
+class World:
+    """An index with thirty resources, and what stands between us and it."""
+
+    index: DitIndex
+    between: Between
+    scheme: str
+    clock: ManualClock
+
+    @property
+    def address(self) -> str:
+        return f"{self.scheme}:{self.between.url}/{self.index.name}"
+
+    @contextmanager
+    def account(self, page: int = 7, **values: str) -> Iterator[IndexAccount]:
+        options = AccountOptions(
+            address=self.address,
+            base_uri=PREFIX,
+            values={"resource_set": "pdf", **values},
+            memory="",
+            out="",
+            clock=self.clock,
+            fetcher=_no_fetcher,
+        )
+        settings = parse_settings(options)
+        with SearchServer(settings.server, self.clock) as asked:
+            yield IndexAccount(
+                asked, settings, self.clock, is_opensearch=self.scheme == "opensearch", page=page
+            )
+
+    def told(self, account: IndexAccount, position: str) -> tuple[list[Change], str]:
+        """Return what is new in the log, and the position after it."""
+        found: list[Change] = []
+        for told in account.changes(position, 0):
+            found += told.changes
+            position = told.position
+        return found, position
+
+
+def _no_fetcher(address: str) -> AbstractContextManager[Fetcher]:
+    raise AssertionError(address)
+
+
+@contextmanager
+def index_world(url: str, *, is_opensearch: bool) -> Iterator[World]:
+    """Make such an index; it goes when the block ends."""
+    index = DitIndex(url)
+    index.make()
+    for number in range(30):
+        index.put(rel_path(f"{number:02}"), b"%d" % number)
+    index.refresh()
+    between = Between(url)
+    scheme = "opensearch" if is_opensearch else "elasticsearch"
+    yield World(index, between, scheme, ManualClock(datetime.now(UTC)))
+    between.close()
+    index.drop()

@@ -1,0 +1,79 @@
+"""A table in PostgreSQL that is published, and what tells of it."""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+
+from resourcesync.adapters.system import SystemClock
+from resourcesync.app.publishing import account_access
+from resourcesync.backends.postgresql import open_account
+from resourcesync.ports.accounts import AccountOptions, ResourceAccount
+
+BASE = "https://museum.example/"
+RECORDS = {
+    "table": "record",
+    "uri": "objects/{id}",
+    "lastmod": "changed",
+    "length": "size",
+    "sha-256": "digest",
+}
+"""How the table of ``create`` is published."""
+
+
+class Records:
+    """The table, and a connection of somebody who writes it."""
+
+    def __init__(self, address: str, *, key: str = "text", is_new: bool = True) -> None:
+        self.address = address
+        self.connection = psycopg.connect(address, autocommit=True)
+        if not is_new:
+            return
+        self.run(
+            f"CREATE TABLE record (id {key} PRIMARY KEY, size bigint, digest bytea,"
+            " changed timestamptz DEFAULT now(), notes json)"
+        )
+
+    def close(self) -> None:
+        self.connection.close()
+
+    def run(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
+        done = self.connection.execute(statement.encode(), values or None)
+        return done.fetchall() if done.description else []
+
+    def migrate(self, values: Mapping[str, str] = RECORDS) -> None:
+        self.run(account_access.postgres_migration(values))
+
+    def put(self, name: str, content: bytes) -> str:
+        self.run(
+            "INSERT INTO record (id, size, digest) VALUES (%s, %s, %s) ON CONFLICT (id) DO UPDATE"
+            " SET size = excluded.size, digest = excluded.digest, changed = now()",
+            name,
+            len(content),
+            hashlib.sha256(content).digest(),
+        )
+        return f"{BASE}objects/{name}"
+
+    def remove(self, name: str) -> None:
+        self.run("DELETE FROM record WHERE id = %s", name)
+
+
+@contextmanager
+def account(address: str, values: Mapping[str, str] = RECORDS) -> Iterator[ResourceAccount]:
+    options = AccountOptions(
+        address=address,
+        base_uri=BASE,
+        values=values,
+        memory="",
+        out="",
+        clock=SystemClock(),
+        fetcher=lambda _: _no_fetcher(),
+    )
+    with open_account(options) as found:
+        yield found
+
+
+def _no_fetcher() -> Any:
+    raise AssertionError("a database is not asked over http")

@@ -1,0 +1,1 @@
+"""Engines and units of work for tests of pulls by many workers."""

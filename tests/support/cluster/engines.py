@@ -1,0 +1,147 @@
+"""Engines of our tests, each begun once: processes, threads, Dask's own daemons, Spark on Java."""
+
+import contextlib
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
+from pathlib import Path
+from shlex import quote
+from typing import Final
+
+import pytest
+
+from resourcesync.adapters.system import SystemClock
+from resourcesync.app.engines import open_engine
+from resourcesync.cluster.engines.executors import ExecutorEngine
+from resourcesync.cluster.politeness import HostLimits
+from resourcesync.cluster.unit_runner import run_units
+from resourcesync.ports.cancellation import CancelToken
+from resourcesync.ports.engines import ExecutionEngine, UnitOutcome
+from tests.support.cluster.unit_work import Piece, do_piece
+from tests.support.commands.run import free_port, script
+
+ROOT: Final = Path(__file__).parents[3]
+"""Where the modules of tests are, which workers must import."""
+
+
+def done(
+    engine: ExecutionEngine, units: list[Piece], manners: HostLimits | None = None
+) -> list[UnitOutcome]:
+    """Do units and return all outcomes."""
+    return list(
+        run_units(
+            engine,
+            do_piece,
+            units,
+            limits=manners or HostLimits(),
+            cancel=CancelToken(SystemClock()),
+        )
+    )
+
+
+@contextlib.contextmanager
+def dask_cluster(
+    folder: Path, workers: int = 2, *, path: Path = ROOT, port: int = 0
+) -> Iterator[str]:
+    """Start a scheduler and workers as an operator does; yield the engine's address.
+
+    Args:
+        folder: Where their log and their files are.
+        workers: How many, of one thread each.
+        path: Where they import from, before all else.
+        port: The scheduler's; 0 takes a free one.
+    """
+    port = port or free_port()
+    here = f"tcp://127.0.0.1:{port}"
+    quiet = ("--no-dashboard", "--local-directory", folder)
+    scheduler = ("scheduler", "--host", "127.0.0.1", "--port", f"{port}", "--no-dashboard")
+    worker = ("worker", here, "--host", "127.0.0.1", "--nthreads", "1", "--memory-limit", "0")
+    with contextlib.ExitStack() as ending:
+        for words in (scheduler, *[(*worker, "--no-nanny", *quiet)] * workers):
+            ending.enter_context(_daemon(path, script("dask"), *words, log=folder / "dask.log"))
+        yield f"dask://127.0.0.1:{port}"
+
+
+@contextlib.contextmanager
+def _daemon(path: Path, *words: str | Path, log: Path) -> Iterator[None]:
+    with log.open("ab") as stream:
+        process = subprocess.Popen(
+            [sys.executable, *words],
+            stdin=subprocess.DEVNULL,
+            stdout=stream,
+            stderr=stream,
+            env={**os.environ, "PYTHONPATH": f"{path}"},
+        )
+    try:
+        yield
+    finally:
+        process.kill()  # nothing of it is kept, and this takes no time
+        process.wait()
+
+
+@contextlib.contextmanager
+def spark(master: str, patch: pytest.MonkeyPatch, **more: str) -> Iterator[ExecutionEngine]:
+    """Open Spark on this machine's Java; skip when there is none of them."""
+    if shutil.which("java") is None:
+        pytest.skip("there is no Java here")
+    if find_spec("pyspark") is None:
+        pytest.skip("Spark is not installed: pip install -r requirements/spark.txt")
+    # What lives for seconds is not worth the second compiler's work: half of all it costs.
+    conf = {
+        "spark.ui.enabled": "false",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+        " -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote",
+        **more,
+    }
+    options = " ".join(f"--conf {quote(f'{key}={value}')}" for key, value in conf.items())
+    patch.setenv("PYSPARK_SUBMIT_ARGS", f"{options} pyspark-shell")
+    patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
+    patch.setenv("PYTHONPATH", f"{ROOT}")
+    patch.delenv("PYSPARK_PYTHON", raising=False)
+    with open_engine(f"spark:{master}") as engine:
+        yield engine
+
+
+@contextlib.contextmanager
+def threads() -> Iterator[ExecutionEngine]:
+    """Open an executor of threads, as an embedding program has one."""
+    with ThreadPoolExecutor(2) as executor:
+        yield ExecutorEngine(executor, 2)
+
+
+def children(word: str) -> list[int]:
+    """Return the processes below this one, at any depth, whose command has a word in it."""
+    parents, found = {}, []
+    for entry in Path("/proc").iterdir():
+        with contextlib.suppress(OSError, ValueError):
+            pid = int(entry.name)
+            parents[pid] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+            if word.encode() in (entry / "cmdline").read_bytes():
+                found.append(pid)
+    return [pid for pid in found if _is_below(pid, os.getpid(), parents)]
+
+
+def _is_below(pid: int, ancestor: int, parents: dict[int, int]) -> bool:
+    while pid in parents and pid != ancestor:
+        pid = parents[pid]
+    return pid == ancestor
+
+
+def gone(pids: list[int], seconds: float = 10) -> bool:
+    """Whether processes end within some seconds."""
+    for _ in range(int(seconds / 0.05)):
+        if not any(_lives(pid) for pid in pids):
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def _lives(pid: int) -> bool:
+    with contextlib.suppress(OSError):
+        return (Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]) != "Z"
+    return False

@@ -1,0 +1,82 @@
+"""Our command in a process of its own that starts at once, used as one of ``subprocess`` is."""
+
+import os
+import signal
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Self
+
+from tests.support.commands.forking import Forked
+from tests.support.commands.run import environment, script
+
+
+class Started:
+    """Our command, running; the interpreter and what it imports were there before.
+
+    Args:
+        words: Its arguments.
+        cwd: The folder that it starts in, and its home.
+        env: Its environment, if that is another.
+        terminal: What it has for stdout and stderr, if these are no files.
+
+    Attributes:
+        stdout: What it prints, as it does.
+        stderr: The rest, to be read when it has ended.
+    """
+
+    def __init__(
+        self,
+        *words: str | Path,
+        cwd: Path,
+        env: Mapping[str, str] | None = None,
+        terminal: int | None = None,
+    ) -> None:
+        reading, writing = os.pipe()
+        self.stdout: IO[str] = os.fdopen(reading)
+        self.stderr: IO[str] = tempfile.TemporaryFile("w+")  # noqa: SIM115 - ends with this
+        self.returncode: int | None = None
+        shown = (writing, self.stderr.fileno()) if terminal is None else (terminal, terminal)
+        with open(os.devnull, "rb") as nothing:
+            self._process = Forked(
+                script("resourcesync"),
+                *words,
+                cwd=cwd,
+                env=environment(cwd) if env is None else env,
+                streams=(nothing.fileno(), *shown),
+            )
+        os.close(writing)
+        self.pid = self._process.pid
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self.returncode is None:
+            self.send_signal(signal.SIGKILL)
+            self.wait(20)
+        self.stdout.close()
+        self.stderr.close()
+        self._process.__exit__(kind, error, trace)
+
+    def send_signal(self, number: signal.Signals) -> None:
+        """Send it a signal, if it has not ended."""
+        self._process.signal(number)
+
+    def wait(self, timeout: float) -> int:
+        """Wait until it has ended, so many seconds at most; return its exit code."""
+        self.returncode = self._process.wait(timeout)
+        return self.returncode
+
+    def communicate(self, timeout: float) -> tuple[str, str]:
+        """Read what it prints to its end; return all that was not read yet."""
+        out = self.stdout.read()
+        self.wait(timeout)
+        self.stderr.seek(0)
+        return out, self.stderr.read()

@@ -1,0 +1,1 @@
+"""Runs that are killed, fail on the disk or lose power, and what must hold afterwards."""

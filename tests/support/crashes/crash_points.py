@@ -1,0 +1,165 @@
+"""Runs in which the nth operation on the disk fails, in one process, and what is left of them.
+
+It must be started with the library of ``failing.c`` preloaded: see ``preloaded.py``. Usage: lines
+of JSON ``[SCENE, SEED, MOST]`` on stdin, for each a line on stdout: how many points there are where
+the run may fail, how many were tried, after how many of these the run after it failed as well, how
+many operations failed in all, and what was wrong.
+"""
+
+import ctypes
+import errno
+import json
+import random
+import shutil
+import sys
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from resourcesync.errors import StorageError
+from tests.support.crashes.crash_states import Disk, State, lay_out
+from tests.support.crashes.failing import KINDS
+from tests.support.crashes.power_scenes import SCENES, Scene
+from tests.support.crashes.renumbered import Numbers
+
+_TWICE: Final = 4
+"""After one point in so many, the next run fails as well, somewhere."""
+
+
+class Fault(NamedTuple):
+    """An operation that fails: the nth that may end with this error, once or from then on."""
+
+    error: int
+    nth: int
+    persistent: bool
+
+    def __str__(self) -> str:
+        ever = "from then on" if self.persistent else "once"
+        return f"operation {self.nth}, {errno.errorcode[self.error]} {ever}"
+
+
+class Failing:
+    """Lets operations on the files below a folder fail."""
+
+    def __init__(self, library: str) -> None:
+        self._library = ctypes.CDLL(library)
+        self._library.hits.restype = self._library.seen.restype = ctypes.c_long
+        self.hits = 0
+
+    def arm(self, root: Path, fault: Fault) -> None:
+        """From now on, let it fail there."""
+        self._library.arm(
+            str(root).encode(),
+            ctypes.c_long(fault.nth),
+            fault.error,
+            KINDS[fault.error],
+            fault.persistent,
+        )
+
+    def disarm(self) -> int:
+        """Let nothing fail any more; return how many operations might have."""
+        seen, self.hits = int(self._library.seen()), self.hits + int(self._library.hits())
+        self._library.arm(b"", ctypes.c_long(-1), 0, 0, 0)
+        return seen
+
+
+class Trials:
+    """Tries one run again and again.
+
+    Args:
+        failing: Lets it fail.
+        scene: What is done.
+        before: The disk before it is done.
+        folder: Where it is done again; made, and taken away.
+    """
+
+    def __init__(self, failing: Failing, scene: Scene, before: State, folder: Path) -> None:
+        self._failing, self._scene, self._before, self._folder = failing, scene, before, folder
+
+    def points(self) -> list[Fault]:
+        """Return where it may fail, and how."""
+        found = []
+        for error in KINDS:
+            with _Laid(self._before, self._folder) as numbers:
+                self._scene.set_before()
+                self._failing.arm(self._folder, Fault(error, -1, persistent=False))
+                try:
+                    assert self._scene.attempt(self._folder, numbers)
+                finally:
+                    seen = self._failing.disarm()
+            found += [Fault(error, nth, ever) for nth in range(seen) for ever in (False, True)]
+        return found
+
+    def wrong(self, faults: list[Fault]) -> Iterator[str]:
+        """Let runs fail one after the other; yield what is wrong then."""
+        is_done = False
+        with _Laid(self._before, self._folder) as numbers:
+            self._scene.set_before()
+            for fault in faults:
+                self._failing.arm(self._folder, fault)
+                try:
+                    is_done = self._scene.attempt(self._folder, numbers)
+                except StorageError:
+                    is_done = False
+                except Exception:  # noqa: BLE001 - whatever else comes is what is looked for
+                    yield f"it ended with {traceback.format_exc(limit=-4)}"
+                    is_done = False
+                finally:
+                    self._failing.disarm()
+            yield from self._scene.wrong(self._folder, numbers, is_done=is_done)
+
+
+class _Laid:
+    """A disk that is there for one block."""
+
+    def __init__(self, state: State, folder: Path) -> None:
+        self._state, self._folder = state, folder
+
+    def __enter__(self) -> Numbers:
+        self._folder.mkdir()
+        return lay_out(self._state, self._folder)
+
+    def __exit__(self, *error: object) -> None:
+        shutil.rmtree(self._folder)
+
+
+def tried(failing: Failing, folder: Path, job: tuple[str, int, int]) -> list[Any]:
+    """Do one job."""
+    name, seed, most = job
+    luck, root = random.Random(f"{name} {seed}"), folder / "disk"
+    root.mkdir()
+    failing.hits = compound = 0
+    wrong: list[str] = []
+    try:
+        scene = SCENES[name](root, seed)
+        before = Disk(root).state()
+        scene.seen(before)
+        scene.do()
+        trials = Trials(failing, scene, before, folder / "again")
+        points = trials.points()
+        assert points, "nothing could fail"
+        luck.shuffle(points)
+        for number, point in enumerate(points[:most]):
+            faults = [point]
+            if number % _TWICE == 0:
+                faults.append(luck.choice(points))
+                compound += 1
+            told = ", then ".join(map(str, faults))
+            wrong += [f"{told}: {name}" for name in trials.wrong(faults)]
+            if wrong:
+                break
+    finally:
+        shutil.rmtree(root)
+    return [len(points), number + 1, compound, failing.hits, wrong]
+
+
+def main() -> None:
+    """Work off the jobs."""
+    failing, folder = Failing(sys.argv[1]), Path(sys.argv[2]).resolve()
+    for line in sys.stdin:
+        print(json.dumps(tried(failing, folder, json.loads(line))), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,234 @@
+"""For every rule of delivery, packages and messages: facts that keep it, and facts that do not."""
+
+import hashlib
+import hmac
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Final
+
+from resourcesync.model.digests import Digest
+from resourcesync.model.vocabulary import Capability
+from resourcesync.validator.cross_document import judge_reread
+from resourcesync.validator.delivery import (
+    DeliveredResponse,
+    judge_body,
+    judge_document_response,
+    judge_header_link,
+    judge_page_link,
+    judge_resource,
+    judge_robots,
+)
+from resourcesync.validator.findings import RuleFinding
+from resourcesync.validator.notifications import (
+    IntentVerification,
+    judge_message_links,
+    judge_signature,
+    judge_verification,
+)
+from resourcesync.validator.packages import (
+    PackageFile,
+    judge_contents_copy,
+    judge_listed_package,
+    judge_package,
+)
+from resourcesync.validator.summaries import DocumentPlace, ListedResource, ListedTarget
+from tests.support.rules.documents import CAP, CDM, CH, CH_1_0, RDM, RL, RLI
+from tests.support.rules.source import summarize
+
+Judge = Callable[[], Iterable[RuleFinding]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """A rule, a judgement of facts that keep it, and one of facts that break just it."""
+
+    rule: str
+    keeping: Judge
+    breaking: Judge
+
+
+PAGE: Final = "https://e.example/a"
+SHA: Final = {"sha-256": "0" * 64}
+LISTED: Final = ListedResource(
+    uri=PAGE,
+    document="https://e.example/rl.xml",
+    place=DocumentPlace(line=7, column=3, length=4),
+    length=10,
+    media_type="text/html",
+    hashes=SHA,
+    lastmod=datetime(2026, 3, 1, tzinfo=UTC),
+    path="/a.html",
+)
+ANSWER: Final = DeliveredResponse(
+    uri=PAGE,
+    status=200,
+    headers={
+        "content-type": "text/html; charset=utf-8",
+        "last-modified": "Sun, 01 Mar 2026 12:00:00 GMT",
+    },
+    length=10,
+    hashes=SHA,
+)
+DELETED: Final = replace(LISTED, change="deleted")
+GONE: Final = replace(ANSWER, status=410)
+DOCUMENT: Final = DeliveredResponse(
+    uri="https://e.example/rl.xml", status=200, headers={"content-type": "text/xml"}
+)
+CAPABILITIES: Final = summarize("https://e.example/cap.xml", CAP)
+RESOURCES: Final = summarize("https://e.example/rl.xml", RL)
+NO_WAY_UP: Final = summarize("https://e.example/rl.xml", RL.replace('rel="up"', 'rel="license"'))
+MANIFEST: Final = summarize("https://e.example/p.zip", RDM)
+CHANGE_MANIFEST: Final = summarize("https://e.example/p.zip", CDM)
+MEMBERS: Final = (
+    PackageFile(name="manifest.xml", length=1),
+    PackageFile(name="a.html", length=10, hashes=SHA),
+)
+CLOSED: Final = summarize("https://e.example/ch.xml", CH)
+OPEN: Final = summarize("https://e.example/ch.xml", CH_1_0)
+SIGNED: Final = "sha256=" + hmac.new(b"secret", b"body", hashlib.sha256).hexdigest()
+VERIFIED: Final = IntentVerification(
+    callback="https://d.example/cb",
+    pending=True,
+    challenge=b"abc",
+    status=200,
+    body=b"abc",
+    lease_seconds=60,
+)
+
+
+def answered(**changes: object) -> Judge:
+    return lambda: judge_resource(LISTED, replace(ANSWER, **changes))  # type: ignore[arg-type]  # fields of Response
+
+
+def served_as(media_type: str) -> Judge:
+    response = replace(DOCUMENT, headers={"content-type": media_type})
+    return lambda: judge_document_response(response)
+
+
+def headed(name: str, value: str) -> Judge:
+    return answered(headers={**ANSWER.headers, name: value})
+
+
+def packed(*members: PackageFile, manifest: object = MANIFEST) -> Judge:
+    assert manifest in (MANIFEST, CHANGE_MANIFEST)
+    found = MANIFEST if manifest is MANIFEST else CHANGE_MANIFEST
+    return lambda: judge_package(
+        "https://e.example/p.zip", members, found, [LISTED], dump=Capability.RESOURCE_DUMP
+    )
+
+
+def packed_changes(manifest: str) -> Judge:
+    found = summarize("https://e.example/p.zip", manifest)
+    return lambda: judge_package(
+        "https://e.example/p.zip", MEMBERS, found, [LISTED], dump=Capability.CHANGE_DUMP
+    )
+
+
+def weighed(length: int = 982, hashes: Mapping[str, str] = SHA) -> Judge:
+    listed = ListedTarget(
+        uri="https://e.example/p.zip",
+        place=LISTED.place,
+        length=982,
+        digests=tuple(Digest(*item) for item in SHA.items()),
+    )
+    return lambda: judge_listed_package(RESOURCES, listed, length, hashes)
+
+
+def signed(header: str) -> Judge:
+    return lambda: judge_signature(PAGE, secret=b"secret", header=header, body=b"body")
+
+
+def verified(**changes: object) -> Judge:
+    return lambda: judge_verification(replace(VERIFIED, **changes))  # type: ignore[arg-type]  # fields of Verification
+
+
+def linked(**links: int) -> Judge:
+    return lambda: judge_message_links(PAGE, links)
+
+
+def facts(rule: str, keeping: Judge, *breaking: Judge) -> list[Facts]:
+    return [Facts(rule=rule, keeping=keeping, breaking=function) for function in breaking]
+
+
+FACTS: Final = [
+    *facts(
+        "HT01",
+        answered(),
+        answered(length=11),
+        answered(status=404),
+        headed("content-type", "text/plain"),
+        lambda: judge_resource(replace(LISTED, encoding="gzip"), ANSWER),
+    ),
+    *facts("HT02", answered(), answered(hashes={"sha-256": "1" * 64})),
+    *facts(
+        "HT03",
+        lambda: judge_resource(DELETED, GONE),
+        lambda: judge_resource(DELETED, ANSWER),
+    ),
+    *facts("HT04", answered(), headed("last-modified", "Mon, 02 Mar 2026 00:00:00 GMT")),
+    *facts(
+        "RL08",
+        lambda: judge_body(LISTED, b"<html><p>Hi"),
+        lambda: judge_body(LISTED, RL.encode()),
+        lambda: judge_body(LISTED, RLI.encode()[:-30]),
+    ),
+    *facts("HT05", served_as("application/xml; charset=utf-8"), served_as("text/html")),
+    *facts(
+        "DI01",
+        lambda: judge_page_link(PAGE, CAPABILITIES, in_head=True, listed={PAGE}),
+        lambda: judge_page_link(PAGE, CAPABILITIES, in_head=False),
+        lambda: judge_page_link(PAGE, CAPABILITIES, in_head=True, listed=set()),
+    ),
+    *facts(
+        "DI02",
+        lambda: judge_header_link(PAGE, CAPABILITIES),
+        lambda: judge_header_link(PAGE, RESOURCES),
+        lambda: judge_header_link(PAGE, None),
+    ),
+    *facts(
+        "DI03",
+        lambda: judge_robots("https://e.example/robots.txt", [RESOURCES]),
+        lambda: judge_robots("https://e.example/robots.txt", [CAPABILITIES]),
+        lambda: judge_robots("https://e.example/robots.txt", [NO_WAY_UP]),
+    ),
+    *facts("RD07", weighed(), weighed(length=983), weighed(hashes={"sha-256": "1" * 64})),
+    *facts("RM01", packed(*MEMBERS), packed(replace(MEMBERS[0], name="Manifest.xml"), MEMBERS[1])),
+    *facts("RM02", packed(*MEMBERS), packed(*MEMBERS, manifest=CHANGE_MANIFEST)),
+    *facts("RM06a", packed(*MEMBERS), packed(MEMBERS[0])),
+    *facts("RM06b", packed(*MEMBERS), packed(*MEMBERS, PackageFile(name="b", length=1))),
+    *facts(
+        "RM07",
+        packed(*MEMBERS),
+        packed(MEMBERS[0], replace(MEMBERS[1], length=9)),
+        packed(MEMBERS[0], replace(MEMBERS[1], hashes={"sha-256": "1" * 64})),
+    ),
+    *facts("CM01", packed_changes(CDM), packed_changes(RDM)),
+    *facts(
+        "RD04b",
+        lambda: judge_contents_copy(MANIFEST, summarize("https://e.example/m.xml", RDM)),
+        lambda: judge_contents_copy(MANIFEST, CHANGE_MANIFEST),
+        lambda: judge_contents_copy(
+            MANIFEST, summarize("x", RDM.replace("example/a", "example/b"))
+        ),
+    ),
+    *facts(
+        "CH10",
+        lambda: judge_reread(CLOSED, summarize("https://e.example/ch.xml", CH)),
+        lambda: judge_reread(CLOSED, summarize("x", CH.replace("example/c", "example/d"))),
+    ),
+    *facts(
+        "CH11",
+        lambda: judge_reread(OPEN, summarize("x", CH_1_0.replace("</urlset>", "<url/></urlset>"))),
+        lambda: judge_reread(OPEN, summarize("x", CH_1_0.replace("created", "updated"))),
+    ),
+    *facts("NT02", linked(self=1, hub=2), linked(self=2, hub=1), linked(self=1)),
+    *facts("NT03", signed(SIGNED), signed(""), signed("md5=00"), signed("sha256=00")),
+    *facts(
+        "NT04",
+        verified(),
+        verified(body=b"abd"),
+        verified(pending=False, status=200),
+    ),
+    *facts("NT05", verified(), verified(lease_seconds=None)),
+]

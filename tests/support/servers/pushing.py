@@ -1,0 +1,70 @@
+"""A Source with a hub of its own, and a subscriber with its callbacks, both on loopback."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from random import Random
+
+from resourcesync.adapters.hub import FileFollowers
+from resourcesync.adapters.system import SystemClock
+from resourcesync.app import hubs
+from resourcesync.app.publishing import trees
+from resourcesync.app.serving import applications, push_channels
+from resourcesync.server.uvicorn_server import ServerThread
+from resourcesync.server.websub import CallbackApplication
+from resourcesync.websub.subscriber import Subscriber
+
+
+@contextmanager
+def served_with_hub(root: Path) -> Iterator[str]:
+    """Publish a tree with a hub of its own, and serve both in this process."""
+    clock = SystemClock()
+    late = applications.LateApplication()
+    with ServerThread(late) as server:
+        base = server.uri
+        chosen = {"url": base, "hubs": (f"{base}hub",), "notify": True}
+        trees.publish_tree(root, chosen, clock=clock)
+        found = applications.find_tree(root)
+        own = push_channels.open_own_hub(root, found.out, base, clock, private=True)
+        links = push_channels.channel_links(root, base)
+        mounts = {own.path: own.hub.application}
+        late.application = found.application(clock, mounts=mounts, links=links)
+        own.hub.application.start()
+        try:
+            yield base
+        finally:
+            own.hub.application.end()
+
+
+@contextmanager
+def subscriber(folder: Path, hints: list[str]) -> Iterator[tuple[Subscriber, FileFollowers]]:
+    """Run a subscriber with its callbacks."""
+    clock = SystemClock()
+    late = applications.LateApplication()
+    with ExitStack() as stack:
+        server = stack.enter_context(ServerThread(late))
+        store = FileFollowers(folder / "push.db")
+        stack.callback(store.close)
+        messenger = hubs.open_messenger(clock, private=True)
+        stack.callback(messenger.close)
+        made = Subscriber(
+            store,
+            messenger,
+            clock,
+            callback_base=server.uri,
+            on_hint=hints.append,
+            token=hubs.new_token,
+            chance=Random(1).random,
+            hint_every=0.0,
+        )
+        late.application = CallbackApplication(made)
+        yield made, store
+
+
+def wait_until(told: Callable[[], object], seconds: float = 10.0) -> None:
+    """Wait until something is so."""
+    end = time.monotonic() + seconds
+    while not told():
+        assert time.monotonic() < end, "it did not come about"
+        time.sleep(0.01)

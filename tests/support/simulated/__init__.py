@@ -1,0 +1,1 @@
+"""Long lives of mirrors, chosen by a seed: what happens, and what must hold at each step."""

@@ -1,0 +1,391 @@
+"""A long, hard life of one mirror, step by step, from a list of steps that can be cut down."""
+
+import hashlib
+import random
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from msgspec import structs
+
+from resourcesync.adapters.in_memory import MemoryCatalogue
+from resourcesync.destination.options import Dependencies, Filters
+from resourcesync.destination.planner import DeletionLimit
+from resourcesync.destination.reports import MirrorState, RunReport
+from resourcesync.errors import ResourceSyncError
+from resourcesync.model.timestamps import to_microseconds
+from resourcesync.ports import FetchRequest, Purpose
+from resourcesync.source.plan import PublicationStep
+from tests.support.crashes.killing import Dying, Fuse, Killed
+from tests.support.simulated.rotting import NAMES, Rotting
+from tests.support.worlds.loose_source import LooseSource, Style
+from tests.support.worlds.memory_fetcher import Answer
+from tests.support.worlds.world import BASE
+
+LIMIT: Final = 3
+FOREIGN: Final = "foreign/note.txt"
+Move = tuple[str, int]
+"""A step of a campaign: what is done, and the seed of everything that it chooses."""
+
+
+class Campaign(Rotting):
+    """A World that can do every harm to its mirror, and knows what must hold nevertheless."""
+
+    def __init__(self, folder: Path, *, style: Style | None, max_entries: int) -> None:
+        super().__init__(folder, max_entries=max_entries)
+        self.style = style
+        self.loose = None if style is None else LooseSource(f"{BASE}resourcesync/", style)
+        self.versions: dict[str, list[bytes]] = {}
+        self.ever: dict[str, set[bytes]] = {}
+        self.published: dict[str, bytes] = {}
+        self.fuse: Fuse | None = None
+        self.late = 0
+        self.canary = folder.parent / "canary"
+        self.canary.mkdir()
+        (self.canary / "x.txt").write_text("canary")
+
+    # --- steps ---
+
+    def do(self, move: Move) -> None:
+        name, seed = move
+        getattr(self, f"do_{name}")(random.Random(seed))
+        if not self._has_hashes() and name in ("put", "remove", "clear"):
+            self.clock.advance(seconds=2)
+            self.publish()  # without a hash nobody can tell bytes that are not listed yet
+        self.check()
+
+    def do_put(self, luck: random.Random) -> None:
+        name = luck.choice(NAMES)
+        old = sorted(self.ever.get(BASE + name, ()))
+        again = old and luck.random() < 0.4
+        data = luck.choice(old) if again else f"{name} {luck.randrange(10**9)}".encode()
+        self.clock.advance(seconds=luck.choice((0, 0.3, 2)) if self._has_hashes() else 2)
+        self.put(name, data)
+        self.ever.setdefault(BASE + name, set()).add(data)
+
+    def do_remove(self, luck: random.Random) -> None:
+        self.clock.advance(seconds=luck.choice((0, 1)))
+        self.remove(luck.choice(NAMES))
+
+    def do_clear(self, luck: random.Random) -> None:
+        for name in NAMES:
+            if luck.random() < 0.8:
+                self.remove(name)
+
+    def do_publish(self, luck: random.Random) -> None:
+        self.clock.advance(seconds=luck.choice((0.001, 0.4, 3, 600)) if self._has_hashes() else 3)
+        self.late = luck.choice((0, 0, 0, 0, 1, 3))
+        self.publish()
+        self.late = 0
+
+    def do_rotate(self, luck: random.Random) -> None:
+        self.clock.advance(seconds=luck.choice((0.001, 0.7, 30)))
+        if self.loose is None:
+            return
+        now = to_microseconds(self.clock.now())
+        self.loose.rotate(now)
+        if luck.random() < 0.5:
+            self.loose.snapshot(now)
+        self._store()
+
+    def do_snapshot(self, luck: random.Random) -> None:
+        self.clock.advance(seconds=luck.choice((0.001, 2)))
+        if self.loose is not None:
+            self.loose.snapshot(to_microseconds(self.clock.now()))
+        else:
+            super().publish(PublicationStep.REBASE)
+            self.published = self.originals.contents()
+        self._store()
+
+    def do_restart(self, luck: random.Random) -> None:
+        if self.loose is None:
+            self.catalogue = MemoryCatalogue()
+            for name in list(self.documents.names()):
+                if "resourcelist" in name or luck.random() < 0.7:
+                    self.documents.delete(name)
+        self.do_publish(luck)
+
+    def do_wait(self, luck: random.Random) -> None:
+        self.clock.advance(hours=luck.choice((0.5, 1.5, 26)))
+
+    def do_tamper(self, luck: random.Random) -> None:
+        name = luck.choice(NAMES)
+        path = self.folder / name
+        if not self.folder.is_dir() or any(p.is_symlink() for p in path.parents):
+            return
+        what = luck.choice(("edit", "delete", "link", "folder", "new"))
+        if path.is_dir() and not path.is_symlink():
+            return
+        if what == "new" or path.is_symlink() or path.is_file():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.unlink(missing_ok=True)
+            self.tampered.add(BASE + name)
+            if what == "link":
+                path.symlink_to(self.canary / "x.txt")
+            elif what in ("edit", "new"):
+                path.write_text(f"tampered {luck.random()}")
+            elif what == "folder" and luck.random() < 0.3:
+                path.mkdir()
+
+    def do_foreign(self, luck: random.Random) -> None:
+        (self.folder / "foreign").mkdir(parents=True, exist_ok=True)
+        (self.folder / FOREIGN).write_text("not yours")
+
+    def do_pull(self, luck: random.Random) -> None:
+        self._pull_checked(luck)
+
+    def do_baseline(self, luck: random.Random) -> None:
+        self._pull_checked(luck, mode="baseline")
+
+    def do_reselect(self, luck: random.Random) -> None:
+        self._attempt(luck, filters=Filters(exclude=luck.choice(((), ("h.txt",)))))
+
+    def do_bad_pull(self, luck: random.Random) -> None:
+        self._bad_network(luck)
+        options = luck.choice(({}, {}, {}, {"mode": "baseline"}, {"fail_fast": True}))
+        try:
+            self._attempt(luck, **options)
+        finally:
+            self.answers.clear()
+            self.fetcher.serve = self.serve
+
+    def do_interrupted_pull(self, luck: random.Random) -> None:
+        left = luck.randrange(12)
+
+        def serve(request: FetchRequest) -> Answer | Exception:
+            nonlocal left
+            left -= 1
+            if left < 0:
+                raise KeyboardInterrupt
+            return self.serve(request)
+
+        self.fetcher.serve = serve
+        try:
+            self._attempt(luck, **luck.choice(({}, {}, {"mode": "baseline"})))
+        finally:
+            self.fetcher.serve = self.serve
+
+    def do_killed_pull(self, luck: random.Random) -> None:
+        before = self.originals.contents()
+        rues = luck.random() < 0.6
+        if rues:
+            self._change_all(luck, before)
+        self.fuse = Fuse(luck.randrange(14), how=luck.randrange(3))
+        try:
+            self._attempt(luck, **luck.choice(({}, {}, {"mode": "baseline"})))
+        finally:
+            self.fuse = None
+        if rues:  # the Source takes everything back that a killed run may have begun with
+            for uri in set(self.originals.contents()) - set(before):
+                self.originals.remove(uri)
+            for uri, data in before.items():
+                self.originals.put(uri, data)
+            self.clock.advance(seconds=3)
+            self.publish()
+
+    def _change_all(self, luck: random.Random, before: dict[str, bytes]) -> None:
+        for name in luck.sample(NAMES, 5):
+            if BASE + name in before and luck.random() < 0.5:
+                self.remove(name)
+            else:
+                self.do_put(luck)
+        self.clock.advance(seconds=3)
+        self.publish()
+
+    # --- the Source ---
+
+    def publish(self) -> None:  # type: ignore[override]  # a loose Source knows no steps
+        if self.loose is None:
+            super().publish()
+        else:
+            now = to_microseconds(self.clock.now())
+            self.loose.publish(now, self.originals.contents(), late=self.late)
+        self.published = self.originals.contents()
+        self._store()
+
+    def _store(self) -> None:
+        if self.loose is not None and self.published_once():
+            for name, text in self.loose.documents().items():
+                self.documents.write(f"resourcesync/{name}", [text.encode()])
+        for name in self.documents.names():
+            opened = self.documents.open(name)
+            assert opened is not None
+            body, known = opened.read(), self.versions.setdefault(BASE + name, [])
+            if not known or known[-1] != body:
+                known.append(body)
+
+    def published_once(self) -> bool:
+        return self.loose is not None and bool(self.loose.lists)
+
+    def _has_hashes(self) -> bool:
+        return self.style is None or self.style.hashes
+
+    def _bad_network(self, luck: random.Random) -> None:
+        rate = luck.choice((0.1, 0.3, 0.6))
+        kinds = luck.choice(
+            (("old",), ("old", "status"), ("status", "html", "cut"), ("old", "cut", "wrong"))
+        )
+        lie_once = luck.random() < 0.5
+
+        def serve(request: FetchRequest) -> Answer | Exception:
+            honest = self.honest(request.uri)
+            if luck.random() > rate or (lie_once and request.uncached):
+                return honest
+            kind = luck.choice(kinds)
+            if kind == "status":
+                return Answer(status=luck.choice((404, 503, 403, 410, 500)))
+            if request.purpose is Purpose.RESOURCE and not self._has_hashes():
+                return honest
+            return self._lie(luck, kind, request.uri, honest)
+
+        self.fetcher.serve = serve
+
+    def _lie(self, luck: random.Random, kind: str, uri: str, honest: Answer) -> Answer:
+        if kind == "html":
+            return Answer(body=b"<!doctype html><html><body>Sorry</body></html>")
+        if kind == "cut":
+            return Answer(body=honest.body[: luck.randrange(len(honest.body) + 1)])
+        if kind == "wrong":
+            return Answer(body=bytes(luck.randbytes(len(honest.body))))
+        old = self.versions.get(uri) or sorted(self.ever.get(uri, ())) or [honest.body]
+        return Answer(body=luck.choice(old))
+
+    # --- the mirror ---
+
+    @contextmanager
+    def dependencies(self, source: str | None = BASE) -> Iterator[Dependencies]:
+        with super().dependencies(source) as equipment:
+            if self.fuse is None:
+                yield equipment
+                return
+            copies, state = Dying(equipment.copies, self.fuse), Dying(equipment.state, self.fuse)
+            yield structs.replace(equipment, copies=copies, state=state)
+
+    def address(self) -> str:
+        return BASE if self.loose is None else f"{BASE}resourcesync/capabilitylist.xml"
+
+    def _attempt(self, luck: random.Random, **options: Any) -> RunReport | None:
+        options.setdefault("max_delete", DeletionLimit(count=LIMIT))
+        try:
+            report = self.pull(self.address(), **options)
+        except (ResourceSyncError, Killed, KeyboardInterrupt):
+            return None
+        self._check_report(report)
+        assert report.deleted <= options["max_delete"].count, "more deletions than one run may make"
+        return report
+
+    def _pull_checked(self, luck: random.Random, **options: Any) -> None:
+        """Pull over an honest network; what is called in sync must be so."""
+        report = self._attempt(luck, **options)
+        if options:
+            self._forget_mended()
+        if report is not None and report.state is MirrorState.IN_SYNC:
+            self.assert_in_sync()
+            excluded = self._excluded() and BASE + "h.txt" in self.published
+            assert report.listed == len(self.published) - excluded, report
+
+    def assert_in_sync(self) -> None:
+        here, there = self._untampered(self.contents_here()), self._untampered(self.published)
+        there |= self._untampered(self._disputed_and_served())
+        if self._excluded():
+            here.pop(BASE + "h.txt", None)
+            there.pop(BASE + "h.txt", None)
+        missing = {uri for uri in there if uri not in here}
+        extra = {uri for uri in here if uri not in there}
+        other = {uri for uri in there if uri in here and here[uri] != there[uri]}
+        wrong = f"missing {missing}, extra {extra}, other {other}"
+        assert here == there, f"called in sync, but: {wrong}"
+
+    def _disputed_and_served(self) -> dict[str, bytes]:
+        """Return what the last pull requested, and the Source serves as the Resource List has it.
+
+        The Change List has later bytes, which the Source took back without a word: its documents
+        dispute the resource, and only a request can decide.
+        """
+        served = self.originals.contents()
+        return {
+            uri: served[uri]
+            for uri in map(BASE.__add__, self.asked_resources())
+            if uri in served and uri in self.published and self._is_baseline(uri, served[uri])
+        }
+
+    def _is_baseline(self, uri: str, data: bytes) -> bool:
+        if self.loose is None:
+            return False
+        entries = self.loose.documents()["resourcelist.xml"].split("\n")
+        digest = hashlib.sha256(data).hexdigest()
+        return any(f"<loc>{uri}</loc>" in each and digest in each for each in entries)
+
+    def _untampered(self, files: Mapping[str, bytes]) -> dict[str, bytes]:
+        return {uri: data for uri, data in files.items() if uri not in self.tampered}
+
+    def contents_here(self) -> dict[str, bytes]:
+        return {BASE + p: d for p, d in self.files_on_disk().items() if p != FOREIGN}
+
+    def _forget_mended(self) -> None:
+        here = self.contents_here()
+        self.tampered = {
+            uri
+            for uri in self.tampered
+            if here.get(uri) != self.published.get(uri)
+            or (self.folder / uri.removeprefix(BASE)).is_dir()
+            or (self.folder / uri.removeprefix(BASE)).is_symlink()
+        }
+
+    # --- what must always hold ---
+
+    def _check_report(self, report: RunReport) -> None:
+        assert report.same + report.created + report.updated == report.resources
+        broken = report.failed + report.refused + report.held
+        if report.state is MirrorState.IN_SYNC:
+            assert broken == 0
+        assert min(report.same, report.failed, report.held, report.deleted) >= 0
+        accounted = report.unchanged + report.applied + report.pending + report.refused
+        assert report.listed == accounted, report
+        assert min(report.unchanged, report.applied, report.pending, report.refused) >= 0
+        assert report.applied == report.created + report.updated
+
+    def check(self) -> None:
+        assert [p.name for p in self.canary.iterdir()] == ["x.txt"]
+        assert (self.canary / "x.txt").read_text() == "canary", "a file outside was written"
+        assert {p.name for p in self.folder.parent.iterdir()} <= {self.folder.name, "canary"}
+        if (self.folder / "foreign").is_dir():
+            assert (self.folder / FOREIGN).read_text() == "not yours"
+        here = self._untampered(self.contents_here())
+        for uri, data in here.items():
+            if uri in self.found and data not in self.ever.get(uri, ()):
+                continue
+            assert data in self.ever.get(uri, ()), f"{uri} has bytes that it never had"
+
+    def heal(self) -> None:
+        """The network is honest, the Source quiet, time passes; a person allows what is held."""
+        self._untamper()
+        for _ in range(2):
+            self.clock.advance(hours=2.5)
+            self.put("tick.txt", f"{self.clock.now()}")
+            self.ever.setdefault(BASE + "tick.txt", set()).add(f"{self.clock.now()}".encode())
+            self.publish()
+            self.do_snapshot(random.Random(0))
+            self._attempt(random.Random(0), filters=Filters())
+        report: RunReport | None = None
+        for _ in range(2):
+            self.clock.advance(hours=25)
+            report = self._attempt(
+                random.Random(0), filters=Filters(), max_delete=DeletionLimit(count=99)
+            )
+        if self.tampered:
+            report = self.pull(self.address(), mode="baseline", max_delete=DeletionLimit(count=99))
+            self.tampered.clear()
+        assert report is not None, "the last pull failed"
+        self.assert_in_sync()
+        assert report.state is MirrorState.IN_SYNC, report
+
+    def _untamper(self) -> None:
+        for uri in self.tampered:
+            path = self.folder / uri.removeprefix(BASE)
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            elif path.is_symlink() or path.is_file():
+                path.unlink()

@@ -1,0 +1,221 @@
+"""Lives of mirrors whose Source is WEKO3, Hyrax, DSpace of 2013 or CORE FastSync.
+
+It may move behind TLS or to another host, pulls are killed, and things change within a second.
+After each pull a mirror that says "in sync" must be so, and nothing is gone that the Source has.
+"""
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from email.utils import format_datetime
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from resourcesync.destination.planner import DeletionLimit
+from resourcesync.destination.reports import MirrorState, RunReport
+from resourcesync.errors import SourceError, SyncError
+from resourcesync.ports import FetchRequest
+from tests.support.crashes.killing import Dying, Fuse, Killed
+from tests.support.software.dspace import CAPABILITY_LIST, DSpace, DSpaceOfJuly, DSpaceOfMay
+from tests.support.software.fastsync import FastSync, Style
+from tests.support.software.foreign_world import ForeignWorld, Software
+from tests.support.software.hyrax import Hyrax
+from tests.support.software.weko import Weko
+from tests.support.worlds.memory_fetcher import Answer
+from tests.support.worlds.moving import MovingLife, live
+from tests.support.worlds.world import BASE
+
+STEPS: Final = 20
+_NAMES: Final = tuple("abcdefgh")
+_ALL: Final = DeletionLimit(percent=100)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """A Source of some software.
+
+    Attributes:
+        name: Its name.
+        software: What writes its documents.
+        entry: The path of the document that leads to the others.
+        is_open: Whether resources can be asked for; else their bytes are in packages alone.
+        dates: Whether its server tells versions by ``Last-Modified`` alone, in whole seconds.
+    """
+
+    name: str
+    software: Software
+    entry: str = ""
+    is_open: bool = True
+    dates: bool = False
+
+
+def kind_of(luck: random.Random) -> Kind:
+    """Return the kind of one Source."""
+    dates = luck.random() < 0.3
+    name = luck.choice(("WEKO3", "Hyrax", "DSpace of May", "DSpace of July", "CORE"))
+    match name:
+        case "WEKO3":
+            ahead = timedelta(hours=luck.choice((0, 9)))
+            return Kind(name=name, software=Weko(ahead=ahead), dates=dates)
+        case "Hyrax":
+            return Kind(name=name, software=Hyrax(), dates=dates)
+        case "CORE":
+            style = Style(
+                between=luck.choice("T "),
+                intervals=luck.random() < 0.5,
+                zone=luck.choice(("", "Z")),
+            )
+            core = FastSync(style)
+            return Kind(name=name, software=core, entry="capabilitylist.xml", is_open=False)
+        case _:
+            software = DSpaceOfMay() if name.endswith("May") else DSpaceOfJuly()
+            return Kind(name=name, software=software, entry=CAPABILITY_LIST, dates=dates)
+
+
+class SoftwareLife(MovingLife, ForeignWorld):
+    """One mirror and its Source.
+
+    Args:
+        folder: Where the mirror goes.
+        kind: What the Source is.
+        luck: What happens.
+    """
+
+    def __init__(self, folder: Path, kind: Kind, luck: random.Random) -> None:
+        super().__init__(folder, kind.software)
+        self.kind, self.luck, self.entry = kind, luck, kind.entry
+        self.written: dict[str, tuple[bytes, str]] = {}
+        self.log: list[str] = []
+        self.begin(a="1", b="2", c="3")
+        self.show()
+        self.pull_checked()
+
+    # --- the Source ---
+
+    def show(self) -> None:
+        """Have the software write its documents, which tell all that happened."""
+        self.clock.advance(seconds=self.luck.choice((1, 2, 60, 3_600)))
+        software = self.software
+        software.documents(self.known)
+        if isinstance(software, FastSync):
+            software.update(self.known)
+        elif isinstance(software, DSpace):
+            (software.rebase if self.luck.random() < 0.2 else software.update)(self.known)
+
+    def serve(self, request: FetchRequest) -> Answer | Exception:
+        uri = request.uri.replace(self.home, BASE)
+        if not self.kind.is_open and uri in self.originals.contents():
+            return Answer(status=401)
+        return super().serve(request)
+
+    def honest(self, uri: str) -> Answer:
+        answer = super().honest(uri)
+        if not self.kind.dates or answer.status != 200:
+            return answer
+        now = format_datetime(self.clock.now().replace(microsecond=0), usegmt=True)
+        before = self.written.get(uri)
+        if before is None or before[0] != answer.body:
+            before = self.written[uri] = (answer.body, now)
+        dates = {"etag": "", "last-modified": before[1], "date": now}
+        return replace(answer, headers={**answer.headers, **dates})
+
+    # --- what happens ---
+
+    def do_change(self) -> None:
+        for _ in range(self.luck.choice((1, 1, 2, 4))):
+            name, contents = self.luck.choice(_NAMES), self.originals.contents()
+            is_here = f"{BASE}{name}.html" in contents
+            is_removed = is_here and len(contents) > 1 and self.luck.random() < 0.3
+            self.clock.advance(seconds=self.luck.choice((0.1, 0.4, 3, 600)))
+            self.change_now(name, None if is_removed else f"{self.luck.random()}")
+        self.show()
+
+    def do_change_again_at_once(self) -> None:
+        """A resource changes, is pulled, and changes again within the second."""
+        name = self.luck.choice(_NAMES)
+        self.change_now(name, f"{self.luck.random()}")
+        self.show()
+        self.change_now(name, f"{self.luck.random()}")
+        self.pull_checked(honest=False)
+        self.clock.advance(seconds=0.2)
+        self.change_now(name, f"{self.luck.random()}")
+        self.show()
+
+    def do_wait(self) -> None:
+        self.clock.advance(hours=self.luck.choice((1, 5, 13, 30)))
+        self.show()
+
+    def do_killed_pull(self) -> None:
+        fuse = Fuse(self.luck.randrange(14), how=self.luck.randrange(3))
+        self.before = partial(Dying, fuse=fuse)
+        try:
+            self.pull_checked()
+        except Killed:
+            self.log.append("  killed")
+        finally:
+            self.before = lambda port: port
+
+    # --- the mirror ---
+
+    def pull_all(self) -> RunReport:
+        """Pull all that the Source tells at this moment."""
+        for path, data in self.software.documents(self.known).items():
+            self.documents.write(path, [data])
+        return self.pull_from_home(max_delete=_ALL)
+
+    def pull_checked(self, *, honest: bool = True) -> None:
+        """Pull; a mirror that says in sync is so, and none lost what the Source has."""
+        self.clock.advance(seconds=self.luck.choice((0.001, 0.3, 2, 600)))
+        before = self.files_on_disk().keys()
+        try:
+            report = self.pull_all()
+        except (SourceError, SyncError) as error:
+            self.log.append(f"  pull: {error}")
+            return
+        self.log.append(f"  pull: {report.mode}, {report.state}")
+        if not honest:
+            return
+        here, there = self.files(), self.originals.contents()
+        lost = [path for path in before - self.files_on_disk().keys() if BASE + path in there]
+        assert not lost, f"lost, though the Source has it: {lost}"
+        if report.state is MirrorState.IN_SYNC:
+            wrong = sorted(
+                name for name in here.keys() | there.keys() if here.get(name) != there.get(name)
+            )
+            assert not wrong, f"called in sync, and it is not: {wrong}"
+
+    def live(self) -> None:
+        """Live to the end; then nothing more happens, and the mirror is in step."""
+        steps: tuple[Callable[[], None], ...] = (
+            *[self.do_change] * 5,
+            self.do_change_again_at_once,
+            self.do_wait,
+            *[self.do_killed_pull] * 2,
+        )
+        if self.kind.is_open:  # packages cannot be rewritten
+            steps += (self.do_move_behind_tls, self.do_move_away)
+        for _ in range(STEPS):
+            step = self.luck.choice(steps)
+            self.log.append(step.__name__)
+            step()
+            if self.luck.random() < 0.7:
+                self.pull_checked()
+        for _ in range(3):
+            self.clock.advance(hours=25)
+            self.show()
+            self.pull_checked()
+        self.clock.advance(hours=2)
+        report = self.pull_all()
+        assert report.state is MirrorState.IN_SYNC, f"waits in the end: {report}"
+        assert self.in_sync(), "is not in step in the end"
+
+
+def live_software(folder: Path, seed: int) -> None:
+    """Live the life of a seed, in an empty folder that is made.
+
+    Raises:
+        AssertionError: Something did not hold.
+    """
+    live("software", SoftwareLife, kind_of, folder, seed)

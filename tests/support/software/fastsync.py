@@ -1,0 +1,154 @@
+"""The documents of CORE FastSync: nothing but packages, tar in xz.
+
+Its Change List lists packages of changes; each tells its changes in a manifest. The resources
+themselves cannot be asked for at their addresses.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from hashlib import md5
+from pathlib import Path
+
+from resourcesync.ports import FetchRequest
+from tests.support.documents.packages import tarball
+from tests.support.software.foreign_world import (
+    Event,
+    ForeignWorld,
+    Known,
+    document,
+    loc,
+    points_to,
+)
+from tests.support.worlds.memory_fetcher import Answer
+from tests.support.worlds.world import BASE
+
+CHANGE_LIST = "changelist.xml"
+_TYPE = 'type="application/x-xz"'
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Style:
+    """How it writes.
+
+    Attributes:
+        between: What stands between the day and the time of a change.
+        intervals: Whether the Change List tells which interval each package covers.
+        zone: What stands behind times.
+    """
+
+    between: str = "T"
+    intervals: bool = True
+    zone: str = ""
+
+
+class FastSync:
+    """The software."""
+
+    def __init__(self, style: Style) -> None:
+        self._style = style
+        self._files: dict[str, bytes] = {}
+        self._began: datetime | None = None
+        self._last: datetime | None = None
+        self._packages: list[str] = []
+
+    def documents(self, known: Known) -> dict[str, bytes]:
+        """Its documents, as they were written last."""
+        if self._began is None:
+            self._began = self._last = known.now
+            self._dump(known)
+            self._write_change_list(known.now)
+        return self._files
+
+    def update(self, known: Known) -> None:
+        """Put what happened since the last time into another package."""
+        assert self._last is not None
+        start, self._last = self._last, known.now
+        since, until = self._time(start), self._time(known.now)
+        path = f"exports/changedumps/{since}-to-{until}.tar.xz"
+        events = known.between(start, known.now)
+        manifest = document(
+            f'capability="changedump-manifest" from="{since}" until="{until}"',
+            [self._changed(number, event) for number, event in enumerate(events)],
+        )
+        members = [
+            (f"{number}.json", event.data) for number, event in enumerate(events) if event.data
+        ]
+        self._files[path] = tarball(("manifest.xml", manifest), *members, mode="w:xz")
+        about = f'{_TYPE} length="{len(self._files[path])}" at="{until}" completed="{until}"'
+        if self._style.intervals:
+            about += f' from="{since}" until="{until}"'
+        self._packages.append(points_to(path, about))
+        self._write_change_list(known.now)
+
+    def _changed(self, number: int, event: Event) -> str:
+        moment = self._time(event.time).replace("T", self._style.between)
+        about = f'change="{event.change}" datetime="{moment}"'
+        if event.data:
+            about += f' path="/{number}.json" length="{len(event.data)}"'
+        return loc(event.uri, about)
+
+    def _write_change_list(self, now: datetime) -> None:
+        assert self._began is not None
+        times = f'from="{self._time(self._began)}" until="{self._time(now)}"'
+        self._files[CHANGE_LIST] = document(f'capability="changelist" {times}', self._packages)
+
+    def _dump(self, known: Known) -> None:
+        at = self._time(known.now)
+        described = [
+            (uri, f"{number}.json", data)
+            for number, (uri, data) in enumerate(known.contents.items())
+        ]
+        manifest = document(
+            f'capability="resourcedump-manifest" at="{at}"',
+            [
+                loc(uri, f'path="/{name}" hash="md5:{_md5(data)}" length="{len(data)}"')
+                for uri, name, data in described
+            ],
+        )
+        package = tarball(
+            ("manifest.xml", manifest), *((item[1], item[2]) for item in described), mode="w:xz"
+        )
+        self._files["exports/resync_dump.tar.xz"] = package
+        about = f'{_TYPE} length="{len(package)}"'
+        self._files |= {
+            "resourcedump.xml": document(
+                f'capability="resourcedump" at="{at}"',
+                [points_to("exports/resync_dump.tar.xz", about)],
+            ),
+            "capabilitylist.xml": document(
+                'capability="capabilitylist"',
+                [
+                    points_to("resourcedump.xml", 'capability="resourcedump"'),
+                    points_to(CHANGE_LIST, 'capability="changelist"'),
+                ],
+            ),
+        }
+
+    def _time(self, moment: datetime) -> str:
+        return moment.strftime("%Y-%m-%dT%H:%M:%S") + self._style.zone
+
+
+class FastSyncWorld(ForeignWorld):
+    """CORE and a mirror of it."""
+
+    def __init__(self, folder: Path, style: Style) -> None:
+        self.core = FastSync(style)
+        super().__init__(folder, self.core)
+
+    def serve(self, request: FetchRequest) -> Answer | Exception:
+        """Answer as CORE does: a resource is only for who has a key."""
+        if request.uri in self.originals.contents():
+            return Answer(status=401)
+        return super().serve(request)
+
+    def update(self) -> None:
+        """Publish what happened."""
+        self.clock.advance(hours=1)
+        self.core.update(self.known)
+
+
+def _md5(data: bytes) -> str:
+    return md5(data, usedforsecurity=False).hexdigest()
+
+
+ENTRY = f"{BASE}capabilitylist.xml"

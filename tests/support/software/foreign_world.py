@@ -1,0 +1,165 @@
+"""A world whose Source is other software: what it writes is rendered here from what changed."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, Protocol
+
+from resourcesync.destination.reports import RunReport
+from tests.support.worlds.world import BASE, World
+
+_NAMESPACES = (
+    'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
+    ' xmlns:rs="http://www.openarchives.org/rs/terms/"'
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """What happened to one resource.
+
+    Attributes:
+        time: When.
+        uri: The resource.
+        change: What.
+        data: Its bytes since; empty when it was deleted.
+    """
+
+    time: datetime
+    uri: str
+    change: str
+    data: bytes = b""
+
+
+@dataclass(slots=True, kw_only=True)
+class Known:
+    """What a Source knows of itself.
+
+    Attributes:
+        now: The present moment.
+        contents: Its resources and their bytes.
+        events: What happened since it began, oldest first.
+    """
+
+    now: datetime
+    contents: dict[str, bytes]
+    events: list[Event]
+
+    def between(self, start: datetime, end: datetime) -> list[Event]:
+        """What happened from ``start`` on and before ``end``."""
+        return [event for event in self.events if start <= event.time < end]
+
+    def modified(self, uri: str) -> datetime | None:
+        """When a resource changed last; ``None``: not since the Source began."""
+        return max((event.time for event in self.events if event.uri == uri), default=None)
+
+
+class Software(Protocol):
+    """Software that writes the documents of a Source."""
+
+    def documents(self, known: Known) -> dict[str, bytes]:
+        """Its documents at this moment, by path."""
+        ...
+
+
+class ForeignWorld(World):
+    """A world whose Source is other software.
+
+    Args:
+        folder: The mirror.
+        software: What writes the documents.
+    """
+
+    def __init__(self, folder: Path, software: Software) -> None:
+        super().__init__(folder)
+        self.software = software
+        self._before: dict[str, bytes] = {}
+        self._events: list[Event] = []
+
+    def change(self, **files: str | None) -> None:
+        """Write resources by their name without suffix, or remove them; a minute passes each."""
+        for name, text in files.items():
+            self.clock.advance(seconds=60)
+            self.change_now(name, text)
+
+    def change_now(self, name: str, text: str | None) -> None:
+        """Write or remove one resource at this very moment."""
+        if text is None:
+            self.remove(f"{name}.html")
+        else:
+            self.put(f"{name}.html", text)
+        self._take_down()
+
+    def begin(self, **files: str) -> None:
+        """Have these resources from the start on; nothing is told of how they came."""
+        for name, text in files.items():
+            self.put(f"{name}.html", text)
+        self._before = self.originals.contents()
+
+    def _take_down(self) -> None:
+        before, after, now = self._before, self.originals.contents(), self.clock.now()
+        for uri, data in after.items():
+            if before.get(uri) != data:
+                kind = "updated" if uri in before else "created"
+                self._events.append(Event(time=now, uri=uri, change=kind, data=data))
+        for uri in before.keys() - after.keys():
+            self._events.append(Event(time=now, uri=uri, change="deleted"))
+        self._before = after
+
+    @property
+    def known(self) -> Known:
+        """What the Source knows of itself at this moment."""
+        return Known(now=self.clock.now(), contents=self.originals.contents(), events=self._events)
+
+    def pull(self, source: str | None = BASE, **options: Any) -> RunReport:
+        self.clock.advance(seconds=5)
+        for path, data in self.software.documents(self.known).items():
+            self.documents.write(path, [data])
+        return super().pull(source, **options)
+
+
+def document(
+    metadata: str, entries: Iterable[str], *, links: str = "", is_index: bool = False
+) -> bytes:
+    """An XML document with this ``rs:md`` and these entries."""
+    root, child = ("sitemapindex", "sitemap") if is_index else ("urlset", "url")
+    body = "".join(f"<{child}>{entry}</{child}>\n" for entry in entries)
+    return (
+        f'<?xml version="1.0" encoding="UTF-8"?>\n<{root} {_NAMESPACES}>\n'
+        f"{links}<rs:md {metadata}/>\n{body}</{root}>\n"
+    ).encode()
+
+
+def link(rel: str, path: str) -> str:
+    """A link to a document of the Source."""
+    return f'<rs:ln rel="{rel}" href="{BASE}{path}"/>\n'
+
+
+def points_to(path: str, metadata: str = "", lastmod: datetime | None = None) -> str:
+    """What is inside an entry that leads to a document of the Source."""
+    return loc(BASE + path, metadata, lastmod)
+
+
+def loc(uri: str, metadata: str = "", lastmod: datetime | None = None) -> str:
+    """What is inside an entry."""
+    modified = "" if lastmod is None else f"<lastmod>{zulu(lastmod)}</lastmod>"
+    return f"<loc>{uri}</loc>{modified}" + (f"<rs:md {metadata}/>" if metadata else "")
+
+
+def zulu(moment: datetime) -> str:
+    """A time to the second, in UTC."""
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def isoformat(moment: datetime) -> str:
+    """A time to the microsecond."""
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def midnight(moment: datetime) -> datetime:
+    """The start of its day."""
+    return moment.replace(hour=0, minute=0, second=0, microsecond=0)
+
+
+DAY = timedelta(days=1)

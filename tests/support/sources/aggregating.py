@@ -1,0 +1,57 @@
+"""A folder, tree or mirror, that is published by our command and served on loopback."""
+
+from pathlib import Path
+
+from resourcesync.adapters.mirror.state import SqliteMirrorState
+from resourcesync.adapters.system import SystemClock
+from resourcesync.app.publishing import catalogues
+from resourcesync.app.publishing.published_tree import documents_of
+from resourcesync.app.serving import applications
+from resourcesync.cli.main import run
+from resourcesync.model.links import Link
+from resourcesync.model.resources import Resource
+from resourcesync.settings.publication import CATALOGUE
+
+
+class Site:
+    """One Source of a chain.
+
+    Attributes:
+        folder: The tree, or the mirror.
+        url: Where it is served.
+    """
+
+    def __init__(self, folder: Path, late: applications.LateApplication, url: str) -> None:
+        self.folder, self._late, self.url = folder, late, url
+
+    def publish(self, *words: str) -> int:
+        """Publish it; what is public now is served from then on."""
+        code = run(["publish", str(self.folder), "--url", self.url, *words])
+        if not code:
+            found = applications.find_tree(self.folder)
+            self._late.application = found.application(SystemClock())
+        return code
+
+    def pull(self, source: "Site", *words: str) -> int:
+        """Mirror another site here."""
+        return run(["pull", source.url, str(self.folder), *words])
+
+    def resources(self) -> dict[str, Resource]:
+        """Return what its catalogue says, by URI."""
+        path = documents_of(self.folder) / CATALOGUE
+        return {resource.uri: resource for resource in catalogues.read_resources(path)}
+
+    def links(self, name: str) -> dict[str, str]:
+        """Return where the links of a resource lead, by relation."""
+        return {link.rel: link.href for link in self.resources()[self.url + name].links}
+
+    def copies(self) -> dict[str, bytes]:
+        """Return the bytes of its copies, by the URI that they were fetched from."""
+        with SqliteMirrorState(self.folder / ".resourcesync" / "state.db", read_only=True) as state:
+            return {copy.uri: (self.folder / copy.path).read_bytes() for copy in state.copies()}
+
+
+def via(resource: Resource) -> Link:
+    """Return the one link to the original."""
+    (found,) = resource.via
+    return found

@@ -1,0 +1,130 @@
+"""A Source on raw sockets with a Resource List that says what a test wants, and its mirror."""
+
+import hashlib
+from collections.abc import Callable, Mapping
+from html import escape
+from pathlib import Path
+from typing import Any, Self
+
+from resourcesync.adapters.system import SystemClock
+from resourcesync.app.mirrors.opening import open_destination
+from resourcesync.destination.options import PullOptions
+from resourcesync.destination.reports import RunReport
+from resourcesync.ports.cancellation import CancelToken
+from resourcesync.settings.network import Network
+from tests.support.servers.hostile_server import Asked, HostileServer, Step, answer
+
+OPEN = (
+    '<?xml version="1.0" encoding="UTF-8"?>\n'
+    '<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
+    ' xmlns:rs="http://www.openarchives.org/rs/terms/">'
+)
+LIST = "/resourcelist.xml"
+
+
+def sha256(body: bytes) -> str:
+    return f"sha-256:{hashlib.sha256(body).hexdigest()}"
+
+
+def serve(body: bytes, tag: str = "") -> Callable[[Asked], list[Step]]:
+    """Serve a body as a good server does, ranges too."""
+    tag = tag or f'"{hashlib.sha256(body).hexdigest()[:8]}"'
+
+    def script(asked: Asked) -> list[Step]:
+        at = int(asked.fields.get("range", "bytes=0-")[6:-1])
+        if at and asked.fields.get("if-range") == tag:
+            said = f"bytes {at}-{len(body) - 1}/{len(body)}"
+            return answer("206 Partial Content", body[at:], Content_Range=said, ETag=tag)
+        return answer("200 OK", body, ETag=tag)
+
+    return script
+
+
+def cut_at(at: int, body: bytes, tag: str, end: str) -> list[Step]:
+    """Begin to serve a body and break off."""
+    (whole,) = answer("200 OK", body, ETag=tag)
+    assert isinstance(whole, bytes)
+    return [whole[: len(whole) - len(body) + at], 0.05, end]
+
+
+class ScriptedSource:
+    """A Source, and one mirror of it below ``folder``."""
+
+    def __init__(self, folder: Path) -> None:
+        self.server = HostileServer()
+        self.folder = folder
+        self.events: list[tuple[str, Mapping[str, object]]] = []
+        self._entries: dict[str, str] = {}
+
+    def __enter__(self) -> Self:
+        self.server.__enter__()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.server.__exit__(None, None, None)
+
+    @property
+    def uri(self) -> str:
+        return self.server.origin + LIST
+
+    def put(
+        self,
+        target: str,
+        body: bytes,
+        *,
+        links: str = "",
+        digest: str | None = None,
+        length: bool = True,
+        serving: bool = True,
+    ) -> str:
+        """List a resource, and serve it well; return its URI."""
+        uri = self.server.origin + target
+        said = sha256(body) if digest is None else digest
+        facts = f' hash="{said}"' if said else ""
+        facts += f' length="{len(body)}"' if length else ""
+        self._entries[target] = f"<url><loc>{escape(uri)}</loc><rs:md{facts}/>{links}</url>"
+        if serving:
+            self.server.on(target, serve(body))
+        self.publish()
+        return uri
+
+    def publish(self, at: str = "2026-01-01T00:00:00Z") -> None:
+        head = f'<rs:md capability="resourcelist" at="{at}" completed="{at}"/>'
+        body = (OPEN + head + "".join(self._entries.values()) + "</urlset>").encode()
+        tag = f'"{hashlib.sha256(body).hexdigest()}"'
+
+        def script(asked: Asked) -> list[Step]:
+            if asked.fields.get("if-none-match") == tag:
+                return answer("304 Not Modified", length=None, ETag=tag)
+            return answer("200 OK", body, Content_Type="application/xml", ETag=tag)
+
+        self.server.on(LIST, script)
+
+    def pull(self, network: Network | None = None, **options: Any) -> RunReport:
+        self.server.asked.clear()
+        self.events.clear()
+        with open_destination(
+            self.folder,
+            source=self.uri,
+            network=network or Network(retries=0, timeout=2.0),
+            report=lambda event, fields: self.events.append((event, fields)),
+            cancel=CancelToken(SystemClock()),
+        ) as destination:
+            return destination.pull(PullOptions(**options))
+
+    def file(self, target: str) -> bytes | None:
+        path = self.folder / target.lstrip("/")
+        return path.read_bytes() if path.exists() else None
+
+    def temporary(self) -> list[str]:
+        return sorted(path.name for path in (self.folder / ".resourcesync/tmp").iterdir())
+
+    def ranges(self, target: str) -> list[str | None]:
+        """The ranges asked for of a target."""
+        return [a.fields.get("range") for a in self.server.asked if a.target == target]
+
+
+def duplicate(href: str, pri: int | None = None, more: str = "") -> str:
+    """Return a link to another place of the same bytes."""
+    said = "" if pri is None else f' pri="{pri}"'
+    return f'<rs:ln rel="duplicate" href="{escape(href)}"{said}{more}/>'

@@ -1,0 +1,61 @@
+"""A Source whose Resource List and Change List say different things of one resource."""
+
+import hashlib
+from collections.abc import Sequence
+
+from tests.support.worlds.world import BASE, World
+
+ONE = "a.html"
+"""What the lists differ about."""
+OTHERS = {f"{number}.html": f"content of {number}" for number in range(5)}
+LISTED_AT = "2026-01-02T00:00:00Z"
+
+
+class ContradictingWorld(World):
+    """A mirror in step with a Source of which both lists are then written anew."""
+
+    def begin(self) -> None:
+        """Have some resources, all listed as they are."""
+        for name, text in {**OTHERS, ONE: "first"}.items():
+            self.put(name, text)
+        self.publish()
+        self.list("2026-01-01T00:00:00Z", "first")
+        self.clock.advance(seconds=3 * 86_400)
+
+    def list(self, at: str, listed: str | None, *changes: str) -> None:
+        """Write a Resource List of some moment, and a Change List of these entries."""
+        known = {**OTHERS} if listed is None else {**OTHERS, ONE: listed}
+        entries = [
+            f"<url><loc>{BASE}{name}</loc><rs:md {content(text)}/></url>"
+            for name, text in sorted(known.items())
+        ]
+        self._write("resourcelist", f'at="{at}"', entries)
+        self._write("changelist", 'from="2025-12-30T00:00:00Z"', changes)
+
+    def serve_one(self, text: str | None) -> None:
+        """Give these bytes, or nothing, where the lists differ."""
+        if text is None:
+            self.remove(ONE)
+        else:
+            self.put(ONE, text)
+
+    def _write(self, capability: str, more: str, entries: Sequence[str]) -> None:
+        text = (
+            '<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
+            ' xmlns:rs="http://www.openarchives.org/rs/terms/">'
+            f'<rs:md capability="{capability}" {more}/>{"".join(entries)}</urlset>'
+        )
+        self.documents.write(f"resourcesync/{capability}.xml", [text.encode()])
+
+
+def content(text: str) -> str:
+    """Return hash and length as a list has them."""
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    return f'hash="sha-256:{digest}" length="{len(text)}"'
+
+
+def change(kind: str, text: str = "", time: str = LISTED_AT, name: str = ONE) -> str:
+    """Return an entry of a Change List; without a time where that is empty."""
+    when = f' datetime="{time}"' if time else ""
+    what = "" if kind == "deleted" else f" {content(text)}"
+    return f'<url><loc>{BASE}{name}</loc><rs:md change="{kind}"{when}{what}/></url>'

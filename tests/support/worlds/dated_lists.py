@@ -1,0 +1,111 @@
+"""A Source in memory whose documents a test writes, each entry with the times that it wants."""
+
+import hashlib
+import io
+import zipfile
+from datetime import UTC, datetime
+from pathlib import Path
+
+from tests.support.worlds.memory_fetcher import Answer
+from tests.support.worlds.world import BASE, World
+from tests.support.worlds.written_lists import written
+
+_NOW = datetime(2026, 3, 1, tzinfo=UTC)
+CAPABILITIES = f"{BASE}capabilities.xml"
+
+
+def entry(name: str, text: str, lastmod: str, values: str = "") -> str:
+    """Return the entry of a resource; ``values`` are further attributes of ``rs:md``."""
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    return (
+        f"<url><loc>{BASE}{name}</loc><lastmod>{lastmod}</lastmod>"
+        f'<rs:md hash="sha-256:{digest}" length="{len(text)}"{values}/></url>'
+    )
+
+
+def updated(name: str, text: str, at: str, lastmod: str = "") -> str:
+    """Return a change; without ``lastmod`` its time is that of the resource."""
+    return entry(name, text, lastmod or at, f' change="updated" datetime="{at}"')
+
+
+def deleted(name: str, at: str) -> str:
+    return f'<url><loc>{BASE}{name}</loc><rs:md change="deleted" datetime="{at}"/></url>'
+
+
+class DatedWorld(World):
+    """A world whose Source serves what a test puts there.
+
+    Attributes:
+        contents: Resources and documents, by their names.
+    """
+
+    def __init__(self, folder: Path, *capabilities: str) -> None:
+        super().__init__(folder)
+        self.clock.advance(seconds=(_NOW - self.clock.now()).total_seconds())
+        self.contents: dict[str, bytes] = {}
+        self.offer(*capabilities or ("resourcelist", "changelist"))
+
+    def offer(self, *capabilities: str) -> None:
+        """Write the Capability List; a document has the name of its capability."""
+        pointers = (
+            f'<url><loc>{BASE}{name}.xml</loc><rs:md capability="{name}"/></url>'
+            for name in capabilities
+        )
+        self._write("capabilities", "capabilitylist", "", "".join(pointers))
+
+    def has(self, **resources: str) -> None:
+        """Serve resources."""
+        self.contents |= {name: text.encode() for name, text in resources.items()}
+
+    def resource_list(self, at: str, *entries: str) -> None:
+        self._write("resourcelist", "resourcelist", f' at="{at}"', "".join(entries))
+
+    def change_list(self, *changes: str, interval: str, name: str = "changelist") -> None:
+        """Write a Change List; ``interval`` is ``from`` or ``from until``."""
+        self._write(name, "changelist", _interval(interval), "".join(changes))
+
+    def change_index(self, **intervals: str) -> None:
+        """Write an index of Change Lists, each with the interval that the index gives."""
+        parts = (
+            f"<sitemap><loc>{BASE}{name}.xml</loc><rs:md{_interval(interval)}/></sitemap>"
+            for name, interval in intervals.items()
+        )
+        self._write("changelist", "changelist", "", "".join(parts), "sitemapindex")
+
+    def change_dump(self, *changes: str, since: str, packed: dict[str, str]) -> None:
+        """Write a Change Dump of one package."""
+        manifest = _document("changedump-manifest", _interval(since), "".join(changes))
+        stream = io.BytesIO()
+        with zipfile.ZipFile(stream, "w") as package:
+            package.writestr(zipfile.ZipInfo("manifest.xml"), manifest)
+            for name, text in packed.items():
+                package.writestr(zipfile.ZipInfo(name), text)
+        self.contents["package.zip"] = stream.getvalue()
+        values = f'type="application/zip"{_interval(since)} length="{len(stream.getvalue())}"'
+        pointer = f"<url><loc>{BASE}package.zip</loc><rs:md {values}/></url>"
+        self._write("changedump", "changedump", _interval(since), pointer)
+
+    def honest(self, uri: str) -> Answer:
+        body = self.contents.get(uri.removeprefix(BASE))
+        return Answer(status=404) if body is None else Answer(body=body)
+
+    def texts(self) -> dict[str, str]:
+        """Return the copies of the mirror, by their names."""
+        return {name.removeprefix(BASE): text.decode() for name, text in self.files().items()}
+
+    def _write(
+        self, name: str, capability: str, values: str, entries: str, tag: str = "urlset"
+    ) -> None:
+        self.contents[f"{name}.xml"] = _document(capability, values, entries, tag).encode()
+
+
+def _document(capability: str, values: str, entries: str, tag: str = "urlset") -> str:
+    head = f'<rs:md capability="{capability}"{values}/>'
+    if capability != "capabilitylist":
+        head = f'<rs:ln rel="up" href="{CAPABILITIES}"/>{head}'
+    return written(head, entries, tag)
+
+
+def _interval(interval: str) -> str:
+    ends = zip(("from", "until"), interval.split(), strict=False)
+    return "".join(f' {key}="{end}"' for key, end in ends)

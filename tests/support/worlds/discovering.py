@@ -1,0 +1,87 @@
+"""A host that answers as told, and what discovery makes of it."""
+
+from collections.abc import Iterable, Mapping
+from io import BytesIO
+
+from resourcesync.discovery import DocumentFetcher, OfferedSet, SetChoice, SourceLists, discover
+from resourcesync.discovery.discover import offered_sets
+from tests.support.worlds.memory_fetcher import Answer, MemoryFetcher
+
+HOST = "http://h.example"
+WELL_KNOWN = "/.well-known/resourcesync"
+SITEMAP = (
+    b'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">'
+    b"<url><loc>http://h.example/page</loc></url></urlset>"
+)
+PAGE = b"<!DOCTYPE html><html lang=en><title>Welcome</title></html>"
+
+Said = Mapping[str, Answer | bytes | str]
+"""What is at each path of the host, or at whole addresses elsewhere; all else is a 404."""
+
+
+class Host:
+    """A host that remembers what it was asked."""
+
+    def __init__(self, said: Said) -> None:
+        self._said = said
+        self.fetcher = MemoryFetcher(lambda request: self._answer(request.uri))
+        self.documents = DocumentFetcher(self.fetcher, BytesIO)
+
+    def _answer(self, uri: str) -> Answer:
+        known = self._said.get(uri.removeprefix(HOST) or "/")
+        if isinstance(known, str):
+            known = known.encode()
+        if isinstance(known, bytes):
+            known = Answer(body=known)
+        return known or Answer(status=404)
+
+    @property
+    def asked(self) -> list[str]:
+        """The paths that were asked for, in order."""
+        return [uri.removeprefix(HOST) or "/" for uri in self.fetcher.asked]
+
+    def find(self, path: str = "", choice: SetChoice | None = None, *allowed: str) -> SourceLists:
+        """Discover from a path of the host."""
+        return discover(
+            self.documents, f"{HOST}{path}", choice=choice or SetChoice(), allowed=allowed
+        )
+
+    def sets(self, path: str = "") -> tuple[OfferedSet, ...]:
+        """Return the sets that are offered there."""
+        return offered_sets(self.documents, f"{HOST}{path}")
+
+
+def listing(
+    capability: str,
+    *entries: tuple[str, str],
+    links: Iterable[tuple[str, str]] = (),
+    index: bool = False,
+    about: str = "",
+) -> bytes:
+    """Return a document.
+
+    Args:
+        capability: What it offers; empty for a plain sitemap.
+        entries: Paths, each with the capability that is told of it; empty for none.
+        links: Relations and targets under its root.
+        index: Whether it is an index.
+        about: What describes each entry.
+    """
+    root, entry = ("sitemapindex", "sitemap") if index else ("urlset", "url")
+    head = f'<rs:md capability="{capability}"/>' if capability else ""
+    head += "".join(f'<rs:ln rel="{rel}" href="{href}"/>' for rel, href in links)
+    described = f'<rs:ln rel="describedby" href="{about}"/>' if about else ""
+    body = ""
+    for path, of in entries:
+        told = f'<rs:md capability="{of}"/>' if of else ""
+        place = path if "://" in path else f"{HOST}{path}"
+        body += f"<{entry}><loc>{place}</loc>{told}{described}</{entry}>"
+    return (
+        f'<{root} xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
+        f' xmlns:rs="http://www.openarchives.org/rs/terms/">{head}{body}</{root}>'
+    ).encode()
+
+
+def capability_list(name: str = "") -> bytes:
+    """Return a Capability List that offers a Resource List."""
+    return listing("capabilitylist", (f"{name}/resourcelist.xml", "resourcelist"))

@@ -1,0 +1,207 @@
+"""A Source with lists and dumps that say what a test wants, and a mirror of it."""
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from tests.support.documents.packages import Forged, forge, tarball
+from tests.support.documents.text import document
+from tests.support.worlds.memory_fetcher import Answer
+from tests.support.worlds.world import BASE, World
+
+AT = "2026-01-01T00:00:00Z"
+MODIFIED = "2025-12-01T00:00:00Z"
+
+
+def sha256(data: bytes) -> str:
+    return f"sha-256:{hashlib.sha256(data).hexdigest()}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Told:
+    """One entry of a list or of a manifest, and what a package really holds for it.
+
+    ``hash`` and ``length`` are right unless they are given; empty and -1 leave them out.
+    """
+
+    name: str
+    data: bytes = b""
+    hash: str | None = None
+    length: int | None = None
+    lastmod: str = MODIFIED
+    change: str = ""
+    time: str = ""
+    path: str | None = None
+    packed: bytes | None = None
+    base: str = BASE
+
+    def row(self, *, packed: bool = False) -> str:
+        """The entry as text; in a manifest with its path."""
+        digest = sha256(self.data) if self.hash is None else self.hash
+        length = len(self.data) if self.length is None else self.length
+        says = {
+            "change": self.change,
+            "datetime": self.time,
+            "hash": "" if self.change == "deleted" else digest,
+            "length": "" if length < 0 or self.change == "deleted" else str(length),
+            "path": f"/{self.member}" if packed and self.change != "deleted" else "",
+        }
+        md = "".join(f' {name}="{escape(value)}"' for name, value in says.items() if value)
+        lastmod = f"<lastmod>{self.lastmod}</lastmod>" if self.lastmod else ""
+        return f"<url><loc>{escape(self.base + self.name)}</loc>{lastmod}<rs:md{md}/></url>"
+
+    @property
+    def member(self) -> str:
+        return self.name if self.path is None else self.path
+
+    def wrong(self, **says: Any) -> "Told":
+        return replace(self, **says)
+
+
+def rows(*told: Told, packed: bool = False) -> list[str]:
+    return [told.row(packed=packed) for told in told]
+
+
+def md(capability: str, *, at: str = "", from_: str = "", until: str = "") -> str:
+    times = {"at": at, "from": from_, "until": until}
+    more = "".join(f' {name}="{value}"' for name, value in times.items() if value)
+    return f'<rs:md capability="{capability}"{more}/>'
+
+
+@dataclass(frozen=True, kw_only=True)
+class Packed:
+    """A package: what its dump says of it, and its bytes."""
+
+    name: str
+    body: bytes
+    length: int | None = None
+    hash: str = ""
+    contents: str = ""
+    at: str = ""
+    from_: str = ""
+    until: str = ""
+    base: str = BASE
+
+    def row(self) -> str:
+        length = len(self.body) if self.length is None else self.length
+        says = {
+            "length": "" if length < 0 else str(length),
+            "hash": self.hash,
+            "at": self.at,
+            "from": self.from_,
+            "until": self.until,
+        }
+        more = "".join(f' {name}="{value}"' for name, value in says.items() if value)
+        link = f'<rs:ln rel="contents" href="{self.base}{self.contents}"/>' if self.contents else ""
+        md = f'<rs:md type="application/zip"{more}/>'
+        return f"<url><loc>{self.base}{self.name}</loc>{md}{link}</url>"
+
+
+def manifest_of(
+    told: Sequence[Told], *, at: str = AT, from_: str = "", until: str = "", kind: str = ""
+) -> bytes:
+    kind = kind or ("changedump-manifest" if from_ else "resourcedump-manifest")
+    moment = "" if from_ else at
+    return document(*rows(*told, packed=True), md=md(kind, at=moment, from_=from_, until=until))
+
+
+def zipped(told: Sequence[Told], *, missing: Sequence[str] = (), **root: Any) -> bytes:
+    """A ZIP whose members are what each entry says is packed, else its data."""
+    files = {
+        told.member: told.data if told.packed is None else told.packed
+        for told in told
+        if told.change != "deleted" and told.name not in missing
+    }
+    members = [Forged(name.encode(), data, method=8) for name, data in files.items()]
+    return forge(Forged(b"manifest.xml", manifest_of(told, **root), method=8), *members)
+
+
+def tarred(told: Sequence[Told], mode: str = "w") -> bytes:
+    files = [(told.member, told.data if told.packed is None else told.packed) for told in told]
+    return tarball(("manifest.xml", manifest_of(told)), *files, mode=mode)
+
+
+class DumpWorld(World):
+    """A Source of which every document is written by the test."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.contents: dict[str, bytes] = {}
+        self.capabilities: dict[str, str] = {}
+        self.describe()
+
+    def say(self, name: str, body: bytes, etag: str = "") -> None:
+        headers = {"etag": etag} if etag else {}
+        self.answers[BASE + name] = Answer(body=body, headers=headers)
+
+    def describe(self) -> None:
+        told = [
+            f'<url><loc>{BASE}{name}</loc><rs:md capability="{of}"/></url>'
+            for of, name in self.capabilities.items()
+        ]
+        self.say("capabilities.xml", document(*told, md=md("capabilitylist")))
+        described = (
+            f'<url><loc>{BASE}capabilities.xml</loc><rs:md capability="capabilitylist"/></url>'
+        )
+        self.say(".well-known/resourcesync", document(described, md=md("description")))
+
+    def offer(self, capability: str, body: bytes, name: str = "") -> None:
+        name = name or f"{capability}.xml"
+        self.capabilities[capability] = name
+        self.say(name, body)
+        self.describe()
+
+    def put_all(self, told: Sequence[Told]) -> None:
+        for item in told:
+            self.contents[BASE + item.name] = item.data
+            self.say(item.name, item.data)
+
+    def list_resources(self, told: Sequence[Told], at: str = AT) -> None:
+        self.offer("resourcelist", document(*rows(*told), md=md("resourcelist", at=at)))
+
+    def list_changes(self, told: Sequence[Told], from_: str = AT, until: str = "") -> None:
+        root = md("changelist", from_=from_, until=until)
+        self.offer("changelist", document(*rows(*told), md=root))
+
+    def dump(self, *packages: Packed, at: str = AT) -> None:
+        self._dump("resourcedump", md("resourcedump", at=at), packages)
+
+    def dump_changes(self, *packages: Packed, from_: str = AT, until: str = "") -> None:
+        self._dump("changedump", md("changedump", from_=from_, until=until), packages)
+
+    def _dump(self, capability: str, root: str, packages: Sequence[Packed]) -> None:
+        for package in packages:
+            self.say(package.name, package.body)
+        self.offer(capability, document(*(package.row() for package in packages), md=root))
+
+    def is_here(self) -> bool:
+        return self.files() == self.contents
+
+    def warned(self) -> list[object]:
+        return [fields["code"] for fields in self.told("warning")]
+
+    def asked(self) -> list[str]:
+        return [uri.removeprefix(BASE) for uri in self.fetcher.asked]
+
+    def on(self, name: str, answer: Callable[[Any], Answer | Exception]) -> None:
+        self.answers[BASE + name] = answer
+
+
+def many(count: int, size: int = 40, base: str = BASE) -> list[Told]:
+    """So many small resources."""
+    return [
+        Told(name=f"r/{n:05}", data=f"{n} ".encode() * (size // 4), base=base) for n in range(count)
+    ]
+
+
+def changed(told: list[Told], minute: int) -> list[Told]:
+    moment = f"2026-01-01T00:{minute:02}:00Z"
+    return [
+        told.wrong(
+            data=f"{minute}".encode() + told.data, change="updated", time=moment, lastmod=moment
+        )
+        for told in told
+    ]

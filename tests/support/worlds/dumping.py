@@ -1,0 +1,123 @@
+"""A Source in memory that publishes its lists and its dumps."""
+
+import hashlib
+from io import BytesIO
+from typing import BinaryIO
+
+from resourcesync.adapters.in_memory import (
+    ManualClock,
+    MemoryCatalogue,
+    MemoryDocuments,
+    MemoryOriginals,
+)
+from resourcesync.documents.packages.planning import PackageSize
+from resourcesync.model.digests import Digest
+from resourcesync.model.resources import Resource
+from resourcesync.model.timestamps import to_microseconds
+from resourcesync.source.contents import PresentContents
+from resourcesync.source.dumps.dump_publisher import DumpOutcome, DumpPublisher
+from resourcesync.source.naming import SourceNaming
+from resourcesync.source.paging import PageLimits
+from resourcesync.source.publisher import ListPublisher
+from resourcesync.source.scan import scan
+
+BASE = "http://source.example/"
+
+
+class _Dripping(BytesIO):
+    """A file that gives fewer bytes than are asked for, as a disk may."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        return super().read(min(size, 7) if size else size)
+
+
+class _Contents(PresentContents):
+    """The present contents; some of them are another thing each time they are looked at.
+
+    Every second one is given in drops.
+    """
+
+    def __init__(self, originals: MemoryOriginals, restless: set[str]) -> None:
+        super().__init__(originals)
+        self._restless = restless
+        self._drips = False
+        self._looks = 0
+
+    def open(self, resource: Resource) -> BinaryIO | None:
+        if resource.uri in self._restless:
+            self._looks += 1
+            return BytesIO(f"look {self._looks}".encode())
+        stream = super().open(resource)
+        self._drips = not self._drips
+        return _Dripping(stream.read()) if stream is not None and self._drips else stream
+
+
+class DumpedSource:
+    """A Source in memory."""
+
+    def __init__(self, *, size: PackageSize, limits: PageLimits | None = None) -> None:
+        self.clock = ManualClock()
+        self.originals = MemoryOriginals(self.clock)
+        self.catalogue = MemoryCatalogue()
+        self.documents = MemoryDocuments()
+        self.restless: set[str] = set()
+        self._size = size
+        self._limits = limits or PageLimits()
+
+    def put(self, name: str, content: str) -> None:
+        self.originals.put(BASE + name, content.encode())
+
+    def remove(self, name: str) -> None:
+        self.originals.remove(BASE + name)
+
+    def scan(self) -> None:
+        self.clock.advance(seconds=60)
+        scan(self.originals, self.catalogue, self.clock.now())
+
+    def publish(self) -> None:
+        self.scan()
+        ListPublisher(
+            self.catalogue,
+            self.documents,
+            base_uri=BASE,
+            clock=self.clock,
+            limits=self._limits,
+        ).publish()
+
+    def dump(
+        self,
+        *,
+        resources: bool = True,
+        changes: bool = False,
+        oldest: int = 0,
+        archive: int = 0,
+    ) -> DumpOutcome:
+        return DumpPublisher(
+            self.catalogue,
+            self.documents,
+            _Contents(self.originals, self.restless),
+            names=SourceNaming(base_uri=BASE),
+            clock=self.clock,
+            size=self._size,
+            limits=self._limits,
+            archive=archive,
+        ).publish(resources=resources, changes=changes, oldest=oldest)
+
+    def now(self) -> int:
+        return to_microseconds(self.clock.now())
+
+    @staticmethod
+    def uri(name: str) -> str:
+        return BASE + name
+
+    def bytes_of(self, name: str) -> bytes:
+        stream = self.documents.open(name)
+        assert stream is not None, name
+        return stream.read()
+
+    def bytes_at(self, uri: str) -> bytes:
+        return self.bytes_of(uri.removeprefix(BASE))
+
+    @staticmethod
+    def sha256(body: bytes) -> Digest:
+        return Digest("sha-256", hashlib.sha256(body).hexdigest())

@@ -1,0 +1,78 @@
+"""A Source that writes its Change List anew, or that is set back to what it was."""
+
+import copy
+import re
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+from tests.support.crashes.killing import Dying, Fuse, Killed
+from tests.support.worlds.memory_fetcher import Answer
+from tests.support.worlds.world import BASE, World
+
+CHANGE_LIST = BASE + "resourcesync/changelist.xml"
+_URL = re.compile(r"<url>.*?</url>", re.DOTALL)
+_LOC = re.compile(r"<loc>(.*?)</loc>")
+_HOT = [f"hot/{number}.html" for number in range(17)]
+"""More resources than the changes that a mirror remembers."""
+
+
+def merged(body: bytes) -> bytes:
+    """A Change List with the last change of each resource only."""
+    text = body.decode()
+    last = {_LOC.findall(url)[0]: url for url in _URL.findall(text)}
+    start, end = text.index("<url>"), text.rindex("</url>") + len("</url>")
+    kept = [url for url in _URL.findall(text) if last[_LOC.findall(url)[0]] == url]
+    return (text[:start] + "".join(kept) + text[end:]).encode()
+
+
+def changed(world: World, *names: str, text: str) -> None:
+    for name in names:
+        world.put(name, text)
+        world.publish()
+
+
+def heated(world: World, text: str) -> None:
+    """Change many resources at once."""
+    for name in _HOT:
+        world.put(name, text)
+    world.publish()
+
+
+def saved(world: World) -> World:
+    kept = copy.copy(world)
+    kept.originals, kept.catalogue, kept.documents = copy.deepcopy(
+        (world.originals, world.catalogue, world.documents), {id(world.clock): world.clock}
+    )
+    return kept
+
+
+def set_back(world: World, to: World) -> None:
+    kept = saved(to)
+    world.originals, world.catalogue = kept.originals, kept.catalogue
+    world.documents = kept.documents
+
+
+def killed(world: World, writes: int, **options: Any) -> bool:
+    """Kill a pull after so many writes; return whether it had not come to its end before."""
+    world.before = partial(Dying, fuse=Fuse(writes, how=0))
+    try:
+        world.pull(**options)
+    except Killed:
+        return True
+    finally:
+        world.before = lambda port: port
+    return False
+
+
+def sliding(world: World, begin: datetime) -> Answer:
+    """A Change List of the last days, which may not reach back to the Resource List."""
+    from_ = begin.strftime("%Y-%m-%dT%H:%M:%SZ")
+    body = world.honest(CHANGE_LIST).body.decode()
+    body = re.sub(r'(capability="changelist"[^>]*from=")[^"]*', rf"\g<1>{from_}", body)
+
+    def kept(match: re.Match[str]) -> str:
+        time = re.search(r'datetime="([^"]*)"', match[0])
+        return match[0] if time is not None and time[1] >= from_ else ""
+
+    return Answer(body=_URL.sub(kept, body).encode())

@@ -1,0 +1,146 @@
+"""A Source whose lists a test writes by hand, change by change."""
+
+import copy
+import hashlib
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from resourcesync.destination.options import PullOptions
+from resourcesync.destination.reports import RunReport
+from tests.support.worlds.memory_fetcher import Answer
+from tests.support.worlds.world import BASE, World
+
+_FOLDER = BASE + "resourcesync/"
+_BEGIN = datetime(2026, 3, 1, tzinfo=UTC)
+_NAMESPACES = (
+    'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
+    ' xmlns:rs="http://www.openarchives.org/rs/terms/"'
+)
+
+
+@dataclass
+class WrittenList:
+    """A Change List; times are seconds, ``None`` if the list does not tell."""
+
+    name: str
+    from_: float | None = None
+    until: float | None = None
+    changes: list[tuple[str, str, str, float | None]] = field(default_factory=list)
+
+
+@dataclass
+class Written:
+    """All that a Source has and lists."""
+
+    contents: dict[str, str] = field(default_factory=dict)
+    listed: dict[str, str] = field(default_factory=dict)
+    at: float = 0
+    lists: list[WrittenList] = field(default_factory=list)
+    head: str = "changelist.xml"
+    is_index: bool = True
+
+
+class WrittenWorld(World):
+    """A world whose Source lists what a test writes.
+
+    Attributes:
+        source: What the Source has and lists.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.source = Written(contents={f"{number}.html": f"{number}" for number in range(30)})
+        self.snapshot(0)
+
+    def snapshot(self, at: float) -> None:
+        """Write the Resource List."""
+        self.source.at, self.source.listed = at, dict(self.source.contents)
+
+    def change(self, told: WrittenList, name: str, text: str, at: float | None) -> None:
+        """Change a resource and list that; no text deletes it."""
+        self.source.contents[name] = text
+        if not text:
+            del self.source.contents[name]
+        told.changes.append(("updated" if text else "deleted", name, text, at))
+
+    def saved(self) -> Written:
+        return copy.deepcopy(self.source)
+
+    def honest(self, uri: str) -> Answer:
+        if not uri.startswith(_FOLDER):
+            text = self.source.contents.get(uri.removeprefix(BASE))
+        else:
+            text = self._document(uri.removeprefix(_FOLDER))
+        return Answer(status=404) if text is None else Answer(body=text.encode())
+
+    def pull_at(self, seconds: float, **options: Any) -> RunReport:
+        """Pull so many seconds after the beginning."""
+        self._wait_until(seconds)
+        return super().pull(f"{_FOLDER}capabilitylist.xml", **options)
+
+    def repair_at(self, seconds: float) -> RunReport:
+        self._wait_until(seconds)
+        with self.destination(f"{_FOLDER}capabilitylist.xml") as destination:
+            return destination.repair(None, PullOptions())
+
+    def in_sync(self) -> bool:
+        there = {BASE + name: text.encode() for name, text in self.source.contents.items()}
+        return self.files() == there
+
+    def _wait_until(self, seconds: float) -> None:
+        wait = _BEGIN + timedelta(seconds=seconds) - self.clock.now()
+        self.clock.advance(seconds=wait.total_seconds())
+
+    def _document(self, name: str) -> str | None:
+        source = self.source
+        if name == "capabilitylist.xml":
+            heads = (("resourcelist.xml", "resourcelist"), (source.head, "changelist"))
+            return written(
+                '<rs:md capability="capabilitylist"/>',
+                "".join(
+                    f'<url><loc>{_FOLDER}{uri}</loc><rs:md capability="{kind}"/></url>'
+                    for uri, kind in heads
+                ),
+            )
+        if name == "resourcelist.xml":
+            entries = "".join(_entry(*each, "") for each in sorted(source.listed.items()))
+            return written(f'<rs:md capability="resourcelist" at="{_w3c(source.at)}"/>', entries)
+        if name == source.head and source.is_index:
+            parts = (
+                f"<sitemap><loc>{_FOLDER}{each.name}</loc>{_interval(each)}</sitemap>"
+                for each in source.lists
+            )
+            return written('<rs:md capability="changelist"/>', "".join(parts), "sitemapindex")
+        for told in source.lists:
+            if told.name == name:
+                return written(_interval(told), "".join(map(_change, told.changes)))
+        return None
+
+
+def written(header: str, entries: str, tag: str = "urlset") -> str:
+    """Return a document of these texts."""
+    return f"<{tag} {_NAMESPACES}>{header}{entries}</{tag}>"
+
+
+def _w3c(seconds: float) -> str:
+    return (_BEGIN + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def _interval(told: WrittenList) -> str:
+    ends = (("from", told.from_), ("until", told.until))
+    told_ends = "".join(f' {key}="{_w3c(end)}"' for key, end in ends if end is not None)
+    return f'<rs:md capability="changelist"{told_ends}/>'
+
+
+def _change(change: tuple[str, str, str, float | None]) -> str:
+    kind, name, text, at = change
+    time = "" if at is None else f' datetime="{_w3c(at)}"'
+    return _entry(name, text, f' change="{kind}"{time}')
+
+
+def _entry(name: str, text: str, values: str) -> str:
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    content = f' hash="sha-256:{digest}" length="{len(text)}"' if text else ""
+    return f"<url><loc>{BASE}{name}</loc><rs:md{values}{content}/></url>"

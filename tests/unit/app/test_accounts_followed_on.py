@@ -1,0 +1,235 @@
+"""Another system, followed on and on: times, intervals, its end, and what it is opened with."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import timedelta
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from resourcesync.app.publishing import accounts
+from resourcesync.app.publishing.trees import PublicationResult, PublishRequest
+from resourcesync.app.serving import push_channels
+from resourcesync.errors import ConfigurationError, ResourceSyncError
+from resourcesync.model.resources import Change, Resource
+from resourcesync.model.vocabulary import ChangeKind
+from resourcesync.ports.accounts import ChangeBatch
+from tests.support.accounts.account_follower import Follower, counts
+from tests.support.accounts.scripted_account import scripted
+
+
+@pytest.fixture
+def follower(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Follower]:
+    with scripted(monkeypatch, "one") as (system,):
+        yield Follower(system, tmp_path / "out")
+
+
+# --- times ---
+
+
+def test_a_change_keeps_its_time_where_that_is_later_than_all_before_it(
+    follower: Follower,
+) -> None:
+    follower.system.put("a", b"a")
+    follower.publish()
+    start = follower.clock.now()
+    follower.clock.advance(hours=2)
+    minutes = [10, 5, 40, 600, 50]  # too early, and in the future
+    resource = Resource(uri="https://h/a")
+    changes = [
+        Change(kind=ChangeKind.UPDATED, time=start + timedelta(minutes=minute), resource=resource)
+        for minute in minutes
+    ]
+    follower.system.lots = [ChangeBatch("after 2", changes), ChangeBatch("after 3", changes[:1])]
+
+    follower.publish()
+
+    now, tick = follower.clock.now(), timedelta(microseconds=1)
+    first = start + timedelta(minutes=10)
+    third = start + timedelta(minutes=40)
+    assert [change.time for change in follower.log()] == [
+        first,
+        first + tick,
+        third,
+        now,
+        now + tick,
+        now + 2 * tick,  # what was recorded before went up to the present
+    ]
+
+
+# --- going on and on ---
+
+
+def test_changes_are_published_at_the_interval_that_was_asked_for(follower: Follower) -> None:
+    follower.system.put("a", b"a")
+    began = follower.clock.monotonic()
+    running = follower.keep(every=300)
+    next(running)
+    follower.asked()
+
+    for number in range(3):
+        follower.system.put(f"n{number}", b"n")
+        assert counts(next(running)) == (1, 0, 0, 0)
+        assert follower.clock.monotonic() - began == pytest.approx(300 * (number + 1))
+
+    assert follower.asked() == [f"changes after {number}, 300 s" for number in (1, 2, 3)]
+    running.close()  # type: ignore[attr-defined]
+    assert follower.system.asked == ["closed"]
+
+
+def test_a_feed_that_never_rests_is_published_while_it_goes_on(follower: Follower) -> None:
+    follower.system.put("a", b"a")
+    follower.publish()
+    follower.system.is_endless = True
+    told = 0
+
+    def goes_on() -> None:
+        nonlocal told
+        told += 1
+        follower.system.put(f"n{told}", b"n")
+        follower.clock.advance(seconds=7)
+
+    follower.system.on_lot = goes_on
+    began = follower.clock.monotonic()
+
+    for number, done in enumerate(islice(follower.keep(every=60), 4), 1):
+        assert done.scan.created
+        assert follower.clock.monotonic() - began <= number * 67
+    assert told <= 40
+
+
+def test_a_feed_that_is_closed_ends_the_following(follower: Follower) -> None:
+    follower.system.put("a", b"a")
+    follower.publish()
+    last = Change(kind=ChangeKind.CREATED, resource=Resource(uri="https://h/last"))
+    follower.system.lots = [ChangeBatch("after 2", [last], is_last=True)]
+
+    (done,) = follower.keep()
+
+    assert counts(done) == (1, 0, 0, 0)
+
+
+def test_what_only_lets_the_caller_stop_writes_nothing(follower: Follower) -> None:
+    follower.system.put("a", b"a")
+    follower.publish()
+    path = follower.out / ".resourcesync/catalogue.db"
+    versions: list[object] = []
+
+    def lots(other: sqlite3.Connection) -> Iterator[ChangeBatch]:
+        for _ in range(51):  # what is read of each is read before the next one is asked for
+            versions.append(other.execute("PRAGMA data_version").fetchone())
+            yield ChangeBatch("after 1", ())
+
+    with closing(sqlite3.connect(path)) as other:
+        before = other.execute("PRAGMA data_version").fetchone()
+        follower.system.lots = lots(other)
+        follower.publish()
+
+    assert versions == [before] * 51
+
+
+# --- what it is opened with ---
+
+
+def test_secrets_are_read_where_they_are_and_neither_stored_nor_shown(
+    follower: Follower, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ITS_PASSWORD", "hush-hush")
+    (tmp_path / "t").write_text("very-secret\n")
+    values = {"password": "env:ITS_PASSWORD", "token": f"file:{tmp_path}/t", "n": "plain:1"}
+    follower.system.put("a", b"a")
+
+    follower.publish(values=values)
+
+    options = follower.system.options
+    assert options is not None
+    assert options.values == {"password": "hush-hush", "token": "very-secret", "n": "plain:1"}
+    assert "hush-hush" not in repr(options)
+    assert "very-secret" not in repr(options)
+    held = b"".join(path.read_bytes() for path in follower.out.rglob("*") if path.is_file())
+    assert b"hush-hush" not in held
+    assert b"very-secret" not in held
+
+
+@pytest.mark.parametrize("value", ["env:NO_SUCH_VARIABLE", "file:/no/such/file", "file:/"])
+def test_a_secret_that_is_not_there_is_a_mistake(follower: Follower, value: str) -> None:
+    with pytest.raises(ConfigurationError, match="--with key="):
+        follower.publish(values={"key": value})
+
+    assert not follower.system.asked
+
+
+def test_an_adapter_that_fails_in_its_own_way_is_told_with_its_name(
+    follower: Follower, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(_: object) -> None:
+        raise ValueError("no good")
+
+    monkeypatch.setattr("tests.support.accounts.scripted_account.open_account", broken)
+
+    with pytest.raises(ConfigurationError, match="told") as refused:
+        follower.publish()
+
+    assert ("got", "ValueError: no good") in refused.value.evidence
+
+
+def test_the_address_of_the_source_is_remembered_and_asked_for_before_anything_else(
+    follower: Follower,
+) -> None:
+    def publish() -> PublicationResult:
+        return accounts.publish_account(
+            follower.followed(), {}, clock=follower.clock, asked=PublishRequest()
+        )
+
+    follower.system.put("a", b"a")
+    with pytest.raises(ConfigurationError, match="not known yet") as refused:
+        publish()
+    assert "--url" in refused.value.hint
+    assert not follower.out.exists()
+    assert not follower.system.asked
+
+    follower.publish()
+    publish()
+    options = follower.system.options
+    assert options is not None
+    assert (options.base_uri, options.address) == ("https://h/", "told:one")
+
+
+def test_the_hub_that_its_lists_name_can_be_served(follower: Follower) -> None:
+    follower.system.put("a", b"a")
+    accounts.publish_account(
+        follower.followed(),
+        {"url": "https://h/", "hubs": ("https://h/hub",)},
+        clock=follower.clock,
+        asked=PublishRequest(),
+    )
+
+    assert push_channels.hubs_of(follower.out) == ("https://h/hub",)
+
+
+def test_there_is_no_dry_run_and_it_says_so(follower: Follower) -> None:
+    with pytest.raises(ResourceSyncError, match="no dry run"):
+        accounts.publish_account(
+            follower.followed(),
+            {"url": "https://h/"},
+            clock=follower.clock,
+            asked=PublishRequest(dry_run=True),
+        )
+
+
+@pytest.mark.parametrize(
+    ("text", "is_one"),
+    [
+        ("feed:changes.ndjson", True),
+        ("feed:/a folder/Änderungen.ndjson", True),
+        ("feed:-", True),
+        ("feed:", False),
+        ("feed:a\nb", False),
+        ("nosuch:thing", False),
+        ("/some/folder", False),
+    ],
+)
+def test_an_address_names_an_adapter_that_there_is(text: str, is_one: bool) -> None:
+    assert accounts.is_account_address(text) is is_one

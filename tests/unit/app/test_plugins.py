@@ -1,0 +1,125 @@
+"""Plug-ins of other distributions: found by their entry points, imported when they are used."""
+
+import re
+import sys
+import tomllib
+from collections.abc import Iterator
+from importlib.metadata import distribution
+from pathlib import Path
+
+import pytest
+
+from resourcesync.app import plugins
+from resourcesync.errors import ConfigurationError
+from tests.support.accounts.distributions import install
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    folder = tmp_path / "site"
+    folder.mkdir()
+    monkeypatch.syspath_prepend(str(folder))
+    before = set(sys.modules)
+    yield folder
+    for name in set(sys.modules) - before:
+        del sys.modules[name]
+
+
+def test_a_plug_in_is_found_by_its_group_and_name_and_imported_only_when_it_is_loaded(
+    site: Path,
+) -> None:
+    install(
+        site,
+        "acme_maps",
+        {plugins.MAPPERS: {"flat": "acme_maps:make"}},
+        "def make(base):\n    return base + '!'\n",
+    )
+    assert "flat" in plugins.names(plugins.MAPPERS)
+    found = [plugin for plugin in plugins.installed() if plugin.name == "flat"]
+    assert [(plugin.distribution, plugin.version, plugin.value) for plugin in found] == [
+        ("acme_maps", "1.2", "acme_maps:make")
+    ]
+    assert "acme_maps" not in sys.modules
+    assert plugins.load(plugins.MAPPERS, "flat")("x") == "x!"
+    assert "acme_maps" in sys.modules
+
+
+def test_a_name_that_nobody_brings_is_refused_with_those_that_are_there(site: Path) -> None:
+    install(site, "acme_one", {plugins.EXPORTERS: {"there": "acme_one:go"}}, "def go(): ...\n")
+    with pytest.raises(ConfigurationError, match="no plug-in 'gone'") as caught:
+        plugins.load(plugins.EXPORTERS, "gone")
+    assert caught.value.code == "no-plugin"
+    assert ("installed", "there") in caught.value.evidence
+
+
+def test_two_distributions_with_one_name_are_refused_and_both_are_named(site: Path) -> None:
+    for name in ("acme_left", "acme_right"):
+        install(site, name, {plugins.MAPPERS: {"same": f"{name}:go"}}, "def go(): ...\n")
+    with pytest.raises(ConfigurationError, match="several") as caught:
+        plugins.load(plugins.MAPPERS, "same")
+    assert caught.value.code == "ambiguous-plugin"
+    assert len(caught.value.evidence) == 2
+
+
+@pytest.mark.parametrize(
+    ("code", "value", "said"),
+    [
+        ("raise RuntimeError('no luck')", "acme_bad:go", "RuntimeError: no luck"),
+        ("", "acme_bad:go", "AttributeError"),
+        ("go = 7", "acme_bad:go", "int, not a callable"),
+        ("", "acme_nowhere:go", "ModuleNotFoundError"),
+    ],
+)
+def test_a_plug_in_that_cannot_be_imported_is_a_mistake_of_configuration(
+    site: Path, code: str, value: str, said: str
+) -> None:
+    install(site, "acme_bad", {plugins.PATCHES: {"text/x-bad": value}}, code)
+    with pytest.raises(ConfigurationError, match="cannot be used") as caught:
+        plugins.load(plugins.PATCHES, "text/x-bad")
+    assert caught.value.code == "bad-plugin"
+    assert said in caught.value.evidence[1][1]
+    assert "acme_bad 1.2" in caught.value.evidence[0][1]
+
+
+def test_a_group_that_nobody_asks_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="no group of plug-ins"):
+        plugins.names("resourcesync.hopes")
+
+
+def test_every_plug_in_of_ours_can_be_loaded() -> None:
+    for plugin in plugins.installed():
+        if plugin.distribution == "resourcesync":
+            assert callable(plugins.load(plugin.group, plugin.name))
+
+
+def test_the_installed_entry_points_are_those_of_the_project() -> None:
+    file = Path(__file__).parents[3] / "pyproject.toml"
+    wanted = tomllib.loads(file.read_text("utf-8"))["project"]["entry-points"]
+    points = distribution("resourcesync").entry_points
+    installed = {
+        group: {point.name: point.value for point in points.select(group=group)} for group in wanted
+    }
+
+    assert installed == wanted, "the metadata is older: pip install --no-deps -e ."
+
+
+def test_a_plug_in_of_others_never_replaces_one_of_ours(site: Path) -> None:
+    points = {plugins.STORES: {"s3": "acme_store:go"}, plugins.MAPPERS: {"tree": "acme_store:go"}}
+    install(site, "acme_store", points, "def go(): ...\n")
+
+    assert plugins.find(plugins.STORES, "s3").distribution == "resourcesync"
+    assert plugins.find(plugins.MAPPERS, "tree").distribution == "resourcesync"
+    assert not [plugin for plugin in plugins.installed() if plugin.distribution == "acme_store"]
+
+
+def test_no_code_names_a_backend_or_an_engine_of_ours() -> None:
+    package = Path(plugins.__file__).parents[1]
+    outbuildings = {"backends", "cluster"}
+    named = [
+        str(path.relative_to(package))
+        for path in package.rglob("*.py")
+        if path.relative_to(package).parts[0] not in outbuildings
+        and re.search(r"[\"']resourcesync\.(backends|cluster)\b", path.read_text("utf-8"))
+    ]
+
+    assert named == []

@@ -1,0 +1,255 @@
+"""Publishing again and again: hints, pauses, and what goes wrong meanwhile."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from resourcesync.adapters.catalogue import FileCatalogue
+from resourcesync.adapters.folder_watcher import FolderWatcher
+from resourcesync.adapters.in_memory import ManualClock
+from resourcesync.app.publishing.publish_loop import PublishLoop, WatchIntervals
+from resourcesync.app.publishing.trees import PublicationResult, PublishRequest
+from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
+from resourcesync.settings.publication import CATALOGUE
+from resourcesync.source.plan import PublicationStep
+from tests.support.servers.listening import Listener
+
+URL = {"url": "https://h.example/"}
+
+
+class DoneError(Exception):
+    """The script is over."""
+
+
+class Script:
+    """A watcher that does one thing after the other; ``None`` means that nothing is said."""
+
+    def __init__(self, clock: ManualClock, *steps: Callable[[], object] | None) -> None:
+        self._clock = clock
+        self._steps: Iterator[Callable[[], object] | None] = iter(steps)
+        self.waits: list[float] = []
+
+    def wait(self, seconds: float) -> bool:
+        self.waits.append(seconds)
+        step = next(self._steps, DoneError)
+        if step is DoneError:
+            raise DoneError
+        if step is None:
+            self._clock.advance(seconds=seconds)
+            return False
+        step()
+        return True
+
+
+class Kept:
+    def __init__(self, tree: Path, pace: WatchIntervals | None = None) -> None:
+        self.tree = tree
+        self.clock = ManualClock()
+        self.runs: list[PublicationResult] = []
+        self.failures: list[tuple[ResourceSyncError, float]] = []
+        self.keeper = PublishLoop(
+            tree,
+            self.clock,
+            pace or WatchIntervals(),
+            self.runs.append,
+            self.failed,
+        )
+
+    def failed(self, error: ResourceSyncError, pause: float) -> None:
+        self.failures.append((error, pause))
+        if len(self.failures) == 4:
+            raise DoneError
+
+    def keep(
+        self, *steps: Callable[[], object] | None, asked: PublishRequest | None = None
+    ) -> Script:
+        script = Script(self.clock, *steps)
+        with pytest.raises(DoneError):
+            self.keeper.run(script, URL, asked or PublishRequest())
+        return script
+
+    def write(self, name: str, text: str = "") -> Callable[[], object]:
+        return lambda: (self.tree / name).write_text(text or name)
+
+    @property
+    def created(self) -> list[int]:
+        return [run.publication.created for run in self.runs]
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Kept:
+    (tmp_path / "a.txt").write_text("a")
+    return Kept(tmp_path)
+
+
+def test_a_run_comes_first_and_then_one_for_each_hint(kept: Kept) -> None:
+    kept.keep(kept.write("b.txt"), kept.write("c.txt"))
+
+    assert kept.runs[0].publication.first
+    assert kept.created == [0, 1, 1]
+
+
+def test_what_no_hint_told_of_is_found_by_the_second_look_and_by_the_rescan(kept: Kept) -> None:
+    def unseen() -> None:
+        kept.clock.advance(seconds=60)
+        (kept.tree / "b.txt").write_text("b")  # before the look
+
+    script = kept.keep(kept.write("x.txt"), None, None, unseen)
+
+    pause = WatchIntervals().least
+    assert script.waits[0] == WatchIntervals().quiet - pause  # something was written
+    assert script.waits[1] == WatchIntervals().quiet - pause
+    assert script.waits[2] == WatchIntervals().rescan - pause  # nothing was
+    assert kept.created == [0, 1, 0, 0, 1]
+
+
+def test_lists_that_grow_old_are_closed_although_nothing_happens(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("a")
+    kept = Kept(tmp_path)
+    script = Script(kept.clock, kept.write("b.txt"), None, None, None)
+
+    with pytest.raises(DoneError):
+        kept.keeper.run(script, URL | {"rotate": 3_600.0}, PublishRequest())
+
+    assert 3_600 - WatchIntervals().least in script.waits
+    assert (tmp_path / "resourcesync/changelist-000001.xml").exists()
+
+
+def test_a_hub_that_was_not_told_is_told_a_minute_later(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("a")
+    kept = Kept(tmp_path)
+    with Listener(lambda _: (503, b"")) as hub:
+        script = Script(kept.clock, kept.write("b.txt"), None, None, lambda: None)
+        with pytest.raises(DoneError):
+            kept.keeper.run(script, URL | {"hubs": (hub.origin,), "notify": True}, PublishRequest())
+
+    assert (
+        script.waits[2] == WatchIntervals().most - WatchIntervals().least
+    )  # nothing was written, but not told either
+    assert len(hub.posts()) >= 4
+
+
+def test_a_step_is_forced_in_the_first_run_alone(kept: Kept) -> None:
+    kept.keep()
+    kept.runs.clear()
+
+    kept.keep(kept.write("b.txt"), asked=PublishRequest(step=PublicationStep.REBASE))
+
+    lists = [[document.name for document in run.publication.written] for run in kept.runs]
+    assert lists == [["resourcesync/resourcelist.xml"], ["resourcesync/changelist.xml"]]
+
+
+def test_what_fails_at_first_ends_it_and_what_fails_later_is_tried_again(kept: Kept) -> None:
+    with pytest.raises(ConfigurationError):
+        Kept(kept.tree / "nowhere").keep(None)
+
+    def another() -> None:
+        holder.append(FileCatalogue(kept.tree / CATALOGUE, kept.clock))
+
+    def gone() -> None:
+        holder.pop().close()
+
+    holder: list[FileCatalogue] = []
+    sleep, slept = kept.clock.sleep, []
+
+    def release(seconds: float) -> None:
+        slept.append(seconds)
+        sleep(seconds)
+        if holder and len(kept.failures) == 2:
+            gone()
+            (kept.tree / "b.txt").write_text("b")
+
+    kept.clock.sleep = release  # type: ignore[method-assign]  # so that time has consequences
+
+    kept.keep(another)
+
+    assert [error.code for error, _ in kept.failures] == ["locked", "locked"]
+    assert [pause for _, pause in kept.failures] == [2, 4]
+    assert kept.created == [0, 1]
+
+
+def test_an_emptied_tree_is_never_published_as_deleted(kept: Kept) -> None:
+    kept.keep((kept.tree / "a.txt").unlink)
+
+    assert [error.code for error, _ in kept.failures] == ["empty-tree"] * 4
+    assert [pause for _, pause in kept.failures] == [2, 4, 8, 16]
+    assert len(kept.runs) == 1
+    with closing(FileCatalogue(kept.tree / CATALOGUE, kept.clock)) as catalogue:
+        assert len(list(catalogue.entries())) == 1
+
+
+def test_our_own_documents_are_no_hint(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("a")
+    kept = Kept(tmp_path)
+    script = Script(kept.clock)
+    with pytest.raises(DoneError):
+        kept.keeper.run(script, URL | {"out": "lists", "robots": True}, PublishRequest())
+
+    def is_ours(name: str) -> bool:
+        return kept.keeper.is_ours(str(tmp_path.resolve() / name))
+
+    ours = [
+        "lists/resourcesync/changelist.xml",
+        ".resourcesync/catalogue.db",
+        "x/.git",
+        "robots.txt",
+    ]
+    assert [is_ours(name) for name in ours] == [True] * 4
+    assert not any(map(is_ours, ["a.txt", "resourcesync.txt", "lists2/b", "x/robots.txt"]))
+
+
+def test_a_tree_that_takes_long_to_look_at_is_not_looked_at_all_the_time(kept: Kept) -> None:
+    kept.keep()
+    now = kept.clock.monotonic
+    ticks = iter(range(0, 1_000, 10))
+    kept.clock.monotonic = lambda: now() + next(ticks)  # type: ignore[method-assign]  # each run takes ten seconds
+    slept: list[float] = []
+    kept.clock.sleep = slept.append  # type: ignore[method-assign,assignment]
+
+    kept.keep(kept.write("b.txt"))
+
+    assert slept[:2] == [40, 40]
+
+
+def test_without_the_extra_it_says_what_to_install(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "watchfiles", None)
+
+    with pytest.raises(ConfigurationError) as caught:
+        kept.keeper.watcher()
+
+    assert caught.value.hint == "pip install 'resourcesync[watch]'"
+
+
+def test_what_cannot_be_watched_is_told_and_not_waited_for(tmp_path: Path) -> None:
+    pytest.importorskip("watchfiles")
+
+    with (
+        FolderWatcher(tmp_path / "nowhere", lambda _: False) as watcher,
+        pytest.raises(StorageError) as caught,
+    ):
+        watcher.wait(30)
+
+    assert caught.value.code == "watch"
+    assert "cron" in caught.value.hint
+
+
+def test_a_watched_folder_gives_one_hint_for_what_comes_together(tmp_path: Path) -> None:
+    pytest.importorskip("watchfiles")
+    with FolderWatcher(tmp_path, lambda path: "ours" in path) as watcher:
+        while not watcher.wait(0.3):  # until the system watches
+            (tmp_path / "first").write_text("x")
+        while watcher.wait(1.5):
+            pass
+        for number in range(50):
+            (tmp_path / f"{number}").write_text("x")
+
+        assert watcher.wait(20)
+        while watcher.wait(1.5):
+            pass
+        (tmp_path / "ours").write_text("x")
+        assert not watcher.wait(1)
