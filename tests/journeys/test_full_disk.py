@@ -10,7 +10,7 @@ import pytest
 
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.serving.applications import LateApplication, ServerThread, find_tree
-from tests.support.commands.processes import command
+from tests.support.commands.started import command
 
 SIZES = {60: 40_000, 180: 20_000}
 """Bytes of each file, by their number: few stay in memory until their group is written."""
