@@ -31,6 +31,7 @@ from resourcesync.adapters.catalogue import FileCatalogue
 from resourcesync.adapters.document_files import FolderDocuments
 from resourcesync.app.mirrors import opening
 from resourcesync.app.publishing import catalogues
+from resourcesync.app.publishing.publish_settings import dump_options_of
 from resourcesync.app.publishing.trees import PublishRequest as AskedOfPublish
 from resourcesync.destination.options import PullOptions
 from resourcesync.destination.reports import MirrorState, RunReport
@@ -39,10 +40,10 @@ from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.cancellation import CancelToken
 from resourcesync.ports.catalogue import Original
+from resourcesync.settings.publication import PublicationSettings
 from resourcesync.source.contents import PresentContents
 from resourcesync.source.dumps import dump_publication
 from resourcesync.source.plan import PublicationStep
-from resourcesync.source.publish_settings import Settings
 
 _START: Final = datetime(2026, 1, 1, 20, tzinfo=UTC)
 _DAY: Final = 86_400.0
@@ -175,7 +176,7 @@ class _Source:
         with closing(FileCatalogue(self._path, self._clock)) as catalogue:
             dumped = dump_publication.dump(
                 dump_publication.DumpRequest(),
-                Settings(url=f"{self._web.url}/").packing,
+                dump_options_of(PublicationSettings(url=f"{self._web.url}/")),
                 catalogue,
                 FolderDocuments(self._web.root),
                 PresentContents(_Bodies(self._truth)),

@@ -10,10 +10,10 @@ from campaigns.generated import installed
 from campaigns.outcome import Asked, Campaign, Outcome
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.mirrors.opening import open_destination
-from resourcesync.app.network import Network
 from resourcesync.destination.options import PullOptions
 from resourcesync.destination.reports import MirrorState
 from resourcesync.ports.cancellation import CancelToken
+from resourcesync.settings.network import Network
 from tests.support.commands.run import resourcesync
 from tests.support.servers.nginx import Certificate, serving
 

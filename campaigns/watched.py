@@ -18,7 +18,8 @@ from typing import Final
 from campaigns.outcome import Asked, Campaign, Outcome
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.publishing.trees import publish_tree
-from resourcesync.app.serving.applications import ServerThread, find_tree
+from resourcesync.app.serving.applications import find_tree
+from resourcesync.server.uvicorn_server import ServerThread
 from tests.support.commands.run import environment, files_of, free_port
 
 _FILES: Final = 200

@@ -16,13 +16,16 @@ from pathlib import Path
 
 import click
 
-from resourcesync import config, errors
+from resourcesync import errors
 from resourcesync.adapters.catalogue import database
 from resourcesync.adapters.mirror import schema
-from resourcesync.cli import configured_mirrors, configured_sources, main
-from resourcesync.cli.config_schema import value_schema
+from resourcesync.cli import main
 from resourcesync.cli.event_schema import EVENTS
 from resourcesync.cli.exit_codes import ExitCode, exit_code_for
+from resourcesync.settings.environment import PREFIX
+from resourcesync.settings.json_schema import value_schema
+from resourcesync.settings.schema import Field
+from resourcesync.settings.tables import mirror_keys, source_keys
 from resourcesync.validator.rule import CheckScope, Rule, Severity
 from resourcesync.validator.rules import FAMILIES, RULES
 
@@ -32,7 +35,7 @@ WIDTH = 88
 MOST_SHOWN = 400
 
 sys.path.insert(0, str(ROOT))  # the examples of rules are the cases of their tests
-from docs import architecture_text, reading_text, scenario_text  # noqa: E402 - as above
+from docs import architecture_text, keywords_text, reading_text, scenario_text  # noqa: E402 - as above
 from docs.api_text import NAMES, part  # noqa: E402 - as above
 from docs.suite_text import suites  # noqa: E402 - as above
 
@@ -252,7 +255,7 @@ def exit_codes() -> str:
 
 def commands() -> str:
     """Return each command with its help, as the program shows it."""
-    group = click.Context(main.cli, info_name="resourcesync", auto_envvar_prefix=config.PREFIX)
+    group = click.Context(main.cli, info_name="resourcesync", auto_envvar_prefix=PREFIX)
     parts = []
     for name in main.cli.list_commands(group):
         command = main.cli.get_command(group, name)
@@ -277,18 +280,18 @@ def named(fields: str) -> str:
     return ", ".join(f"`{name.partition(':')[0].rstrip('?')}`" for name in fields.split())
 
 
-def configuration_keys(keys: Mapping[str, click.Option]) -> str:
+def configuration_keys(keys: Mapping[str, Field]) -> str:
     """Return the keys of a table in the configuration file."""
     rows = []
-    for name, option in keys.items():
-        schema = value_schema(option)
-        kind = " or ".join(map(str, schema.get("enum") or [option.type.name]))
-        several = "list of " if option.multiple else ""
+    for name, field in keys.items():
+        schema = value_schema(field)
+        kind = " or ".join(field.choices or [field.form.name])
+        several = "list of " if field.is_many else ""
         default = schema.get("default", "")
         rows.append(
             (
                 f"`{name}`",
-                f"{several}{'true or false' if option.is_flag else kind}",
+                f"{several}{'true or false' if field.is_flag else kind}",
                 f"`{default}`" if default not in {"", False} else "",
                 schema.get("description", "").replace("|", "\\|"),
             )
@@ -304,8 +307,8 @@ PARTS: dict[str, Callable[[], str]] = {
     "commands": commands,
     "exit-codes": exit_codes,
     "events": events,
-    "configuration": partial(configuration_keys, configured_mirrors.mirror_keys()),
-    "configuration-sources": partial(configuration_keys, configured_sources.SOURCE_KEYS),
+    "configuration": partial(configuration_keys, mirror_keys()),
+    "configuration-sources": partial(configuration_keys, source_keys()),
     "state-schema": state_schema,
     "scenario-keys": scenario_text.keys,
     "scenario-events": scenario_text.events,
@@ -327,6 +330,8 @@ def files() -> Iterator[tuple[Path, str, str]]:
     for page in sorted(DOCS.rglob("*.md")):
         text = page.read_text("utf-8")
         yield page, text, filled(text)
+    module = ROOT / keywords_text.MODULE
+    yield module, module.read_text("utf-8"), keywords_text.module()
     for name, draw in architecture_text.PICTURES.items():
         picture = DOCS / name
         yield picture, picture.read_text("utf-8") if picture.exists() else "", draw()

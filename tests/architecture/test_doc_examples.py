@@ -9,8 +9,8 @@ from pathlib import Path
 import click
 import pytest
 
-from resourcesync import config
 from resourcesync.cli.main import COMMANDS, cli
+from resourcesync.settings.environment import PREFIX
 from tests.support.commands.forking import folder_of
 from tests.support.commands.run import environment, files_of, free_port, running, script
 
@@ -50,7 +50,7 @@ def test_a_command_that_a_page_shows_is_understood(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     name, *arguments = shlex.split(command)
-    group = click.Context(cli, info_name="resourcesync", auto_envvar_prefix=config.PREFIX)
+    group = click.Context(cli, info_name="resourcesync", auto_envvar_prefix=PREFIX)
     found = cli.get_command(group, name)
     assert found is not None
 

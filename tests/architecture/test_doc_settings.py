@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from resourcesync.adapters.files.selection import FileSelection, PathFilter
-from resourcesync.cli import configured_mirrors
 from resourcesync.cli.configured_mirrors import MirrorConfiguration
-from resourcesync.config import files
-from resourcesync.destination.mapping.tree import normalise
+from resourcesync.destination.mapping.uris import normalise
 from resourcesync.destination.scope import parse_glob
+from resourcesync.settings import files
+from resourcesync.settings.tables import TABLES
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("[!_]*/*.md"))]
@@ -27,7 +27,7 @@ def shown_tables() -> Iterator[tuple[str, str]]:
         for block in re.findall(
             r"^ *```toml\n(.*?)^ *```", page.read_text("utf-8"), re.MULTILINE | re.DOTALL
         ):
-            if not tomllib.loads(block).keys() - set(configured_mirrors.TABLES):
+            if not tomllib.loads(block).keys() - set(TABLES):
                 yield page.relative_to(ROOT).as_posix(), block
 
 

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resourcesync import config
-from resourcesync.config import Environment, Limit, read_environment
 from resourcesync.errors import ConfigurationError
+from resourcesync.settings import environment, values
+from resourcesync.settings.environment import Environment, read_environment
+from resourcesync.settings.values import Limit
 
 NOW = datetime(2026, 11, 21, 6, tzinfo=UTC)
 
@@ -19,17 +20,17 @@ NOW = datetime(2026, 11, 21, 6, tzinfo=UTC)
     [("90s", 90), ("15m", 900), ("2h", 7200), ("7d", 604800), ("1w", 604800), ("1.5h", 5400)],
 )
 def test_a_duration_is_a_number_and_a_unit(text: str, seconds: float) -> None:
-    assert config.parse_duration(text) == seconds
+    assert values.parse_duration(text) == seconds
 
 
 def test_nothing_is_a_duration_too() -> None:
-    assert config.parse_duration("0") == 0
+    assert values.parse_duration("0") == 0
 
 
 @pytest.mark.parametrize("text", ["", "30", "5min", "-1s", "s", "1h30m", "1e3s", "٣s", "1 h"])
 def test_a_number_without_a_unit_is_no_duration(text: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
-        config.parse_duration(text)
+        values.parse_duration(text)
 
     assert "90s" in caught.value.hint
 
@@ -51,24 +52,24 @@ def test_a_number_without_a_unit_is_no_duration(text: str) -> None:
     ],
 )
 def test_a_size_counts_in_thousands_unless_it_says_otherwise(text: str, size: int) -> None:
-    assert config.parse_size(text) == size
+    assert values.parse_size(text) == size
 
 
 @pytest.mark.parametrize("text", ["", "k", "-1", "5x", "1ib", "1 000", "0x10", "1e6", "5 parsecs"])
 def test_what_is_no_size_is_refused(text: str) -> None:
     with pytest.raises(ConfigurationError):
-        config.parse_size(text)
+        values.parse_size(text)
 
 
 @pytest.mark.parametrize(("text", "rate"), [("5", 5), ("5/s", 5), ("30/m", 0.5), ("0.5", 0.5)])
 def test_a_rate_is_requests_in_a_time(text: str, rate: float) -> None:
-    assert config.parse_rate(text) == rate
+    assert values.parse_rate(text) == rate
 
 
 @pytest.mark.parametrize("text", ["0", "0/s", "", "5/d", "-5", "fast"])
 def test_a_rate_of_nothing_is_refused(text: str) -> None:
     with pytest.raises(ConfigurationError):
-        config.parse_rate(text)
+        values.parse_rate(text)
 
 
 @pytest.mark.parametrize(
@@ -83,17 +84,17 @@ def test_a_rate_of_nothing_is_refused(text: str) -> None:
     ],
 )
 def test_a_moment_is_a_w3c_time_or_lies_before_now(text: str, moment: datetime) -> None:
-    assert config.resolve_moment(config.parse_moment(text), NOW) == moment
+    assert values.resolve_moment(values.parse_moment(text), NOW) == moment
 
 
 @pytest.mark.parametrize("text", ["", "tomorrow", "2026-13-01", "-7", "7d", "-999999999d", "--1d"])
 def test_what_is_no_moment_is_refused_or_lies_before_all_time(text: str) -> None:
     if text == "-999999999d":
-        moment = config.resolve_moment(config.parse_moment(text), NOW)
+        moment = values.resolve_moment(values.parse_moment(text), NOW)
         assert moment == datetime.min.replace(tzinfo=UTC)
     else:
         with pytest.raises(ConfigurationError):
-            config.parse_moment(text)
+            values.parse_moment(text)
 
 
 @pytest.mark.parametrize(
@@ -107,13 +108,13 @@ def test_what_is_no_moment_is_refused_or_lies_before_all_time(text: str) -> None
     ],
 )
 def test_a_limit_is_a_number_or_a_share(text: str, limit: Limit) -> None:
-    assert config.parse_limit(text) == limit
+    assert values.parse_limit(text) == limit
 
 
 @pytest.mark.parametrize("text", ["", "%", "101%", "-1", "ten", "1,000"])
 def test_what_is_no_limit_is_refused(text: str) -> None:
     with pytest.raises(ConfigurationError):
-        config.parse_limit(text)
+        values.parse_limit(text)
 
 
 @pytest.mark.parametrize(
@@ -125,24 +126,24 @@ def test_what_is_no_limit_is_refused(text: str) -> None:
     ],
 )
 def test_a_header_is_a_name_and_a_value(text: str, header: tuple[str, str]) -> None:
-    assert config.parse_header(text) == header
+    assert values.parse_header(text) == header
 
 
 @pytest.mark.parametrize("text", ["", "nothing", ": value", "a b: c", "X: a\r\nY: b", "X: a\x00"])
 def test_a_header_that_could_hide_another_is_refused(text: str) -> None:
     with pytest.raises(ConfigurationError):
-        config.parse_header(text)
+        values.parse_header(text)
 
 
 @given(st.text(max_size=40))
 def test_any_text_is_a_value_or_a_configuration_error(text: str) -> None:
     parsers = (
-        config.parse_duration,
-        config.parse_size,
-        config.parse_rate,
-        config.parse_moment,
-        config.parse_limit,
-        config.parse_header,
+        values.parse_duration,
+        values.parse_size,
+        values.parse_rate,
+        values.parse_moment,
+        values.parse_limit,
+        values.parse_header,
     )
     for parse in parsers:
         with suppress(ConfigurationError):
@@ -152,7 +153,7 @@ def test_any_text_is_a_value_or_a_configuration_error(text: str) -> None:
 @given(st.integers(0, 10**9), st.sampled_from("smhdw"))
 def test_durations_never_come_out_negative(number: int, unit: str) -> None:
     if number < 10**9:
-        assert config.parse_duration(f"{number}{unit}") >= number
+        assert values.parse_duration(f"{number}{unit}") >= number
 
 
 @pytest.mark.parametrize(
@@ -194,5 +195,5 @@ def test_the_process_has_an_environment() -> None:
 
 
 def test_trusted_authorities_come_from_the_usual_variable() -> None:
-    assert config.ca_file({"SSL_CERT_FILE": "/etc/ca.pem"}) == "/etc/ca.pem"
-    assert config.ca_file({}) == ""
+    assert environment.ca_file({"SSL_CERT_FILE": "/etc/ca.pem"}) == "/etc/ca.pem"
+    assert environment.ca_file({}) == ""

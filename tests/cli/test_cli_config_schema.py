@@ -9,13 +9,13 @@ from typing import Any
 import jsonschema
 import pytest
 
-from resourcesync.cli import configured_mirrors
 from resourcesync.cli.config import EXAMPLE, mistakes_of
-from resourcesync.cli.config_schema import config_schema
 from resourcesync.cli.main import run
-from resourcesync.config import files
-from resourcesync.config.credentials import check_credentials
 from resourcesync.errors import ConfigurationError
+from resourcesync.settings import files
+from resourcesync.settings.credentials import check_credentials
+from resourcesync.settings.json_schema import config_schema
+from resourcesync.settings.tables import mirror_keys
 from tests.support.commands.command_line import Said, rows
 from tests.support.commands.settings_file import put
 
@@ -53,7 +53,7 @@ def test_the_example_is_valid_once_its_marks_are_taken_off() -> None:
 def test_every_key_is_explained() -> None:
     mirror = next(iter(config_schema()["properties"]["mirror"]["patternProperties"].values()))
 
-    assert set(mirror["properties"]) == set(configured_mirrors.mirror_keys())
+    assert set(mirror["properties"]) == set(mirror_keys())
     assert [
         name for name, item in mirror["properties"].items() if not item.get("description")
     ] == []

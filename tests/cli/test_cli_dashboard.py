@@ -22,7 +22,7 @@ import pytest
 
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.mirrors import opening
-from resourcesync.app.mirrors.mirror_views import read_detail
+from resourcesync.app.watching.mirror_views import read_detail
 from resourcesync.cli.configured_mirrors import MirrorConfiguration, load
 from resourcesync.cli.main import run
 from resourcesync.cli.render_watch import WatchFigures

@@ -11,7 +11,6 @@ from urllib.request import urlopen
 import pytest
 
 from resourcesync.adapters.system import SystemClock
-from resourcesync.app.network import Network
 from resourcesync.cli.configured_mirrors import load
 from resourcesync.cli.explore_pages import CachedExplorer
 from resourcesync.cli.main import run
@@ -19,6 +18,7 @@ from resourcesync.cli.watch_pages import WatchPages
 from resourcesync.server.admin import OperationsApplication
 from resourcesync.server.dashboard.app import Dashboard
 from resourcesync.server.uvicorn_server import ServerThread
+from resourcesync.settings.network import Network
 from tests.support.commands.command_line import Said
 from tests.support.commands.settings_file import museum, put
 from tests.support.servers.tiny_source import TinySource

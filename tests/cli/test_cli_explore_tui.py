@@ -19,11 +19,11 @@ from textual.widgets import Input, Static, Tree
 
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app import document_access
-from resourcesync.app.network import Network
 from resourcesync.cli.explore_tui import BackgroundWalk, ExplorerApp, Step
 from resourcesync.discovery.tree import SourceNode
 from resourcesync.errors import ResourceMissingError
 from resourcesync.ports.cancellation import CancelToken
+from resourcesync.settings.network import Network
 from tests.support.commands.run import script
 from tests.support.servers.tiny_source import TinySource
 

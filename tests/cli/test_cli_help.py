@@ -7,7 +7,7 @@ import pytest
 
 from resourcesync.cli import main
 from resourcesync.cli.main import run
-from resourcesync.cli.options import Section
+from resourcesync.settings.schema import Section
 from tests.support.commands.command_line import Said
 
 SECTIONS = [section.value for section in Section]

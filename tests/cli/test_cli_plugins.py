@@ -14,6 +14,7 @@ from tests.support.accounts.distributions import install
 from tests.support.commands.command_line import Said, rows
 from tests.support.commands.run import Ran, environment, files_of
 from tests.support.commands.settings_file import museum, put
+from tests.support.commands.started import python
 from tests.support.servers.hostile_server import HostileServer
 from tests.support.servers.tiny_source import TinySource
 from tests.support.sources.scripted_source import ScriptedSource, serve, sha256
@@ -276,3 +277,17 @@ def test_a_rule_of_the_configuration_gives_the_places_and_why_names_what_clashes
     put(museum(source, 'map = "{a} => {b}"').replace("copies/", "other/"))
     assert run(["pull", "museum"]) == 2
     assert "'{a} => {b}' is not a valid rule: " in said.readouterr().err
+
+
+def test_a_pull_from_the_web_into_a_folder_searches_for_no_plug_ins(
+    source: TinySource, here: Path
+) -> None:
+    code = (
+        "import sys, resourcesync.cli.main as main\n"
+        "ended = main.run(sys.argv[1:])\n"
+        "print(ended, 'importlib.metadata' in sys.modules)"
+    )
+
+    ran = python(code, "pull", source.url, "mirror", "-q", home=here, measured=False)
+
+    assert ran.stdout.splitlines()[-1] == "0 False", ran.stderr

@@ -26,8 +26,8 @@ from resourcesync.cli.terminal import (
     open_screen,
     plain_line,
 )
-from resourcesync.config import Environment
 from resourcesync.errors import StorageError
+from resourcesync.settings.environment import Environment
 
 
 def words(event: str, fields: Mapping[str, object]) -> Iterable[TextLine]:

@@ -16,7 +16,7 @@ from resourcesync.app.publishing.trees import PublicationResult
 from resourcesync.app.serving.applications import find_tree
 from resourcesync.cli.main import run
 from resourcesync.cli.render_publish import conclude
-from resourcesync.source.publish_settings import CATALOGUE, Settings
+from resourcesync.settings.publication import CATALOGUE, PublicationSettings
 from resourcesync.source.publisher import Publication
 from resourcesync.source.scan import ScanReport
 from tests.support.commands.command_line import Said, rows
@@ -212,7 +212,7 @@ def test_files_that_are_left_for_the_next_run_make_this_one_partial(
     changing: int, unreadable: int
 ) -> None:
     done = PublicationResult(
-        settings=Settings(url="https://museum.example"),
+        settings=PublicationSettings(url="https://museum.example"),
         scan=ScanReport(files=2, changing=changing, unreadable=unreadable),
         publication=Publication(),
     )

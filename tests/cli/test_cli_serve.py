@@ -13,8 +13,9 @@ import pytest
 
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.publishing.trees import publish_tree
-from resourcesync.app.serving.applications import LateApplication, ServerThread, find_tree
+from resourcesync.app.serving.applications import LateApplication, find_tree
 from resourcesync.cli.main import run
+from resourcesync.server.uvicorn_server import ServerThread
 from tests.support.commands.command_line import MIRRORED, Said
 from tests.support.commands.run import files_of, free_port
 from tests.support.commands.started import Started

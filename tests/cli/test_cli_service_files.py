@@ -14,8 +14,9 @@ from resourcesync.cli.configured_mirrors import MirrorConfiguration
 from resourcesync.cli.main import run
 from resourcesync.cli.render_watch import WatchFigures
 from resourcesync.cli.service_files import ServiceInstallation, systemd
-from resourcesync.cli.status_formats import CheckedMirror, LagLimits, mirror_figures
+from resourcesync.cli.status_formats import CheckedMirror, mirror_figures
 from resourcesync.destination.reports import MirrorState, MirrorStatus
+from resourcesync.settings.mirror import FreshnessSettings
 from tests.support.commands.command_line import Said
 from tests.support.commands.settings_file import put
 
@@ -94,7 +95,9 @@ def test_the_dashboard_and_the_alerts_use_figures_that_exist(said: Said) -> None
     status = MirrorStatus(folder="a", source="", state=MirrorState.IN_SYNC, resources=1)
     names = {
         figure.name
-        for figure in mirror_figures([CheckedMirror(status, 1.0, LagLimits(1.0, 1.0), 1.0)])
+        for figure in mirror_figures(
+            [CheckedMirror(status, 1.0, FreshnessSettings(max_lag=1.0, max_quiet=1.0), 1.0)]
+        )
     }
     names |= {"resourcesync_mirror_last_success_timestamp_seconds"}
     names |= {figure.name for figure in figures.figures()}

@@ -9,8 +9,9 @@ import pytest
 from resourcesync.app.mirrors import opening
 from resourcesync.cli.main import run
 from resourcesync.cli.status import StatusCheck, status_details, status_table
-from resourcesync.cli.status_formats import CheckedMirror, LagLimits, as_listed
+from resourcesync.cli.status_formats import CheckedMirror, as_listed
 from resourcesync.destination.reports import MirrorState, MirrorStatus
+from resourcesync.settings.mirror import FreshnessSettings
 from tests.support.commands.command_line import FILES, LATER, Said, rows
 from tests.support.commands.settings_file import museum, put
 from tests.support.servers.tiny_source import TinySource
@@ -158,8 +159,8 @@ NOW = datetime(2026, 11, 21, 6, tzinfo=UTC)
 
 
 def seen(status: MirrorStatus, **limits: float) -> CheckedMirror:
-    return StatusCheck(is_requested=True, limits=LagLimits(**limits)).measure(
-        status, LagLimits(), NOW
+    return StatusCheck(is_requested=True, limits=FreshnessSettings(**limits)).measure(
+        status, FreshnessSettings(), NOW
     )
 
 

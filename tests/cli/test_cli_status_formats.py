@@ -6,8 +6,9 @@ from datetime import UTC, datetime
 import pytest
 
 from resourcesync.cli.main import run
-from resourcesync.cli.status_formats import CheckedMirror, LagLimits, nagios_line, prometheus_lines
+from resourcesync.cli.status_formats import CheckedMirror, nagios_line, prometheus_lines
 from resourcesync.destination.reports import MirrorState, MirrorStatus
+from resourcesync.settings.mirror import FreshnessSettings
 from tests.support.commands.command_line import FILES, LATER, Said
 from tests.support.servers.tiny_source import TinySource
 
@@ -23,7 +24,7 @@ def seen(name: str, state: MirrorState, lag: float | None = 60, **more: float) -
         pending=int(more.get("pending", 0)),
         as_of=NOON,
     )
-    return CheckedMirror(status, lag, LagLimits(more.get("max_lag")))
+    return CheckedMirror(status, lag, FreshnessSettings(max_lag=more.get("max_lag")))
 
 
 IN_SYNC = MirrorState.IN_SYNC

@@ -14,9 +14,9 @@ from resourcesync.app.checks.source_validation import (
     ValidationOptions,
     Validator,
 )
-from resourcesync.app.network import Network
 from resourcesync.cli.main import run
 from resourcesync.ports.cancellation import CancelToken
+from resourcesync.settings.network import Network
 from resourcesync.validator.rules import RULES
 from resourcesync.validator.sample import Unreached
 from tests.support.commands.command_line import LATER, Said, rows

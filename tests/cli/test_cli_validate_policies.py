@@ -7,8 +7,9 @@ import pytest
 
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.publishing.trees import PublishRequest, publish_tree
-from resourcesync.app.serving.applications import LateApplication, ServerThread, find_tree
+from resourcesync.app.serving.applications import LateApplication, find_tree
 from resourcesync.cli.main import run
+from resourcesync.server.uvicorn_server import ServerThread
 from resourcesync.source.plan import PublicationStep
 from tests.support.commands.command_line import Said, rows
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from resourcesync.adapters.system import SystemClock
-from resourcesync.app.serving.applications import LateApplication, ServerThread, find_tree
+from resourcesync.app.serving.applications import LateApplication, find_tree
+from resourcesync.server.uvicorn_server import ServerThread
 from tests.support.commands.started import command
 
 SIZES = {60: 40_000, 180: 20_000}

@@ -12,12 +12,12 @@ from msgspec import structs
 from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.mirrors import opening
-from resourcesync.app.network import Network
 from resourcesync.destination.destination import Destination
 from resourcesync.destination.options import Dependencies, PullOptions
 from resourcesync.destination.reports import MirrorState, RunReport
 from resourcesync.errors import DiskFullError
 from resourcesync.ports.cancellation import CancelToken
+from resourcesync.settings.network import Network
 from tests.support.crashes.killing import Dying, Fuse, Killed
 from tests.support.documents.text import document
 from tests.support.servers.hostile_server import CLOSE, HostileServer

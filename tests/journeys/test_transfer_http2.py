@@ -7,10 +7,10 @@ import trustme
 
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.mirrors.opening import open_destination
-from resourcesync.app.network import Network
 from resourcesync.destination.options import PullOptions
 from resourcesync.destination.reports import MirrorState, RunReport
 from resourcesync.ports.cancellation import CancelToken
+from resourcesync.settings.network import Network
 from tests.support.commands.run import files_of, resourcesync
 from tests.support.servers.nginx import Asked, Certificate, installed, serving
 

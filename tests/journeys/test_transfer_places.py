@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.app.network import Network
 from resourcesync.destination.lists.fetch_locations import MAX_MIRRORS
 from resourcesync.destination.options import Filters
 from resourcesync.destination.reports import MirrorState
+from resourcesync.settings.network import Network
 from tests.support.servers.hostile_server import HostileServer, answer
 from tests.support.sources.scripted_source import ScriptedSource, duplicate, serve, sha256
 

@@ -11,12 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resourcesync.destination.mapping.names import NameMapping
-from resourcesync.destination.mapping.tree import (
-    MAX_PATH,
-    FileSystemProfile,
-    TreeMapping,
-    normalise,
-)
+from resourcesync.destination.mapping.tree import MAX_PATH, FileSystemProfile, TreeMapping
+from resourcesync.destination.mapping.uris import normalise
 from resourcesync.destination.path_assignment import relocated_uris
 from resourcesync.errors import OutOfScopeError
 from tests.support.documents.hostile_uris import BASE, ancestors, hostile_uris, seeded_uris

@@ -14,7 +14,7 @@ from resourcesync.adapters.system import SystemClock
 from resourcesync.app.publishing.trees import publish_tree
 from resourcesync.app.serving.applications import find_tree
 from resourcesync.errors import StateError, StorageError
-from resourcesync.source.publish_settings import NOTE
+from resourcesync.settings.publication import NOTE
 from tests.support.servers.asgi import ask
 
 

@@ -9,11 +9,11 @@ import pytest
 
 from resourcesync.adapters.hub import FileFollowers
 from resourcesync.adapters.system import SystemClock
-from resourcesync.app.mirrors.push_subscriptions import PushState, PushSubscriptions
-from resourcesync.app.network import Network
+from resourcesync.app.watching.push_subscriptions import PushState, PushSubscriptions
 from resourcesync.cli.main import run
 from resourcesync.errors import LockedError
 from resourcesync.ports.subscriptions import ChannelSubscription, FollowerState
+from resourcesync.settings.network import Network
 from tests.support.commands.run import free_port
 from tests.support.servers.pushing import served_with_hub
 from tests.support.waiting import wait_until

@@ -9,13 +9,13 @@ from typing import Final
 
 from resourcesync.adapters.http import CurlFetcher
 from resourcesync.adapters.local_documents import LocalDocuments
-from resourcesync.app.network import Network
-from resourcesync.discovery.document_fetcher import DocumentFetcher
-from resourcesync.discovery.search import DocumentProvider
+from resourcesync.app.network import fetch_settings
+from resourcesync.discovery.document_fetcher import DocumentFetcher, DocumentProvider
 from resourcesync.discovery.tree import MAX_DEPTH, PartsTotal, SourceNode, SourceTree
 from resourcesync.errors import ConfigurationError
 from resourcesync.ports import Fetcher
 from resourcesync.ports.cancellation import CancelToken
+from resourcesync.settings.network import Network
 
 _ENDINGS: Final = (".xml", ".gz", ".zip", ".tar", ".tgz", ".xz", ".txz")
 
@@ -32,7 +32,7 @@ def open_fetcher(address: str, network: Network, cancel: CancelToken) -> Iterato
     Raises:
         ConfigurationError: A setting cannot work.
     """
-    settings = network.settings(address)
+    settings = fetch_settings(network, address)
     dice = Random()  # noqa: S311 - jitter
     with closing(CurlFetcher(settings, cancel.clock, dice, cancel=cancel)) as fetcher:
         yield fetcher

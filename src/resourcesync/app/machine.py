@@ -2,11 +2,11 @@
 
 import secrets
 
-from resourcesync import config
 from resourcesync.adapters.system import Supervisor, SystemClock
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock
 from resourcesync.ports.cancellation import CancelToken
+from resourcesync.settings import environment
 
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _TIME_DIGITS = 10
@@ -25,7 +25,7 @@ def new_cancel_token() -> CancelToken:
 
 def supervisor() -> tuple[Supervisor, float]:
     """Return the service manager, and its watchdog interval in seconds; 0 for none."""
-    service = config.read_service()
+    service = environment.read_service()
     return Supervisor(service.address), service.watchdog
 
 

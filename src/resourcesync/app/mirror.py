@@ -14,20 +14,17 @@ from msgspec import structs
 
 from resourcesync.app import engines, machine
 from resourcesync.app.mirrors import opening, stores
-from resourcesync.app.mirrors.opening import OpenChanges
 from resourcesync.app.plans import Plan
 from resourcesync.app.settings import MirrorOptions, mirror_settings
-from resourcesync.destination import changelog
 from resourcesync.destination.audits.audit import AuditMethod
 from resourcesync.destination.audits.fixity import AuditRolling
 from resourcesync.destination.audits.reports import AuditFinding, AuditReport
-from resourcesync.destination.changelog import ChangeLogReader
 from resourcesync.destination.destination import Destination
 from resourcesync.destination.options import PullMode, PullOptions
 from resourcesync.destination.reports import MirrorStatus, RunReport
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.digests import Digest, parse_digests
-from resourcesync.model.timestamps import from_microseconds, to_microseconds
+from resourcesync.model.timestamps import from_microseconds
 from resourcesync.ports import Clock
 from resourcesync.ports.cancellation import CancelToken
 from resourcesync.ports.changes import LoggedChange, MirrorChangeKind
@@ -67,29 +64,20 @@ def read_changes(
 ) -> Iterator[MirrorChange]:
     """Yield the changes of a mirror; see ``Mirror.changes``."""
     with opening.open_changes(folder) as opened:
-        before: int | None
-        if consumer is None:
-            before = _start(opened, since)
-        else:
-            before = None if restart else opened.consumers.cursor(consumer)
-        restart_hint = "restart=True" if consumer else "without since"
-        reader = ChangeLogReader(
-            state=opened.state, cursor=before, include_touched=touched, restart_hint=restart_hint
+        if isinstance(since, datetime) and since.tzinfo is None:
+            raise ConfigurationError("since has no time zone", hint="since=datetime(…, tzinfo=UTC)")
+        reader = opened.reader(
+            consumer,
+            since,
+            touched=touched,
+            restart=restart,
+            restart_hint="restart=True" if consumer else "without since",
         )
+        before = reader.cursor
         for row in reader.read_new():
             yield _change(folder, row)
         if consumer is not None and reader.cursor is not None and reader.cursor != before:
             opened.consumers.acknowledge(consumer, reader.cursor)
-
-
-def _start(opened: OpenChanges, since: Since | None) -> int:
-    if since is None:
-        return changelog.oldest_cursor(opened.state)
-    if not isinstance(since, datetime):
-        return since
-    if since.tzinfo is None:
-        raise ConfigurationError("since has no time zone", hint="since=datetime(…, tzinfo=UTC)")
-    return changelog.cursor_at(opened.state, to_microseconds(since))
 
 
 def _change(folder: Path, row: LoggedChange) -> MirrorChange:
@@ -212,7 +200,7 @@ class Mirror:
         if engine is not None:
             self._home = self._home._replace(workers=engines.Workers(engine=engine))
         self.folder = self._home.folder
-        self._options, self._network = mirror_settings(options)
+        self._settings = mirror_settings(options)
         self._calls = CallContext(machine.system_clock())
         self._held: Destination | None = None
         self._holding = ExitStack()
@@ -237,7 +225,7 @@ class Mirror:
         with opening.open_destination(
             self._home if self._home.store or self._home.workers else self.folder,
             source=self.source,
-            network=self._network,
+            network=self._settings.network,
             report=self._calls.report,
             cancel=self._calls.cancel,
         ) as destination:
@@ -276,7 +264,7 @@ class Mirror:
             SyncError: Going on would risk the copies; nothing was changed.
             StorageError: The mirror cannot be written, or another run has locked it.
         """
-        return self._pull(structs.replace(self._options, mode=mode), on_event, stop)
+        return self._pull(structs.replace(self._options(), mode=mode), on_event, stop)
 
     def plan(
         self, *, mode: PullMode = "auto", on_event: OnEvent | None = None, stop: Stop | None = None
@@ -293,7 +281,7 @@ class Mirror:
         """
         plan = Plan(self.folder, mode)
         try:
-            options = structs.replace(self._options, mode=mode, dry_run=True, review=plan.record)
+            options = structs.replace(self._options(), mode=mode, dry_run=True, review=plan.record)
             self._pull(options, on_event, stop)
         except BaseException:
             plan.close()
@@ -324,8 +312,11 @@ class Mirror:
                 "the plan is for another mirror",
                 evidence=(("plan", str(plan.folder)), ("here", str(self.folder))),
             )
-        options = structs.replace(self._options, mode=plan.asked, review=plan.check)
+        options = structs.replace(self._options(), mode=plan.asked, review=plan.check)
         return self._pull(options, on_event, stop)
+
+    def _options(self) -> PullOptions:
+        return self._settings.options(self._calls.cancel.clock.now())
 
     def _pull(self, options: PullOptions, on_event: OnEvent | None, stop: Stop | None) -> RunReport:
         with self._open_for_call(on_event, stop) as destination:
@@ -362,22 +353,8 @@ class Mirror:
         """
         self._check_mirror()
 
-        def hear(event: Event) -> None:
-            if event.kind == "finding":
-                findings.add(event.fields)
-            if on_event is not None:
-                on_event(event)
-
-        # The findings are stored while the mirror is locked, so that two audits cannot mix theirs.
-        with (
-            self._open_for_call(hear, stop) as destination,
-            opening.audit_files(self.folder).write_findings() as findings,
-        ):
-            report = destination.audit(method=method, offline=offline, rolling=rolling)
-            if not report.in_sync or report.foreign:
-                now = self._calls.cancel.clock.now()
-                findings.set_name(report.run, now.strftime("%Y%m%d%H%M%S"))
-            return report
+        with self._open_for_call(on_event, stop) as destination:
+            return destination.audit(method=method, offline=offline, rolling=rolling)
 
     def repair(
         self,
@@ -409,7 +386,7 @@ class Mirror:
         if isinstance(found, AuditReport) and not found.in_sync:
             findings = opening.findings_of(self.folder, found.run)
         with self._open_for_call(on_event, stop) as destination:
-            return destination.repair(findings, self._options, deleting=deleting)
+            return destination.repair(findings, self._options(), deleting=deleting)
 
     def _check_mirror(self) -> None:
         if not opening.is_mirror(self.folder):

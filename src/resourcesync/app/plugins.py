@@ -1,7 +1,8 @@
-"""Plug-ins that other installed distributions add by entry points, found on demand.
+"""Plug-ins that installed distributions add by entry points, found on demand.
 
 A plug-in has a group and a name. It is imported when it is first used. Only groups that this
-package really uses are listed here.
+package really uses are listed here. Our own backends and engines are entry points of this
+distribution: nothing in the package names them.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -28,7 +29,7 @@ TRANSPORTS: Final = "resourcesync.transports"
 ENGINES: Final = "resourcesync.engines"
 
 _OURS: Final = "resourcesync"
-_BUILT_IN: Final[Mapping[str, Mapping[str, str]]] = {
+_CORE: Final[Mapping[str, Mapping[str, str]]] = {
     MAPPERS: {"tree": "resourcesync.destination.mapping.rules:tree"},
     PATCHES: {
         "application/json-patch+json": "resourcesync.documents.patches.json_patch:apply",
@@ -44,41 +45,27 @@ _BUILT_IN: Final[Mapping[str, Mapping[str, str]]] = {
         "bagit": "resourcesync.destination.export:export_bag",
         "zip": "resourcesync.destination.export:export_packages",
     },
-    ACCOUNTS: {
-        "elasticsearch": "resourcesync.backends.elasticsearch:open_elasticsearch",
-        "eventstreams": "resourcesync.backends.feeds.event_feeds:open_wikimedia",
-        "feed": "resourcesync.backends.feeds.line_feeds:open_feed",
-        "mirror": "resourcesync.app.publishing.mirror_account:open_account",
-        "sitemap": "resourcesync.backends.sitemap:open_account",
-        "oai": "resourcesync.backends.oai_pmh:open_account",
-        "opensearch": "resourcesync.backends.elasticsearch:open_opensearch",
-        "postgres": "resourcesync.backends.postgresql:open_account",
-        "postgresql": "resourcesync.backends.postgresql:open_account",
-        "redis": "resourcesync.backends.feeds.redis_feed:open_stream",
-        "rediss": "resourcesync.backends.feeds.redis_feed:open_stream",
-        "sse": "resourcesync.backends.feeds.event_feeds:open_own",
-    },
-    ORIGINALS: {"s3": "resourcesync.backends.s3.originals:open_originals"},
-    STORES: {
-        "file": "resourcesync.backends.shared_folder:open_store",
-        "s3": "resourcesync.backends.s3:open_store",
-    },
-    ENGINES: {
-        "dask": "resourcesync.cluster.engines.dask:open_dask",
-        "processes": "resourcesync.cluster.engines.processes:open_processes",
-        "spark": "resourcesync.cluster.engines.spark:open_spark",
-    },
     TRANSPORTS: {
         "http": "resourcesync.adapters.http.fetcher:CurlFetcher",
         "https": "resourcesync.adapters.http.fetcher:CurlFetcher",
     },
 }
-"""Our own plug-ins, by group and name, with their places. Others cannot replace them.
+"""What the package itself brings, by group and name, with its place; no search is needed for it.
 
 The specification's media types of patches (§14.4) are not registered; they mean these.
 """
 
-GROUPS: Final = tuple(_BUILT_IN)
+GROUPS: Final = (
+    MAPPERS,
+    PATCHES,
+    PATCH_MAKERS,
+    EXPORTERS,
+    ACCOUNTS,
+    ORIGINALS,
+    STORES,
+    ENGINES,
+    TRANSPORTS,
+)
 
 
 class Plugin(NamedTuple):
@@ -118,6 +105,15 @@ def names(group: str) -> tuple[str, ...]:
     return tuple(sorted({plugin.name for plugin in _plugins_in(group)}))
 
 
+def has(group: str, name: str) -> bool:
+    """True if a group has a plug-in of that name, ours or others'.
+
+    Raises:
+        ConfigurationError: There is no such group.
+    """
+    return name in _CORE.get(group, {}) or name in names(group)
+
+
 def load(group: str, name: str) -> Callable[..., Any]:
     """Import a plug-in and return it: a callable.
 
@@ -138,8 +134,8 @@ def find(group: str, name: str) -> Plugin:
     Raises:
         ConfigurationError: There is none, or several distributions have one of that name.
     """
-    if name in _BUILT_IN.get(group, {}):  # cannot be replaced: no search is needed
-        return _built_in_plugin(group, name)
+    if name in _CORE.get(group, {}):
+        return _core_plugin(group, name)
     found = [plugin for plugin in _plugins_in(group) if plugin.name == name]
     if not found:
         raise ConfigurationError(
@@ -178,7 +174,7 @@ class _PatchFormats(Mapping[str, "PatchFormat"]):
             from resourcesync.documents.patches.limits import MAX_BYTES  # noqa: PLC0415 - rarely
             from resourcesync.ports.patches import PatchFormat  # noqa: PLC0415 - rarely
 
-            ours = _BUILT_IN[PATCHES]
+            ours = _CORE[PATCHES]
             self._known = {
                 name.lower(): PatchFormat(
                     load=partial(load, PATCHES, name), largest=MAX_BYTES if name in ours else None
@@ -201,7 +197,7 @@ def patch_makers() -> "tuple[PatchMaker, ...]":
     from resourcesync.documents.patches.limits import MAX_BYTES  # noqa: PLC0415 - rarely
     from resourcesync.ports.patches import PatchMaker  # noqa: PLC0415 - rarely
 
-    ours = _BUILT_IN[PATCH_MAKERS]
+    ours = _CORE[PATCH_MAKERS]
     return tuple(
         PatchMaker(
             media_type=name,
@@ -238,21 +234,21 @@ def mapper(name: str) -> MapperFactory:
 
 
 def _plugins_in(group: str) -> list[Plugin]:
-    if group not in _BUILT_IN:
+    if group not in GROUPS:
         raise ConfigurationError(
             f"there is no group of plug-ins {group!r}", hint=f"known: {', '.join(GROUPS)}"
         )
     from importlib.metadata import entry_points  # noqa: PLC0415 - reads much, and rarely needed
 
-    ours = _BUILT_IN[group]
-    entry_point_plugins = [
-        _plugin(point) for point in entry_points(group=group) if point.name not in ours
-    ]
-    return [*(_built_in_plugin(group, name) for name in ours), *entry_point_plugins]
+    found = [_plugin(point) for point in entry_points(group=group)]
+    core = [_core_plugin(group, name) for name in _CORE.get(group, {})]
+    ours = [*core, *(plugin for plugin in found if plugin.distribution == _OURS)]
+    taken = {plugin.name for plugin in ours}  # others cannot replace them
+    return [*ours, *(plugin for plugin in found if plugin.name not in taken)]
 
 
-def _built_in_plugin(group: str, name: str) -> Plugin:
-    value = _BUILT_IN[group][name]
+def _core_plugin(group: str, name: str) -> Plugin:
+    value = _CORE[group][name]
     return Plugin(group=group, name=name, value=value, distribution=_OURS, version=__version__)
 
 

@@ -10,10 +10,11 @@ from resourcesync.app import machine
 from resourcesync.app.publishing import catalogues, document_stores, trees
 from resourcesync.app.publishing.trees import PublishRequest
 from resourcesync.app.serving import applications
-from resourcesync.app.settings import PublisherOptions, publisher_settings
+from resourcesync.app.settings import publisher_settings
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.resources import Change, Resource
 from resourcesync.ports.catalogue import Posted
+from resourcesync.settings.keywords import PublisherOptions
 from resourcesync.source.document_writer import WrittenDocument
 from resourcesync.source.plan import PublicationStep
 from resourcesync.source.scan import LeftFile

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from resourcesync.app import document_access, machine
-from resourcesync.app.network import Network
 from resourcesync.discovery import DocumentFetcher, SourceLists
 from resourcesync.discovery import discover as discover_lists
 from resourcesync.discovery.discover import absolute
@@ -16,6 +15,7 @@ from resourcesync.documents.reader import Document
 from resourcesync.errors import ConfigurationError, SourceNotFoundError, UnexpectedDocumentError
 from resourcesync.model.capabilities import Part
 from resourcesync.model.resources import Change, Resource
+from resourcesync.settings.network import Network
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,8 +7,8 @@ from typing import BinaryIO, Final, Literal
 
 from resourcesync.app import machine
 from resourcesync.app.checks.source_validation import ValidationOptions, Validator
-from resourcesync.app.network import Network
 from resourcesync.errors import ConfigurationError, ResourceSyncError
+from resourcesync.settings.network import Network
 from resourcesync.validator.examination import validate_document
 from resourcesync.validator.findings import RuleFinding, by_place
 from resourcesync.validator.rule import RuleProfile

@@ -5,11 +5,10 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TextIO
+from typing import Any, Final, Literal, NamedTuple, TextIO
 
 import click
 
-from resourcesync import config
 from resourcesync.cli import configured_mirrors, formatting, options
 from resourcesync.cli.configured_mirrors import MirrorConfiguration
 from resourcesync.cli.exit_codes import worst
@@ -29,14 +28,13 @@ from resourcesync.cli.render_audit import (
     MOST_FINDINGS,
     SHOWN_FINDINGS,
     AuditRenderer,
+    audit_fields,
     conclude,
-    fields_of,
 )
 from resourcesync.destination.audits.reports import AuditReport, FindingKind
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
-
-if TYPE_CHECKING:
-    from resourcesync.app.network import Network
+from resourcesync.settings.network import Network
+from resourcesync.settings.values import Limit
 
 
 def _forms(text: str) -> tuple[str, ...]:
@@ -68,7 +66,7 @@ class AuditArguments:
     configuration: MirrorConfiguration
     method: Literal["lists", "stat", "hash", "remote"]
     offline: bool
-    sample: config.Limit | None
+    sample: Limit | None
     oldest_first: bool
     max_duration: float | None
     report: tuple[str, ...]
@@ -118,7 +116,7 @@ def _list_option(name: str, what: str) -> Callable[[Any], Any]:
 @_list_option("missing", "paths that are missing in the mirror")
 @_list_option("different", "paths that differ")
 @_list_option("extra", "paths that the Source does not list")
-@options.with_options(options.CONNECTION)
+@options.CONNECTION
 @options.CONFIG
 @options.output_options
 def command(output: OutputOptions, **values: Any) -> Job:
@@ -201,7 +199,6 @@ def _audit_all(arguments: AuditArguments, screen: Screen) -> CommandOutcome:
 def _targets(place: str, arguments: AuditArguments) -> "tuple[tuple[Path, ...], Network]":
     """Return the mirrors of a name or a folder, and the network settings for their Source."""
     from resourcesync.app.mirrors import sets  # noqa: PLC0415 - help stays quick
-    from resourcesync.app.network import Network  # noqa: PLC0415 - help stays quick
 
     configuration = arguments.configuration
     folders = sets.each_mirror([configuration.folder(place)])
@@ -239,22 +236,19 @@ def _audit(
     def report(event: str, fields: Mapping[str, object]) -> None:
         if event == "finding":
             write(fields)
-            kept.add(fields)
         screen.report(event, {**several, **fields})
 
-    opened = opening.open_destination(mirror, network=network, report=report, cancel=cancel)
-    # The findings are stored under the mirror's lock, so that two audits cannot mix theirs.
-    with opened as destination, opening.audit_files(mirror).write_findings() as kept:
+    with opening.open_destination(
+        mirror, network=network, report=report, cancel=cancel
+    ) as destination:
         found = destination.audit(
             method=arguments.method,
             offline=arguments.offline,
             rolling=_rolling(arguments),
             kept=MOST_FINDINGS if arguments.report else SHOWN_FINDINGS,
         )
-        now = cancel.clock.now()
-        if not found.in_sync or found.foreign or found.unlisted:
-            kept.set_name(found.run, now.strftime("%Y%m%d%H%M%S"))
-        written = _write_evidence(arguments, found, mirror, now, destination.read_only_session())
+        session, now = destination.read_only_session(), cancel.clock.now()
+        written = _write_evidence(arguments, found, mirror, now, session)
     is_text_out = "-" in arguments.lists.values()
     ended = conclude(found, mirror, quiet=is_text_out, named=bool(several))
     return ended if written is None else _with_evidence(ended, written, arguments, found)
@@ -293,7 +287,7 @@ def _write_evidence(
         method=arguments.method,
         when=now,
         copies=pull.state.copies,
-        fields=fields_of(found, mirror),
+        fields=audit_fields(found, mirror),
     )
     return write_reports(evidence, arguments.report, arguments.out)
 

@@ -6,30 +6,29 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import click
 
-from resourcesync import config
 from resourcesync.cli import options
-from resourcesync.cli.formatting import TextLine, count, escape, moment, stamp
+from resourcesync.cli.formatting import TextLine, escape, moment, stamp
 from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputLostError, OutputOptions, Screen
 from resourcesync.cli.target_options import MirrorArgument, mirror_argument
+from resourcesync.model.formatting import count
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.ports.changes import LoggedChange, MirrorChangeKind
 from resourcesync.ports.mirror import MirrorStateStore
+from resourcesync.settings.values import parse_moment, resolve_moment
 
 if TYPE_CHECKING:
-    from resourcesync.app.mirrors.opening import OpenChanges
-    from resourcesync.destination.changelog import ChangeLogReader
     from resourcesync.ports import Clock
 
 
 Form = Literal["screen", "paths0", "deleted-paths0", "csv"]
 _CURSOR: Final = re.compile(r"[0-9]{1,18}")
-_MICROSECONDS: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +117,13 @@ def _changes(arguments: ChangesArguments, screen: Screen) -> CommandOutcome:
     count = 0
     with opening.open_changes(arguments.mirror) as opened:
         write = change_writer(arguments.form, screen, opened.state)
-        reader = _reader(arguments, opened, clock)
+        reader = opened.reader(
+            arguments.consumer,
+            _since(arguments.since, clock),
+            touched=arguments.touched,
+            restart=arguments.restart,
+            restart_hint="--restart" if arguments.consumer else "without --since",
+        )
         while True:
             before = reader.cursor
             for change in reader.read_new():
@@ -135,26 +140,12 @@ def _changes(arguments: ChangesArguments, screen: Screen) -> CommandOutcome:
     )
 
 
-def _reader(
-    arguments: ChangesArguments, opened: "OpenChanges", clock: "Clock"
-) -> "ChangeLogReader":
-    from resourcesync.destination import changelog  # noqa: PLC0415 - help stays quick
-
-    state = opened.state
-    cursor: int | None
-    if arguments.consumer is not None:
-        cursor = None if arguments.restart else opened.consumers.cursor(arguments.consumer)
-    elif arguments.since is None:
-        cursor = changelog.oldest_cursor(state)
-    elif _CURSOR.fullmatch(arguments.since):
-        cursor = int(arguments.since)
-    else:
-        moment = config.resolve_moment(config.parse_moment(arguments.since), clock.now())
-        cursor = changelog.cursor_at(state, int(moment.timestamp() * _MICROSECONDS))
-    anew = "--restart" if arguments.consumer else "without --since"
-    return changelog.ChangeLogReader(
-        state=state, cursor=cursor, include_touched=arguments.touched, restart_hint=anew
-    )
+def _since(text: str | None, clock: "Clock") -> int | datetime | None:
+    if text is None:
+        return None
+    if _CURSOR.fullmatch(text):
+        return int(text)
+    return resolve_moment(parse_moment(text), clock.now())
 
 
 _SYMBOLS: Final = {

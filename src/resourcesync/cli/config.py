@@ -8,14 +8,12 @@ from typing import Any, Final
 
 import click
 
-from resourcesync import config
 from resourcesync.cli import configured_mirrors, formatting, options
 from resourcesync.cli.configured_mirrors import MirrorConfiguration
 from resourcesync.cli.configured_sources import ConfiguredSources
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.formatting import QUIET, TextLine
-from resourcesync.cli.mirror_options import pull_keys
-from resourcesync.cli.options import SectionedCommand, Setting, option
+from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import (
     CommandOutcome,
     Job,
@@ -24,8 +22,10 @@ from resourcesync.cli.output import (
     problem_of,
     write_line,
 )
-from resourcesync.config import files
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
+from resourcesync.settings import environment, files
+from resourcesync.settings.tables import SettingValue, pull_keys
+from resourcesync.settings.values import parse_proxy
 
 EXAMPLE: Final = """\
 # Settings of resourcesync. Uncomment what you need, then: resourcesync config check
@@ -178,8 +178,8 @@ def _path(named: Path | None) -> CommandOutcome:
 
 
 def _schema(screen: Screen, *, as_json: bool, of_events: bool) -> CommandOutcome:
-    from resourcesync.cli.config_schema import config_schema  # noqa: PLC0415 - seldom needed
     from resourcesync.cli.event_schema import event_schema  # noqa: PLC0415 - seldom needed
+    from resourcesync.settings.json_schema import config_schema  # noqa: PLC0415 - seldom needed
 
     schema = event_schema() if of_events else config_schema()
     if as_json:
@@ -275,22 +275,22 @@ def _show(
 
 
 def _effective_settings(
-    settings: Mapping[str, Setting], *, built_in: bool
-) -> Iterator[tuple[str, Setting]]:
+    settings: Mapping[str, SettingValue], *, built_in: bool
+) -> Iterator[tuple[str, SettingValue]]:
     """Yield the settings of a pull: those of the environment, of the file, and the built-in."""
     keys = pull_keys()
     for key in (*(setting for setting in settings if setting not in keys), *keys):
-        variable = f"{config.PREFIX}_PULL_{key.upper()}"
-        text = config.variable(variable)
+        variable = f"{environment.PREFIX}_PULL_{key.upper()}"
+        text = environment.variable(variable)
         if key in keys and text:
             yield key, _of_environment(key, text, variable)
         elif key in settings:
             yield key, settings[key]
-        elif built_in and isinstance(default := keys[key].default, str | bool) and default:
-            yield key, Setting(value=default, written=default, origin="built-in")
+        elif built_in and (shown := keys[key].setting.shown):
+            yield key, SettingValue(value=shown, written=shown, origin="built-in")
 
 
-def _of_environment(key: str, text: str, variable: str) -> Setting:
+def _of_environment(key: str, text: str, variable: str) -> SettingValue:
     """Return the value of a variable.
 
     Raises:
@@ -298,10 +298,10 @@ def _of_environment(key: str, text: str, variable: str) -> Setting:
     """
     if key == "proxy":
         try:
-            config.parse_proxy(text)
+            parse_proxy(text)
         except ConfigurationError as error:
             raise ConfigurationError(f"{variable}: {error.message}", hint=error.hint) from None
-    return Setting(value=text, written=text, origin=variable)
+    return SettingValue(value=text, written=text, origin=variable)
 
 
 def _as_toml(value: object) -> str:

@@ -3,34 +3,46 @@
 No two mirrors may share a folder, or have folders inside one another.
 """
 
-import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec import structs
 
-from resourcesync import config
 from resourcesync.cli import options
-from resourcesync.cli.mirror_options import pull_keys, service_keys, watch_keys
-from resourcesync.cli.options import (
-    Setting,
-    convert_setting,
-    merge_connection,
-    read_setting,
-    table_mistakes,
-    without_conflicts,
-)
-from resourcesync.config import files
-from resourcesync.config.files import ConfigFile
 from resourcesync.errors import ConfigurationError
+from resourcesync.settings import environment, files
+from resourcesync.settings.credentials import (
+    Credentials,
+    check_credentials,
+    missing_secrets,
+    read_credentials,
+    read_proxy_secret,
+)
+from resourcesync.settings.files import ConfigFile
+from resourcesync.settings.mirror import FreshnessSettings
+from resourcesync.settings.network import Network, SecretNames
+from resourcesync.settings.schema import from_variable, make
+from resourcesync.settings.tables import (
+    MIRROR_NAME,
+    TABLES,
+    Keys,
+    SettingValue,
+    default_keys,
+    log_keys,
+    mirror_keys,
+    overlay,
+    read_setting,
+    service_keys,
+    table_mistakes,
+)
 
 if TYPE_CHECKING:
-    from resourcesync.app.network import Network
-    from resourcesync.config.credentials import Credentials
+    from resourcesync.settings.network import Network
 
 
 def configured_folder(
@@ -144,43 +156,6 @@ def resolve_folder(folder: Path) -> Path:
         return folder.absolute()
 
 
-TABLES: Final = ("defaults", "mirror", "source", "auth", "watch", "log")
-
-NAME: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]{0,99}")
-_LIMITS: Final = {
-    "max_lag": click.Option(["--max-lag"], type=options.DURATION),
-    "max_quiet": click.Option(["--max-quiet"], type=options.DURATION),
-}
-
-
-@cache
-def mirror_keys() -> Mapping[str, click.Option]:
-    """Return the keys of ``[mirror.NAME]``."""
-    return {
-        "source": click.Option(["--source"]),
-        "dest": click.Option(["--dest"]),
-        **_LIMITS,
-        **watch_keys(),
-        **pull_keys(),
-    }
-
-
-@cache
-def default_keys() -> Mapping[str, click.Option]:
-    """Return the keys of ``[defaults]``: no secret, since it would go to every mirror's Source."""
-    own = {name: option for name, option in pull_keys().items() if name != "auth"}
-    return {**own, **_LIMITS, **watch_keys()}
-
-
-@cache
-def log_keys() -> Mapping[str, click.Option]:
-    """Return the keys of ``[log]``."""
-    return {
-        "file": click.Option(["--file"]),
-        "format": click.Option(["--format"], type=click.Choice(["text", "json"])),
-    }
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfiguredMirror:
     """One table ``[mirror.NAME]``, with the values of ``[defaults]`` and the environment.
@@ -194,7 +169,7 @@ class ConfiguredMirror:
 
     name: str
     dest: Path
-    settings: Mapping[str, Setting] = field(repr=False)
+    settings: Mapping[str, SettingValue] = field(repr=False)
     store: str = ""
 
     @property
@@ -203,14 +178,14 @@ class ConfiguredMirror:
         return str(self.settings["source"].value)
 
     @property
-    def limits(self) -> tuple[float | None, float | None]:
-        """Accepted seconds of lag, and accepted seconds without a publication of the Source."""
-        lag, quiet = (self.settings.get(name) for name in _LIMITS)
-        return _seconds(lag), _seconds(quiet)
+    def limits(self) -> FreshnessSettings:
+        """How far the mirror may be behind."""
+        return make(FreshnessSettings, values_of(self.settings))
 
 
-def _seconds(setting: Setting | None) -> float | None:
-    return None if setting is None else float(setting.value)
+def values_of(settings: Mapping[str, SettingValue]) -> dict[str, Any]:
+    """Return the values of settings, without their origins."""
+    return {key: setting.value for key, setting in settings.items()}
 
 
 class MirrorConfiguration:
@@ -230,20 +205,18 @@ class MirrorConfiguration:
         self.file = file
         for error in () if file is None else global_mistakes(file):
             raise error
-        self.defaults: Mapping[str, Setting] = self._settings(("defaults",), default_keys)
-        self.service: Mapping[str, Setting] = self._settings(("watch",), service_keys)
-        self.log: Mapping[str, Setting] = self._settings(("log",), log_keys)
+        self.defaults: Mapping[str, SettingValue] = self._settings(("defaults",), default_keys())
+        self.service: Mapping[str, SettingValue] = self._settings(("watch",), service_keys())
+        self.log: Mapping[str, SettingValue] = self._settings(("log",), log_keys())
         self.names: tuple[str, ...] = tuple(self._table("mirror"))
 
     def _table(self, *names: str) -> Mapping[str, object]:
         return {} if self.file is None else self.file.table(*names)
 
-    def _settings(
-        self, table: tuple[str, ...], keys: Callable[[], Mapping[str, click.Option]]
-    ) -> dict[str, Setting]:
+    def _settings(self, table: tuple[str, ...], keys: Keys) -> dict[str, SettingValue]:
         if self.file is None:
             return {}
-        return {key: read_setting(self.file, table, key, keys()) for key in self.file.table(*table)}
+        return {key: read_setting(self.file, table, key, keys) for key in self.file.table(*table)}
 
     def mirror(self, name: str) -> ConfiguredMirror:
         """Return one mirror.
@@ -258,16 +231,15 @@ class MirrorConfiguration:
                 hint=f"known: {', '.join(self.names)}" if self.names else "",
             )
         table = ("mirror", name)
-        if not NAME.fullmatch(name):
+        if not MIRROR_NAME.fullmatch(name):
             raise self.file.key_error(
                 ("mirror",), name, "is not a valid name: use letters, digits, . _ -"
             )
-        overrides = dict(_overridden(name))
-        own = {**without_conflicts(self._settings(table, mirror_keys), overrides), **overrides}
+        own = overlay(self._settings(table, mirror_keys()), dict(_overridden(name)))
         for key in ("source", "dest"):
             if key not in own:
                 raise self.file.key_error(table, key, "is missing")
-        settings = {**without_conflicts(self.defaults, own), **own}
+        settings = overlay(self.defaults, own)
         self._check(table, settings)
         dest, store = self._home(table, own["dest"], own.get("state"))
         check_no_overlap(self.file, name, dest, self._folders)
@@ -290,13 +262,13 @@ class MirrorConfiguration:
         return found
 
     def _home(
-        self, table: tuple[str, ...], dest: Setting, state: Setting | None
+        self, table: tuple[str, ...], dest: SettingValue, state: SettingValue | None
     ) -> tuple[Path, str]:
         assert self.file is not None
         where = None if state is None else str(state.value)
         return locate_configured_mirror(self.file, table, str(dest.value), where)
 
-    def _check(self, table: tuple[str, ...], settings: Mapping[str, Setting]) -> None:
+    def _check(self, table: tuple[str, ...], settings: Mapping[str, SettingValue]) -> None:
         assert self.file is not None
         if "://" not in str(settings["source"].value):
             raise self.file.key_error(table, "source", "must be an address, such as https://HOST/")
@@ -325,7 +297,7 @@ class MirrorConfiguration:
             )
         return locate_mirror(place, None)[0]
 
-    def network(self, place: str, way: Mapping[str, Any]) -> "Network":
+    def network(self, place: str, way: Mapping[str, Any]) -> Network:
         """Return the network settings for the Source of a mirror, with its secrets.
 
         Args:
@@ -336,24 +308,30 @@ class MirrorConfiguration:
             ConfigurationError: The mirror's table has a mistake, or a secret cannot be read.
         """
         settings = self.mirror(place).settings if place in self.names else self.defaults
-        values = merge_connection(settings, way)
+        values = overlay(values_of(settings), way)
         return self.network_from(values, str(values.get("source", "")))
 
-    def network_from(self, values: Mapping[str, Any], source: str) -> "Network":
-        """Return the network settings from the values of options, with their secrets.
+    def network_from(self, values: Mapping[str, Any], source: str) -> Network:
+        """Return the network settings from values by their keys, with their secrets.
 
         Raises:
             ConfigurationError: A secret cannot be read.
         """
-        found = network_of(values, self.credentials(values.get("auth") or "", source))
-        name = values.get("proxy_auth") or ""
+        return self.with_secrets(network_of(values), make(SecretNames, values), source)
+
+    def with_secrets(self, network: Network, secrets: SecretNames, source: str) -> Network:
+        """Return network settings with the secrets of some tables ``[auth.NAME]``.
+
+        Raises:
+            ConfigurationError: A secret cannot be read.
+        """
+        found = structs.replace(network, credentials=self.credentials(secrets.auth, source))
+        name = secrets.proxy_auth
         if not name:
             return found
-        from resourcesync.config.credentials import read_proxy_secret  # noqa: PLC0415 - as below
+        return structs.replace(found, proxy_auth=read_proxy_secret(name, self._auth(name)))
 
-        return replace(found, proxy_auth=read_proxy_secret(name, self._auth(name)))
-
-    def credentials(self, name: str, source: str) -> "tuple[Credentials, ...]":
+    def credentials(self, name: str, source: str) -> tuple[Credentials, ...]:
         """Return the secret of ``[auth.NAME]`` for a Source; none for an empty name.
 
         Raises:
@@ -363,7 +341,6 @@ class MirrorConfiguration:
         if not name:
             return ()
         from resourcesync.app.network import origin_of  # noqa: PLC0415 - help stays quick
-        from resourcesync.config.credentials import read_credentials  # noqa: PLC0415 - help quick
 
         table = self._auth(name)
         home = origin_of(source) if source else ""
@@ -393,8 +370,6 @@ class MirrorConfiguration:
         """Yield every mistake in the tables of mirrors and secrets; no secret is read."""
         if self.file is None:
             return
-        from resourcesync.config.credentials import check_credentials  # noqa: PLC0415 - as above
-
         for name in self.names:
             found = list(table_mistakes(self.file, ("mirror", name), mirror_keys()))
             yield from found
@@ -415,8 +390,6 @@ class MirrorConfiguration:
 
 def warnings_of(file: ConfigFile) -> Iterator[Mapping[str, object]]:
     """Yield a warning for each secret that is missing in this environment."""
-    from resourcesync.config.credentials import missing_secrets  # noqa: PLC0415 - help stays quick
-
     for name, table in file.table("auth").items():
         for reason in missing_secrets(name, table) if isinstance(table, Mapping) else ():
             yield {"code": "no-secret", "message": reason, "evidence": ()}
@@ -448,25 +421,10 @@ def load(named: Path | None) -> MirrorConfiguration:
     return configuration
 
 
-def network_of(values: Mapping[str, Any], credentials: "tuple[Credentials, ...]" = ()) -> "Network":
-    """Return the network settings from the values of options."""
-    from resourcesync.app.network import Network  # noqa: PLC0415 - help stays quick
-
-    return Network(
-        jobs=values.get("jobs"),
-        per_host=values.get("per_host"),
-        rate=values.get("rate"),
-        bandwidth=values.get("bwlimit"),
-        timeout=values.get("timeout"),
-        retries=values.get("retries"),
-        robots=values.get("robots") or "obey",
-        headers=values.get("header") or (),
-        credentials=credentials,
-        allow_origins=values.get("allow_origin") or (),
-        proxy=values.get("proxy"),
-        ca_file=values.get("ca_file") or config.ca_file(),
-        contact=values.get("contact") or "",
-    )
+def network_of(values: Mapping[str, Any]) -> Network:
+    """Return the network settings from values by their keys, without secrets."""
+    network = make(Network, values)
+    return structs.replace(network, ca_file=network.ca_file or environment.ca_file())
 
 
 def global_mistakes(file: ConfigFile) -> Iterator[ConfigurationError]:
@@ -484,7 +442,7 @@ def global_mistakes(file: ConfigFile) -> Iterator[ConfigurationError]:
     yield from table_mistakes(file, ("log",), log_keys())
 
 
-def _overridden(mirror: str, only: str = "") -> Iterator[tuple[str, Setting]]:
+def _overridden(mirror: str, only: str = "") -> Iterator[tuple[str, SettingValue]]:
     for key, (variable, text) in files.overrides(mirror).items():
         if only and key != only:
             continue
@@ -493,18 +451,10 @@ def _overridden(mirror: str, only: str = "") -> Iterator[tuple[str, Setting]]:
                 f"{variable}: a mirror has no key `{key}`",
                 hint="the keys of a mirror: resourcesync config show --origin",
             )
-        option = mirror_keys()[key]
-        written: object = text
-        if option.is_flag:
-            written = text.strip().lower() in {"1", "true", "yes", "on"}
-        elif option.multiple:
-            written = text.split()
-        elif isinstance(option.type, click.IntRange) and text.strip().isdecimal():
-            written = int(text)
+        field = mirror_keys()[key]
         try:
-            yield (
-                key,
-                Setting(value=convert_setting(option, written), written=written, origin=variable),
-            )
+            value = from_variable(field, text)
         except ConfigurationError as error:
             raise ConfigurationError(f"{variable} {error.message}", hint=error.hint) from None
+        is_plain = field.is_flag or field.is_many or field.form.is_whole
+        yield key, SettingValue(value, written=value if is_plain else text, origin=variable)

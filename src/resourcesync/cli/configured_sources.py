@@ -3,17 +3,12 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
 
-import click
-
-from resourcesync.cli import configured_mirrors, publish_inputs, publish_options
-from resourcesync.cli.options import Setting, read_setting, table_mistakes
+from resourcesync.cli import configured_mirrors, publish_inputs
 from resourcesync.cli.publish_inputs import CATALOGUE, TABLES
-from resourcesync.config.files import ConfigFile
 from resourcesync.errors import ConfigurationError
-
-SOURCE_KEYS: Final = {"path": click.Option(["--path"]), **publish_options.PUBLISH_KEYS}
+from resourcesync.settings.files import ConfigFile
+from resourcesync.settings.tables import SettingValue, read_setting, source_keys, table_mistakes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +23,7 @@ class ConfiguredSource:
 
     name: str
     path: str
-    settings: Mapping[str, Setting] = field(repr=False)
+    settings: Mapping[str, SettingValue] = field(repr=False)
 
 
 class ConfiguredSources:
@@ -57,7 +52,9 @@ class ConfiguredSources:
                 f"there is no source {name} in the configuration",
                 hint=f"known: {', '.join(self.names)}" if self.names else "",
             )
-        settings = {key: read_setting(file, table, key, SOURCE_KEYS) for key in file.table(*table)}
+        settings = {
+            key: read_setting(file, table, key, source_keys()) for key in file.table(*table)
+        }
         if "path" not in settings:
             raise file.key_error(table, "path", "is missing")
         path = _path_of(file, table, settings["path"])
@@ -72,7 +69,7 @@ class ConfiguredSources:
         """Yield every mistake in the tables of Sources."""
         for name in self.names:
             assert self._file is not None
-            found = list(table_mistakes(self._file, ("source", name), SOURCE_KEYS))
+            found = list(table_mistakes(self._file, ("source", name), source_keys()))
             yield from found
             if found:
                 continue
@@ -82,7 +79,7 @@ class ConfiguredSources:
                 yield error
 
 
-def _path_of(file: ConfigFile, table: tuple[str, ...], setting: Setting) -> str:
+def _path_of(file: ConfigFile, table: tuple[str, ...], setting: SettingValue) -> str:
     """Return the Source's path or address; a relative path starts at the folder of the file."""
     named = str(setting.value)
     for scheme in (CATALOGUE, TABLES):
@@ -96,6 +93,6 @@ def _path_of(file: ConfigFile, table: tuple[str, ...], setting: Setting) -> str:
     return str(_folder_of(file, table, "path", setting))
 
 
-def _folder_of(file: ConfigFile, table: tuple[str, ...], key: str, setting: Setting) -> Path:
+def _folder_of(file: ConfigFile, table: tuple[str, ...], key: str, setting: SettingValue) -> Path:
     """Return the folder of a key; a relative path starts at the folder of the file."""
     return configured_mirrors.configured_folder(file, table, str(setting.value), key)

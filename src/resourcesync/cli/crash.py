@@ -8,11 +8,12 @@ import traceback
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from resourcesync import __version__, config
+from resourcesync import __version__
 from resourcesync.app.machine import new_run_id, system_clock
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.formatting import HIDDEN, secret_strings, shown_arguments, without_queries
 from resourcesync.cli.output import Problem
+from resourcesync.settings import environment
 
 
 def write_crash_report(error: Exception, arguments: Sequence[str]) -> Problem:
@@ -88,7 +89,7 @@ def _message(error: BaseException, words: Iterable[str]) -> str:
 def _save(text: str) -> Path:
     name = f"crash-{new_run_id(system_clock())}.txt"
     try:
-        return _write(config.state_folder() / "crashes" / name, text)
+        return _write(environment.state_folder() / "crashes" / name, text)
     except OSError:
         return _write(Path(tempfile.gettempdir()) / name, text)
 

@@ -224,9 +224,9 @@ class _Demo:
     def _pull(self, source: str | None) -> "RunReport":
         from resourcesync.app import machine  # noqa: PLC0415 - the same
         from resourcesync.app.mirrors import opening  # noqa: PLC0415 - the same
-        from resourcesync.app.network import Network  # noqa: PLC0415 - the same
         from resourcesync.cli import render_pull  # noqa: PLC0415 - help stays quick
         from resourcesync.destination.options import PullOptions  # noqa: PLC0415 - the same
+        from resourcesync.settings.network import Network  # noqa: PLC0415 - the same
 
         with opening.open_destination(
             self._mirror,
@@ -240,7 +240,7 @@ class _Demo:
         self._step(
             "pulled",
             f"{pulled.mode.value}: {ended.closing[0].label.lower()}, {ended.closing[0].text}",
-            **render_pull.fields_of(pulled),
+            **render_pull.pull_fields(pulled),
         )
         return pulled
 
@@ -261,8 +261,8 @@ class _Demo:
     def _audit(self) -> "AuditReport":
         from resourcesync.app import machine  # noqa: PLC0415 - the same
         from resourcesync.app.mirrors import opening  # noqa: PLC0415 - the same
-        from resourcesync.app.network import Network  # noqa: PLC0415 - the same
         from resourcesync.cli import render_audit  # noqa: PLC0415 - help stays quick
+        from resourcesync.settings.network import Network  # noqa: PLC0415 - the same
 
         with opening.open_destination(
             self._mirror,
@@ -275,7 +275,7 @@ class _Demo:
         self._step(
             "audited",
             f"{ended.closing[0].label.lower()}, {ended.closing[0].text}",
-            **render_audit.fields_of(audited, self._mirror),
+            **render_audit.audit_fields(audited, self._mirror),
         )
         return audited
 

@@ -13,19 +13,20 @@ from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.options import SectionedCommand
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
-from resourcesync.config import files
 from resourcesync.errors import ConfigurationError
+from resourcesync.settings import files
+from resourcesync.settings.tables import overlay
 
 if TYPE_CHECKING:
     from resourcesync.app.checks.diagnosis import CheckResult
-    from resourcesync.app.network import Network
+    from resourcesync.settings.network import Network
 
 _LEVELS: Final = {"ok": formatting.NORMAL, "warning": QUIET, "problem": QUIET}
 
 
 @click.command("doctor", cls=SectionedCommand)
 @click.argument("target", required=False, metavar="[MIRROR|SOURCE]")
-@options.with_options(options.CONNECTION)
+@options.CONNECTION
 @options.CONFIG
 @options.output_options
 def command(output: OutputOptions, target: str | None, **values: Any) -> Job:
@@ -127,7 +128,7 @@ def _resolve_target(
     if target is not None and target in configuration.names:
         mirror = configuration.mirror(target)
         settings, address = mirror.settings, mirror.source
-    network = configured_mirrors.network_of(options.merge_connection(settings, way))
+    network = configured_mirrors.network_of(overlay(configured_mirrors.values_of(settings), way))
     is_name = folder is not None and target not in configuration.names and "/" not in f"{target}"
     known = tuple(configuration.names) if is_name and folder and not folder.exists() else ()
     return _DoctorTarget(network, folder, address, known)

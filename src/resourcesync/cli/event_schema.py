@@ -7,8 +7,8 @@ A field has the same type in every event, unless the event gives it another one.
 from dataclasses import dataclass
 from typing import Any, Final
 
-from resourcesync.cli.config_schema import SCHEMA_DIALECT, Schema
 from resourcesync.cli.json_output import VERSION
+from resourcesync.settings.json_schema import SCHEMA_DIALECT, Schema
 
 _TYPES: Final[dict[str, Schema]] = {
     "text": {"type": "string"},

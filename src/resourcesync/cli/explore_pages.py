@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Final
 
 from resourcesync.app import document_access
-from resourcesync.app.network import Network
 from resourcesync.cli.configured_mirrors import MirrorConfiguration
 from resourcesync.cli.configured_sources import ConfiguredSources
 from resourcesync.cli.output import problem_of
@@ -18,6 +17,7 @@ from resourcesync.errors import BudgetError, ConfigurationError, ResourceSyncErr
 from resourcesync.ports import Clock
 from resourcesync.ports.cancellation import CancelToken
 from resourcesync.server.dashboard.views import DocumentTree, TreeItem
+from resourcesync.settings.network import Network
 
 _SECONDS: Final = 15.0
 _MAX_NODES: Final = 500

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from resourcesync import config
 from resourcesync.cli import formatting, options
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
 from resourcesync.cli.target_options import MirrorArgument, mirror_argument
+from resourcesync.settings.values import resolve_moment
 
 if TYPE_CHECKING:
     from resourcesync.app.mirrors.export import Exported
@@ -61,7 +61,7 @@ def command(output: OutputOptions, mirror: MirrorArgument, out: Path, **values: 
         from resourcesync.ports.exporters import ExportOptions  # noqa: PLC0415 - help stays quick
 
         clock = machine.system_clock()
-        moment = None if since is None else config.resolve_moment(since, clock.now())
+        moment = None if since is None else resolve_moment(since, clock.now())
         chosen = ExportOptions(name=out.name, since=moment, **values)
         done = export.export_mirror(
             mirror.folder, form, out, chosen, report=screen.report, clock=clock

@@ -10,7 +10,7 @@ from typing import Final, NoReturn
 
 import click
 
-from resourcesync import __version__, config
+from resourcesync import __version__
 from resourcesync.cli import signals
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.formatting import QUIET, TextLine
@@ -24,6 +24,7 @@ from resourcesync.cli.output import (
     problem_of,
 )
 from resourcesync.errors import ResourceSyncError, StorageError
+from resourcesync.settings.environment import PREFIX, Environment, read_environment
 
 GROUPS: Final = {
     "Mirror": {
@@ -158,7 +159,7 @@ def run(arguments: Sequence[str], *, ends_process: bool = False) -> int:
         arguments: The command line without the program's name.
         ends_process: True if the process ends afterwards; then later signals are ignored.
     """
-    environment = config.read_environment()
+    environment = read_environment()
     with signals.signals_raise(for_good=ends_process):
         try:
             return int(_run(arguments, environment))
@@ -172,13 +173,13 @@ def run(arguments: Sequence[str], *, ends_process: bool = False) -> int:
             return int(signals.acknowledge_stop(stop))
 
 
-def _run(arguments: Sequence[str], environment: config.Environment) -> ExitCode:
+def _run(arguments: Sequence[str], environment: Environment) -> ExitCode:
     try:
         job = cli.main(
             args=list(arguments),
             prog_name="resourcesync",
             standalone_mode=False,
-            auto_envvar_prefix=config.PREFIX,
+            auto_envvar_prefix=PREFIX,
         )
     except click.Abort:
         return ExitCode.INTERRUPTED
@@ -204,7 +205,7 @@ def _usage(error: click.ClickException) -> Problem:
     )
 
 
-def _usage_job(problem: Problem, arguments: Sequence[str], environment: config.Environment) -> Job:
+def _usage_job(problem: Problem, arguments: Sequence[str], environment: Environment) -> Job:
     """Return a job that reports a wrong command line, as text or JSON."""
     names = [argument for argument in arguments if argument in COMMANDS]
     command = names[0] if names else ""
@@ -218,7 +219,7 @@ def _usage_job(problem: Problem, arguments: Sequence[str], environment: config.E
     return Job(command=command, output=OutputOptions(json=as_json), work=work)
 
 
-def _run_job(job: Job, environment: config.Environment, arguments: Sequence[str]) -> ExitCode:
+def _run_job(job: Job, environment: Environment, arguments: Sequence[str]) -> ExitCode:
     """Run a job and show its end."""
     with _screen(job, environment) as shown, ExitStack() as held:
         screen = shown
@@ -265,7 +266,7 @@ def _with_log(job: Job, screen: Screen, held: ExitStack) -> Screen:
 
 
 @contextmanager
-def _screen(job: Job, environment: config.Environment) -> Iterator[Screen]:
+def _screen(job: Job, environment: Environment) -> Iterator[Screen]:
     from resourcesync.cli.terminal import open_screen, warnings_on_screen  # noqa: PLC0415 - quick start
 
     screen = open_screen(job, environment)
@@ -276,7 +277,7 @@ def _screen(job: Job, environment: config.Environment) -> Iterator[Screen]:
         screen.close()
 
 
-def _show_traceback(environment: config.Environment) -> None:
+def _show_traceback(environment: Environment) -> None:
     if environment.debug:
         import traceback  # noqa: PLC0415 - for RESOURCESYNC_DEBUG only
 

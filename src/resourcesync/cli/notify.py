@@ -12,7 +12,7 @@ from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
 from resourcesync.cli.publish_inputs import CATALOGUE, default_out, is_external
-from resourcesync.config import files
+from resourcesync.settings import files
 
 if TYPE_CHECKING:
     from resourcesync.app.publishing.notifications import Notified

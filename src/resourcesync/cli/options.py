@@ -1,44 +1,42 @@
-"""Options that commands share, their types, and their values in the configuration file.
-
-A value of the command line or the environment overrides the mirror's table, which overrides
-``[defaults]``.
-"""
+"""Options that commands share, and the options of the settings of a schema."""
 
 import functools
-from collections.abc import Callable, Collection, Iterator, Mapping
-from enum import Enum
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Final, Generic, NamedTuple, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import click
 from click.core import ParameterSource
 
-from resourcesync import config
 from resourcesync.cli.output import Job, OutputOptions
-from resourcesync.config import files
-from resourcesync.config.files import ConfigFile
 from resourcesync.errors import ConfigurationError
+from resourcesync.settings import files
+from resourcesync.settings.mirror import PullSettings
+from resourcesync.settings.network import Network, SecretNames
+from resourcesync.settings.schema import (
+    FILE,
+    FOLDER,
+    PLACE,
+    Field,
+    Form,
+    Section,
+    fields_of,
+)
+from resourcesync.settings.tables import SettingValue, overlay
+from resourcesync.settings.values import (
+    parse_binding,
+    parse_duration,
+    parse_limit,
+    parse_moment,
+    parse_pair,
+    parse_size,
+)
 
 V = TypeVar("V")
 Decorator = Callable[[Callable[..., Job]], Callable[..., Job]]
 
 LOG: Final = "resourcesync.log"
 """Name in a command's context of the table `[log]` of the configuration file."""
-
-
-class Section(Enum):
-    """A section of a command's help; they are shown in this order."""
-
-    MAIN = "Options"
-    SELECTION = "Selection"
-    DELETION = "Deletion"
-    VERIFICATION = "Verification"
-    DOCUMENTS = "Documents"
-    VERSIONS = "Versions"
-    TRANSFER = "Transfer"
-    STORAGE = "Storage"
-    NETWORK = "Network"
-    OUTPUT = "Output"
 
 
 class SectionOption(click.Option):
@@ -110,20 +108,12 @@ class Parsed(click.ParamType[V], Generic[V]):
             self.fail(message, param, ctx)
 
 
-def or_empty(parse: Callable[[str], V]) -> Callable[[str], V | str]:
-    """Return a parser that leaves the empty text as it is: it removes a remembered value."""
-    return lambda text: parse(text) if text else text
-
-
-DURATION = Parsed("duration", config.parse_duration)
-SIZE = Parsed("size", config.parse_size)
-RATE = Parsed("rate", config.parse_rate)
-MOMENT = Parsed("time", config.parse_moment)
-PROXY = Parsed("proxy", config.parse_proxy)
-LIMIT = Parsed("limit", config.parse_limit)
-HEADER = Parsed("header", config.parse_header)
-PAIR = Parsed("pair", config.parse_pair)
-BINDING = Parsed("address", config.parse_binding)
+DURATION = Parsed("duration", parse_duration)
+SIZE = Parsed("size", parse_size)
+MOMENT = Parsed("time", parse_moment)
+LIMIT = Parsed("limit", parse_limit)
+PAIR = Parsed("pair", parse_pair)
+BINDING = Parsed("address", parse_binding)
 
 CONFIG = option(
     "--config",
@@ -133,90 +123,28 @@ CONFIG = option(
     metavar="FILE",
     help="The configuration file to use.",
 )
-AUTH = network_option(
-    "--auth",
-    metavar="NAME",
-    help="Send the secret of [auth.NAME] in the configuration file, to the Source's own origin.",
-)
-CONTACT = network_option(
-    "--contact",
-    metavar="MAIL|URL",
-    help="Contact address for the Source's operator; sent in From and User-Agent.",
-)
 
 
-ALLOW_ORIGIN = network_option(
-    "--allow-origin",
-    multiple=True,
-    metavar="URL",
-    help="Trust this origin too: follow links and redirects to it, fetch its resources, and "
-    "connect to it even if its address is private. A mirror remembers it, as --include.",
-)
-CONNECTION = (
-    network_option(
-        "--proxy",
-        type=PROXY,
-        metavar="URL",
-        help="Use this proxy: http://HOST:PORT, https://… or socks5h://…; direct: no proxy. "
-        "Default: HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY of the environment.",
-    ),
-    network_option(
-        "--proxy-auth",
-        metavar="NAME",
-        help="Send user and password of [auth.NAME] in the configuration file to the proxy only.",
-    ),
-    network_option(
-        "--ca-file",
-        type=click.Path(),
-        metavar="FILE",
-        help="Trust the authorities in this file (PEM), instead of the system's.",
-    ),
-)
-"""Connection options of all commands that send requests; see `pop_connection`."""
+class _FolderOrStore(click.ParamType[Path | str]):
+    """A folder, or the address of a store."""
 
-REQUEST_OPTIONS = (
-    network_option("--timeout", type=DURATION, help="Longest wait for a response, such as 30s."),
-    network_option(
-        "--retries", type=click.IntRange(0, 100), help="Retries of a request; none after 404."
-    ),
-    network_option(
-        "--robots",
-        type=click.Choice(["obey", "ignore"]),
-        default="obey",
-        show_default=True,
-        help="Obey or ignore robots.txt.",
-    ),
-    network_option(
-        "--header",
-        type=HEADER,
-        multiple=True,
-        metavar="'K: V'",
-        help="Send a header, only to the Source's own origin.",
-    ),
-    ALLOW_ORIGIN,
-    AUTH,
-    CONTACT,
-    *CONNECTION,
-)
-"""Options of requests to a Source, for commands that read Sources and for mirrors."""
+    name = "place"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Path | str:
+        """Return a path, or the address as it is."""
+        if "://" in str(value):
+            return str(value)
+        found: Path = click.Path(file_okay=False, path_type=Path).convert(value, param, ctx)
+        return found
 
 
-def pop_connection(values: dict[str, Any]) -> dict[str, Any]:
-    """Remove the options of ``CONNECTION`` from a command's values; return those given."""
-    names = ("proxy", "proxy_auth", "ca_file")
-    way = {name: values.pop(name) for name in names if name in values}
-    return {name: value for name, value in way.items() if value is not None}
-
-
-MAX_DELETE = option(
-    "--max-delete",
-    type=LIMIT,
-    metavar="N|P%",
-    default="10%",
-    show_default=True,
-    help="Hold all deletions back if there are more. With P%, 25 are always allowed, but never more"
-    " than half of the copies if the lists only no longer contain them.",
-)
+_PATHS: Final[Mapping[Form, click.ParamType[Any]]] = {
+    FILE: click.Path(),
+    FOLDER: click.Path(file_okay=False, path_type=Path),
+    PLACE: _FolderOrStore(),
+}
 
 
 def with_options(*groups: tuple[Decorator, ...]) -> Decorator:
@@ -230,18 +158,67 @@ def with_options(*groups: tuple[Decorator, ...]) -> Decorator:
     return add
 
 
-def options_of(*groups: tuple[Decorator, ...]) -> dict[str, click.Option]:
-    """Return the options of some groups by their names in the configuration file."""
-    command = click.command(with_options(*groups)(_no_command))
-    return {
-        param.name: param
-        for param in command.params
-        if isinstance(param, click.Option) and param.name
-    }
+def field_option(field: Field) -> Decorator:
+    """Return the option of one setting."""
+    setting, name = field.setting, field.key.replace("_", "-")
+    long = f"--{name}/--no-{name}" if field.is_flag and setting.is_stored else f"--{name}"
+    return option(
+        field.key,
+        *filter(None, (setting.short, long)),
+        section=setting.section,
+        type=None if field.is_flag else _type_of(field),
+        is_flag=field.is_flag,
+        multiple=field.is_many,
+        metavar=setting.metavar or None,
+        default=setting.shown or (None if setting.is_stored or not field.is_flag else False),
+        show_default=bool(setting.shown),
+        help=setting.help,
+    )
 
 
-def _no_command(**_values: object) -> Job:
-    raise AssertionError("not a command: it only carries options")
+def _type_of(field: Field) -> click.ParamType[Any] | None:
+    form = field.form
+    if field.choices:
+        return click.Choice(field.choices)
+    if form.is_whole:
+        return click.IntRange(form.lowest, form.highest)
+    if form.pattern:
+        is_clearable = field.setting.is_clearable
+        return Parsed(form.name, _or_empty(form.parse) if is_clearable else form.parse)
+    return _PATHS.get(form)
+
+
+def _or_empty(parse: Callable[[str], V]) -> Callable[[str], V | str]:
+    """Return a parser that leaves the empty text as it is: it removes a stored value."""
+    return lambda text: parse(text) if text else text
+
+
+def with_settings(fields: Iterable[Field]) -> Decorator:
+    """Return a decorator that gives a command the options of some settings, in their order."""
+    return with_options(tuple(map(field_option, fields)))
+
+
+def _selected(fields: Mapping[str, Field], names: Iterable[str]) -> tuple[Field, ...]:
+    return tuple(fields[name] for name in names)
+
+
+_NETWORK: Final = fields_of(Network, SecretNames)
+CONNECTION_KEYS: Final = ("proxy", "proxy_auth", "ca_file")
+REQUEST_KEYS: Final = (
+    *("timeout", "retries", "robots", "header", "allow_origin", "auth", "contact"),
+    *CONNECTION_KEYS,
+)
+"""The settings of requests to a Source, for commands that read Sources."""
+REQUEST_OPTIONS: Final = with_settings(_selected(_NETWORK, REQUEST_KEYS))
+CONNECTION: Final = with_settings(_selected(_NETWORK, CONNECTION_KEYS))
+"""Connection options of all commands that send requests; see `pop_connection`."""
+MAX_DELETE: Final = field_option(fields_of(PullSettings)["max_delete"])
+
+
+def pop_connection(values: dict[str, Any]) -> dict[str, Any]:
+    """Remove the options of ``CONNECTION`` from a command's values; return those given."""
+    way = {name: values.pop(name) for name in CONNECTION_KEYS if name in values}
+    return {name: value for name, value in way.items() if value is not None}
 
 
 def json_option() -> Decorator:
@@ -310,113 +287,7 @@ def output_options(function: Callable[..., Job]) -> Callable[..., Job]:
     return with_output
 
 
-_SECRET_FIELDS: Final = frozenset({"authorization", "cookie", "proxy-authorization"})
-
-
-def convert_setting(option: click.Option, written: object) -> Any:
-    """Return a value as an option takes it; the message of an error continues the key's name.
-
-    Raises:
-        ConfigurationError: It has the wrong type or syntax.
-    """
-    if option.is_flag:
-        return _check_type(written, bool, "must be true or false")
-    if option.multiple:
-        texts = _check_type(written, list, "must be a list of strings")
-        written = [_check_type(text, str, "must be a list of strings") for text in texts]
-    elif isinstance(option.type, Parsed) and type(written) in {int, float}:
-        written = str(written)
-    elif isinstance(option.type, click.IntRange):
-        _check_type(written, int, "must be a whole number")
-    else:
-        _check_type(written, str, "must be a string")
-    try:
-        value = option.type_cast_value(click.Context(click.Command("config")), written)
-    except click.BadParameter as error:
-        raise ConfigurationError(f"is wrong: {error.message.rstrip('.')}") from None
-    if option.name == "header":
-        _check_no_secret_header(value)
-    return value
-
-
-def _check_type(value: object, kind: type, reason: str) -> Any:
-    if type(value) is not kind:
-        raise ConfigurationError(reason)
-    return value
-
-
-def _check_no_secret_header(headers: tuple[tuple[str, str], ...]) -> None:
-    for name, _ in headers:
-        if name.lower() in _SECRET_FIELDS:
-            raise ConfigurationError(
-                f"must not contain {name}", hint="write a table [auth.NAME] with its place"
-            )
-
-
-class Setting(NamedTuple):
-    """One value and its origin.
-
-    Attributes:
-        value: The value as the option of that name takes it.
-        written: The value as written in the file or the environment.
-        origin: ``file:line``, or the variable's name.
-    """
-
-    value: Any
-    written: object
-    origin: str
-
-
-def table_mistakes(
-    file: ConfigFile, table: tuple[str, ...], keys: Mapping[str, click.Option]
-) -> Iterator[ConfigurationError]:
-    """Yield the mistakes in a table with these keys."""
-    try:
-        names = list(file.table(*table))
-    except ConfigurationError as error:
-        yield error
-        return
-    for key in names:
-        try:
-            read_setting(file, table, key, keys)
-        except ConfigurationError as error:
-            yield error
-
-
-def read_setting(
-    file: ConfigFile, table: tuple[str, ...], key: str, keys: Mapping[str, click.Option]
-) -> Setting:
-    """Return the value of a key.
-
-    Raises:
-        ConfigurationError: There is no such key, or its value is wrong.
-    """
-    if key not in keys:
-        raise file.unknown_key_error(table, key, tuple(keys))
-    if key not in file.table(*table):
-        raise file.key_error(table, key, "is missing")
-    written = file.table(*table)[key]
-    try:
-        value = convert_setting(keys[key], written)
-    except ConfigurationError as error:
-        raise file.key_error(table, key, error.message, hint=error.hint) from None
-    if key == "ca_file" or (table, key) == (("log",), "file"):
-        value = _resolve_file(file, table, key, value)
-    return Setting(value=value, written=written, origin=file.location(table, key))
-
-
-def _resolve_file(file: ConfigFile, table: tuple[str, ...], key: str, value: str) -> str:
-    """Return the path of a file; a relative path starts at the folder of the configuration."""
-    if not value or "\0" in value:
-        raise file.key_error(table, key, "must be a file")
-    try:
-        return str(file.path.parent / Path(value).expanduser())
-    except RuntimeError:
-        raise file.key_error(table, key, "names a user who does not exist") from None
-
-
 _EXPLICIT_SOURCES: Final = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
-_CONFLICTS: Final = (frozenset({"set", "all_sets"}), frozenset({"every", "cron"}))
 
 
 def given_options() -> frozenset[str]:
@@ -430,7 +301,7 @@ def given_options() -> frozenset[str]:
 
 
 def merge_settings(
-    values: Mapping[str, Any], settings: Mapping[str, Setting], given: frozenset[str]
+    values: Mapping[str, Any], settings: Mapping[str, SettingValue], given: frozenset[str]
 ) -> dict[str, Any]:
     """Return the values of a command's options; those not given come from the configuration.
 
@@ -439,33 +310,6 @@ def merge_settings(
         settings: The settings of the configuration.
         given: The options on the command line or in the environment.
     """
-    hidden = given | _hidden_names(given)
-    found = {
-        name: setting.value
-        for name, setting in settings.items()
-        if name in values and name not in hidden
-    }
-    # A proxy of one table does not get the secret that another table has for another proxy.
-    gone = {"proxy_auth": None} if "proxy" in found and "proxy_auth" not in given else {}
-    return {**values, **gone, **found}
-
-
-def merge_connection(settings: Mapping[str, Setting], way: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of settings, overridden by the options of ``CONNECTION`` given."""
-    hidden = _hidden_names(way.keys())
-    values = {name: setting.value for name, setting in settings.items() if name not in hidden}
-    return {**values, **way}
-
-
-def _hidden_names(names: Collection[str]) -> frozenset[str]:
-    """Return the names that some given settings override; a proxy also overrides its secret."""
-    hidden = frozenset().union(*(rivals for rivals in _CONFLICTS if rivals.intersection(names)))
-    return hidden | {"proxy_auth"} if "proxy" in names else hidden
-
-
-def without_conflicts(
-    defaults: Mapping[str, Setting], own: Mapping[str, Setting]
-) -> dict[str, Setting]:
-    """Return the defaults without those that conflict with the mirror's settings."""
-    hidden = _hidden_names(own.keys())
-    return {name: setting for name, setting in defaults.items() if name not in hidden}
+    configured = {name: found.value for name, found in settings.items() if name in values}
+    own = {name: values[name] for name in given & values.keys()}
+    return {**dict.fromkeys(values), **overlay(values, configured, own)}

@@ -12,7 +12,6 @@ from resourcesync.cli import (
     formatting,
     options,
     publish_inputs,
-    publish_options,
 )
 from resourcesync.cli.configured_sources import ConfiguredSources
 from resourcesync.cli.formatting import QUIET, TextLine
@@ -20,15 +19,87 @@ from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen, problem_of
 from resourcesync.cli.publish_inputs import TABLES, OnFailed, OnPublished
 from resourcesync.cli.pull_run import BatchResult, combine_outcomes, report_failure
-from resourcesync.cli.render_publish import conclude, fields_of, report
+from resourcesync.cli.render_publish import conclude, publication_fields, report
 from resourcesync.cli.signals import acknowledge_stop
-from resourcesync.config import files
 from resourcesync.errors import ConfigurationError, ResourceSyncError
+from resourcesync.settings import files
+from resourcesync.settings.publication import PublicationSettings
+from resourcesync.settings.schema import fields_of, without_empty
+from resourcesync.settings.tables import source_keys
 
 if TYPE_CHECKING:
-    from resourcesync.app.network import Network
     from resourcesync.app.publishing.inventories import TableSource
     from resourcesync.app.publishing.trees import PublicationResult, PublishRequest
+    from resourcesync.settings.network import Network
+    from resourcesync.source.plan import PublicationStep
+
+
+SETTINGS: Final = options.with_settings(
+    field for key, field in source_keys().items() if key != "path"
+)
+WATCH: Final = (
+    option(
+        "--watch",
+        is_flag=True,
+        help="Keep running, and publish changes; stop with Ctrl-C. Needs the extra 'watch'.",
+    ),
+    option(
+        "--rescan",
+        type=options.DURATION,
+        help="Time between two complete scans. Default: 4h for a folder with --watch; 7d for"
+        " another system, or 4h if it does not report changes.",
+    ),
+    option(
+        "--every",
+        type=options.DURATION,
+        default="1m",
+        show_default=True,
+        help="With --watch of another system: publish its changes at this interval.",
+    ),
+)
+STEPS: Final = (
+    option(
+        "--initialise", is_flag=True, help="Discard the history, and publish a fresh Resource List."
+    ),
+    option("--update", is_flag=True, help="Only list the changes."),
+    option(
+        "--rebase", is_flag=True, help="List the changes, and write a new Resource List (baseline)."
+    ),
+)
+_PLACES: Final = frozenset({"out", "versions_in"})
+"""Settings that are stored as they are from the tree."""
+
+
+def given_settings(values: Mapping[str, Any]) -> dict[str, object]:
+    """Return the given settings by their names; without those that are places."""
+    return {
+        field.name: without_empty(field, values[key])
+        for key, field in fields_of(PublicationSettings).items()
+        if key not in _PLACES and values[key] not in (None, ())
+    }
+
+
+def check_steps(values: Mapping[str, Any]) -> None:
+    """Refuse two steps at a time.
+
+    Raises:
+        click.UsageError: Several are forced.
+    """
+    forced = _forced(values)
+    if len(forced) > 1:
+        raise click.UsageError(f"--{forced[0]} and --{forced[1]} exclude each other")
+
+
+def step_of(values: Mapping[str, Any]) -> "PublicationStep":
+    """Return the forced step; by default the step that is due."""
+    from resourcesync.source.plan import PublicationStep  # noqa: PLC0415 - help stays quick
+
+    forced = _forced(values)
+    return PublicationStep(forced[0]) if forced else PublicationStep.DUE
+
+
+def _forced(values: Mapping[str, Any]) -> list[str]:
+    return [name for name in ("initialise", "update", "rebase") if values[name]]
 
 
 _NOT_FOR_TABLES: Final = ("auth", "proxy", "proxy_auth", "ca_file", "rescan")
@@ -75,7 +146,7 @@ def publish_table(
     heads = [document for document in done.publication.written if "-sha256-" not in document.name]
     publication = replace(done.publication, written=tuple(heads))
     report(replace(done, publication=publication), screen)
-    fields = fields_of(done, clock.monotonic() - started)
+    fields = publication_fields(done, clock.monotonic() - started)
     lists = len(done.publication.written) - len(heads)
     return CommandOutcome(
         closing=tuple(_table_lines(done, lists, source)),
@@ -144,11 +215,10 @@ _MAX_NAMES: Final = 10_000
 @click.command("publish", cls=SectionedCommand)
 @click.argument("tree", metavar="[DIR|NAME|SYSTEM:…]", required=False)
 @option("--all", "all", is_flag=True, help="Publish every source of the configuration file.")
-@options.with_options(publish_options.TREE)
-@option("--allow-empty", is_flag=True, help="Publish even if there are no files.")
 @option("-n", "--dry-run", is_flag=True, help="Show what has changed; write nothing.")
-@options.with_options(publish_options.POLICY, publish_options.VERSIONS)
-@options.with_options(publish_options.STEPS, publish_options.WATCH, publish_options.SYSTEM)
+@option("--allow-empty", is_flag=True, help="Publish even if there are no files.")
+@SETTINGS
+@options.with_options(STEPS, WATCH)
 @options.CONFIG
 @options.output_options
 def command(output: OutputOptions, **values: Any) -> Job:
@@ -178,7 +248,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
     A mirror's folder is published as an aggregator does: its copies at their own addresses, each
     with a link to the original. The documents go to .resourcesync/publication in it, or to --out.
     """
-    publish_options.check_steps(values)
+    check_steps(values)
     tree: str | None = values.pop("tree")
     every: bool = values.pop("all")
     sources = ConfiguredSources(files.find(values["config"]))
@@ -263,9 +333,9 @@ def _publish(target: str, values: dict[str, Any], screen: Screen) -> CommandOutc
     from resourcesync.app import machine  # noqa: PLC0415 - the same
     from resourcesync.app.publishing import document_stores, trees  # noqa: PLC0415 - the same
 
-    chosen = publish_options.given_settings(values)
+    chosen = given_settings(values)
     asked = trees.PublishRequest(
-        step=publish_options.step_of(values),
+        step=step_of(values),
         dry_run=values["dry_run"],
         allow_empty=values["allow_empty"],
     )
@@ -352,7 +422,7 @@ def _watch_reporters(name: str, screen: Screen) -> tuple[OnPublished, OnFailed]:
             reported.clear()
         reported.update(omission.name for omission in fresh)
         report(replace(done, omissions=fresh), screen)
-        screen.report("published", fields_of(done, 0.0))
+        screen.report("published", publication_fields(done, 0.0))
 
     def failed(error: ResourceSyncError, pause: float) -> None:
         message = f"{error.message}; next try in {pause:g} s"

@@ -12,10 +12,10 @@ from resourcesync.cli.signals import acknowledge_stop
 from resourcesync.errors import ConfigurationError, ResourceSyncError
 
 if TYPE_CHECKING:
-    from resourcesync.app.network import Network
     from resourcesync.app.publishing.accounts import FollowedAccount
     from resourcesync.app.publishing.trees import PublicationResult, PublishRequest
     from resourcesync.ports import Clock
+    from resourcesync.settings.network import Network
 
 
 _SYSTEM_ONLY: Final = ("auth", "proxy", "proxy_auth", "ca_file")

@@ -17,11 +17,13 @@ import click
 
 from resourcesync.cli import configured_mirrors, options
 from resourcesync.cli.configured_mirrors import MirrorConfiguration
-from resourcesync.cli.mirror_options import PULL_OPTIONS, RUN_OPTIONS
 from resourcesync.cli.options import SectionedCommand, given_options, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen, problem_of
 from resourcesync.cli.pull_run import PullContext, TargetResolver, pull
 from resourcesync.errors import ResourceSyncError, StorageError
+from resourcesync.settings.mirror import PullSettings
+from resourcesync.settings.network import Network, SecretNames
+from resourcesync.settings.schema import Section, fields_of
 
 if TYPE_CHECKING:
     from resourcesync.cli.render_pull import PullRenderer
@@ -153,12 +155,23 @@ def _number_of(row: _MetricRow, key: str) -> float:
 _HOST: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]*")
 
 
+PULL_FIELDS: Final = fields_of(PullSettings, Network, SecretNames)
+
+
 @click.command("pull", cls=SectionedCommand)
 @click.argument("places", nargs=-1, metavar="[SOURCE [DEST] | MIRROR...]")
 @option("--all", "all", is_flag=True, help="Pull every mirror of the configuration file.")
 @option("-n", "--dry-run", is_flag=True, help="Show what would be done; change nothing.")
 @option("-i", "--itemize", is_flag=True, help="Show a line per action.")
-@options.with_options(RUN_OPTIONS, *PULL_OPTIONS, (options.CONFIG,))
+@options.with_settings(PULL_FIELDS.values())
+@option(
+    "--metrics-file",
+    section=Section.OUTPUT,
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write the metrics of the run to a file, for Prometheus.",
+)
+@options.CONFIG
 @options.output_options
 def command(output: OutputOptions, **values: Any) -> Job:
     """Copy what changed since last time.
@@ -181,7 +194,8 @@ def command(output: OutputOptions, **values: Any) -> Job:
     _check(places, configuration, values, every=every)
     if values["moved"] and (len(places) != 1 or _is_source(places)):
         raise click.UsageError("--moved needs exactly one MIRROR, and no SOURCE")
-    chosen = TargetResolver(configuration, values, given_options())
+    given = {name: values[name] for name in given_options() & PULL_FIELDS.keys()}
+    chosen = TargetResolver(configuration, given, dry_run=values["dry_run"])
     words = PullRenderer(
         itemize=values["itemize"], dry_run=values["dry_run"], verbose=output.verbose > 0
     )

@@ -1,107 +1,59 @@
 """The pull of one mirror, of several mirrors, or of the sets of a Source, and their outcome."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypedDict, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from resourcesync import config
-from resourcesync.cli import configured_mirrors, formatting, options
+from msgspec import structs
+
+from resourcesync.cli import configured_mirrors, formatting
 from resourcesync.cli.configured_mirrors import MirrorConfiguration
 from resourcesync.cli.exit_codes import worst
 from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.output import CommandOutcome, Problem, Screen, problem_of
 from resourcesync.errors import ConfigurationError, ResourceSyncError
+from resourcesync.settings.mirror import PullSettings
+from resourcesync.settings.network import Network, SecretNames
+from resourcesync.settings.schema import make
+from resourcesync.settings.tables import SettingValue, overlay
 
 if TYPE_CHECKING:
     from resourcesync.app.mirrors.sets import SetMirror, SetPlan
     from resourcesync.app.mirrors.stores import Home
-    from resourcesync.app.network import Network
     from resourcesync.cli.render_pull import PullRenderer
     from resourcesync.destination.options import PullOptions, Review
     from resourcesync.destination.planner import ReviewedDecision
     from resourcesync.destination.reports import Mode
     from resourcesync.ports import Reporter
     from resourcesync.ports.cancellation import CancelToken
-
-
-_DAY: Final = 86400.0
-_FILTERS: Final = {
-    "include": "include",
-    "exclude": "exclude",
-    "type": "types",
-    "max_size": "max_size",
-    "since": "since",
-    "allow_origin": "allow_origins",
-    "link": "links",
-}
-"""The filter options, and their names in ``Filters``."""
-
-
-class PullArguments(TypedDict):
-    """The values of the options of ``pull``, merged with the configuration file."""
-
-    dry_run: bool
-    itemize: bool
-    mode: Literal["auto", "baseline", "incremental"]
-    include: tuple[str, ...]
-    exclude: tuple[str, ...]
-    type: tuple[str, ...]
-    max_size: int | None
-    since: datetime | timedelta | None
-    delete: Literal["auto", "signalled", "absent", "never"]
-    max_delete: config.Limit
-    trash: float
-    verify: Literal["strict", "lenient"]
-    jobs: int | None
-    per_host: int | None
-    rate: float | None
-    bwlimit: int | None
-    timeout: float | None
-    retries: int | None
-    robots: Literal["obey", "ignore"]
-    header: tuple[tuple[str, str], ...]
-    allow_origin: tuple[str, ...]
-    accept_missing: bool | None
-    fail_fast: bool
-    max_duration: float | None
-    max_bytes: int | None
-    lists_only: bool
-    prune: bool
-    dumps: Literal["auto", "never", "always"]
-    set: tuple[str, ...]
-    all_sets: bool
-    auth: str | None
-    contact: str | None
-    proxy: str | None
-    proxy_auth: str | None
-    ca_file: str | None
-    link: tuple[str, ...]
-    map: str | None
-    moved: str | None
-    state: str | None
-    engine: str | None
-    forgotten: frozenset[str]
+    from resourcesync.settings.network import Network
 
 
 class PullTarget(NamedTuple):
-    """One mirror to pull, and its options.
+    """One mirror to pull, and its settings.
 
     Attributes:
         name: The name that the operator uses.
         address: The Source's address; ``None`` for the remembered one.
         folder: The mirror's folder.
-        arguments: The options.
-        is_configured: True if the options, with the filters, come from a table.
+        settings: The settings of the pull.
+        network: The settings of requests, without secrets.
+        secrets: The names of the secrets.
+        is_configured: True if the settings, with the filters, come from a table.
         store: The address of the store with the copies; empty for the folder.
+        dry_run: Read and plan, change nothing.
     """
 
     name: str
     address: str | None
     folder: Path
-    arguments: PullArguments
+    settings: PullSettings
+    network: Network
+    secrets: SecretNames
     is_configured: bool = False
     store: str = ""
+    dry_run: bool = False
 
 
 class TargetResolver:
@@ -109,16 +61,20 @@ class TargetResolver:
 
     Args:
         configuration: The file's mirrors and secrets.
-        values: The options of the command line.
-        given: The names of the options that were given; they override the file's.
+        given: The settings of the command line; they override the file's.
+        dry_run: Read and plan, change nothing.
     """
 
     def __init__(
-        self, configuration: MirrorConfiguration, values: Mapping[str, Any], given: frozenset[str]
+        self,
+        configuration: MirrorConfiguration,
+        given: Mapping[str, Any],
+        *,
+        dry_run: bool = False,
     ) -> None:
         self.configuration = configuration
-        self._values = _without_empty(values)
         self._given = given
+        self._dry_run = dry_run
 
     def target(self, place: str) -> PullTarget:
         """Return the mirror of a name or a folder.
@@ -129,14 +85,8 @@ class TargetResolver:
         if place not in self.configuration.names:
             return self.target_at(None, place)
         mirror = self.configuration.mirror(place)
-        return PullTarget(
-            name=place,
-            address=mirror.source,
-            folder=mirror.dest,
-            arguments=self._arguments(mirror.settings),
-            is_configured=True,
-            store=mirror.store,
-        )
+        found = self._target(place, mirror.source, mirror.dest, mirror.settings)
+        return found._replace(is_configured=True, store=mirror.store)
 
     def target_at(self, address: str | None, place: str) -> PullTarget:
         """Return the mirror at a folder or store address, of a Source or of its remembered one.
@@ -144,16 +94,24 @@ class TargetResolver:
         Raises:
             ConfigurationError: No plug-in knows the store address.
         """
-        arguments = self._arguments(self.configuration.defaults)
-        folder, store = configured_mirrors.locate_mirror(place, arguments["state"])
+        found = self._target(place, address, Path(place), self.configuration.defaults)
+        folder, store = configured_mirrors.locate_mirror(place, found.settings.state or None)
         name = place if store else str(folder)
-        return PullTarget(
-            name=name, address=address, folder=folder, arguments=arguments, store=store
-        )
+        return found._replace(name=name, folder=folder, store=store)
 
-    def _arguments(self, settings: Mapping[str, options.Setting]) -> PullArguments:
-        merged = options.merge_settings(self._values, settings, self._given)
-        return cast("PullArguments", merged)
+    def _target(
+        self, name: str, address: str | None, folder: Path, settings: Mapping[str, SettingValue]
+    ) -> PullTarget:
+        values = overlay(configured_mirrors.values_of(settings), self._given)
+        return PullTarget(
+            name=name,
+            address=address,
+            folder=folder,
+            settings=make(PullSettings, values),
+            network=configured_mirrors.network_of(values),
+            secrets=make(SecretNames, values),
+            dry_run=self._dry_run,
+        )
 
 
 class PullContext(NamedTuple):
@@ -186,11 +144,11 @@ def pull(
     """
     from resourcesync.app.mirrors import opening  # noqa: PLC0415 - help stays quick
 
-    arguments, folder = target.arguments, target.folder
+    settings, folder = target.settings, target.folder
     network = _network(target, context.configuration)
-    is_several = arguments["all_sets"] or len(arguments["set"]) > 1
+    is_several = settings.all_sets or len(settings.set_names) > 1
     is_folder_of_sets = opening.is_folder_of_sets(folder)
-    if arguments["moved"] and (is_several or is_folder_of_sets):
+    if settings.moved and (is_several or is_folder_of_sets):
         raise ConfigurationError(
             "--moved needs exactly one mirror",
             hint=f"run it for each set: name the folder of the set below {folder}",
@@ -201,13 +159,13 @@ def pull(
             hint="name one set, and give each set its own store",
         )
     if not is_several and not is_folder_of_sets:
-        name = "".join(arguments["set"])
+        name = "".join(settings.set_names)
         return _pull_one(_MirrorPull(target, folder, name), network, context, on_event)
 
     from resourcesync.app.mirrors import sets  # noqa: PLC0415 - rarely
 
     request = sets.SetRequest(
-        source=target.address, names=arguments["set"], every=arguments["all_sets"]
+        source=target.address, names=settings.set_names, every=settings.all_sets
     )
     plan = sets.plan_sets(folder, request, network=network, cancel=context.cancel)
 
@@ -217,7 +175,7 @@ def pull(
             _MirrorPull(of_set, set_target.folder, set_target.uri), network, context, report
         )
 
-    return pull_all_sets(plan, pull_one, screen, dry_run=arguments["dry_run"])
+    return pull_all_sets(plan, pull_one, screen, dry_run=target.dry_run)
 
 
 class _MirrorPull(NamedTuple):
@@ -229,7 +187,7 @@ class _MirrorPull(NamedTuple):
 
 
 def _pull_one(
-    pull: _MirrorPull, network: "Network", context: PullContext, on_event: "Reporter"
+    pull: _MirrorPull, network: Network, context: PullContext, on_event: "Reporter"
 ) -> CommandOutcome:
     """Pull one mirror."""
     from resourcesync.app.mirrors import opening  # noqa: PLC0415 - help stays quick
@@ -246,101 +204,50 @@ def _pull_one(
 
     with opening.open_destination(
         _home(pull),
-        source=pull.target.arguments["moved"] or address,
+        source=pull.target.settings.moved or address,
         network=network,
         report=report,
         cancel=cancel,
         is_expected=pull.target.is_configured,
     ) as destination:
         words.first = destination.is_new
-        review = item_review(on_event) if pull.target.arguments["dry_run"] else None
+        review = item_review(on_event) if pull.target.dry_run else None
         found = destination.pull(_options(pull, cancel.clock.now(), review))
-    place, pruning = pull.target.store or str(folder), pull.target.arguments["prune"]
+    place, pruning = pull.target.store or str(folder), pull.target.settings.prune
     return conclude(found, str(folder), first=words.first, plan=plan, pruning=pruning, place=place)
 
 
 def _home(pull: _MirrorPull) -> "Path | Home":
     """Return the place of the mirror, and its workers."""
-    store, engine = pull.target.store, pull.target.arguments["engine"]
-    if not store and engine is None:
+    store, engine = pull.target.store, pull.target.settings.engine
+    if not store and not engine:
         return pull.folder
     from resourcesync.app.engines import Workers  # noqa: PLC0415 - rarely needed
     from resourcesync.app.mirrors.stores import Home  # noqa: PLC0415 - the same
 
-    return Home(pull.folder, store, None if engine is None else Workers(engine=engine))
+    return Home(pull.folder, store, Workers(engine=engine) if engine else None)
 
 
-def _network(target: PullTarget, configuration: MirrorConfiguration) -> "Network":
+def _network(target: PullTarget, configuration: MirrorConfiguration) -> Network:
     """Return the network settings for the Source, with its secret."""
     from resourcesync.app.mirrors import opening  # noqa: PLC0415 - help stays quick
 
-    auth = target.arguments["auth"] or ""
-    source = target.arguments["moved"] or target.address or ""
-    if auth and not source and opening.is_mirror(target.folder):
+    source = target.settings.moved or target.address or ""
+    if target.secrets.auth and not source and opening.is_mirror(target.folder):
         source = opening.read_status(target.folder).source
-    return configuration.network_from(target.arguments, source)
+    return configuration.with_secrets(target.network, target.secrets, source)
 
 
 def _options(pull: _MirrorPull, now: datetime, review: "Review | None") -> "PullOptions":
-    from resourcesync.destination.options import Filters, PullOptions  # noqa: PLC0415 - help stays quick
-    from resourcesync.destination.planner import DeletionLimit  # noqa: PLC0415 - help stays quick
+    from resourcesync.app.settings import pull_options  # noqa: PLC0415 - help stays quick
+    from resourcesync.destination.options import Filters  # noqa: PLC0415 - help stays quick
 
-    arguments = pull.target.arguments
-    limit = arguments["max_delete"]
-    return PullOptions(
-        mode=arguments["mode"],
-        dry_run=arguments["dry_run"],
+    return structs.replace(
+        pull_options(pull.target.settings, now, set_name=pull.set_name),
+        dry_run=pull.target.dry_run,
         filters=Filters() if pull.target.is_configured else None,
-        changes=_filters(arguments, now),
-        prune=arguments["prune"],
-        set_name=pull.set_name,
-        delete=arguments["delete"],
-        max_delete=DeletionLimit(count=limit.count, percent=limit.percent or 0.0),
-        trash_days=arguments["trash"] / _DAY,
-        verify=arguments["verify"],
-        accept_missing=arguments["accept_missing"],
-        fail_fast=arguments["fail_fast"],
-        max_duration=arguments["max_duration"],
-        max_bytes=arguments["max_bytes"],
-        lists_only=arguments["lists_only"],
-        dumps=arguments["dumps"],
-        mapper=arguments["map"] or "",
-        moved=arguments["moved"] or "",
         review=review,
     )
-
-
-def _filters(arguments: PullArguments, now: datetime) -> dict[str, object]:
-    """Return the filters that were given, by their names; the others stay as they were.
-
-    Args:
-        arguments: The options; one with an empty text removes the remembered filter.
-        now: The present moment, for a relative ``since``.
-    """
-    given: dict[str, object] = {}
-    values: Mapping[str, object] = arguments
-    for name, known_as in _FILTERS.items():
-        value = values[name]
-        if name in arguments["forgotten"] or value not in (None, ()):
-            given[known_as] = value
-    if arguments["since"] is not None:
-        given["since"] = config.resolve_moment(arguments["since"], now)
-    return given
-
-
-def _without_empty(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options without empty texts; the names of these are in ``forgotten``."""
-    found, forgotten = dict(values), set()
-    for name in _FILTERS:
-        value = found.get(name)
-        if value == "":
-            found[name] = None
-        elif isinstance(value, tuple) and "" in value:
-            found[name] = tuple(item for item in value if item)
-        else:
-            continue
-        forgotten.add(name)
-    return {**found, "forgotten": frozenset(forgotten)}
 
 
 PullNamed = Callable[[str, "Reporter"], CommandOutcome]

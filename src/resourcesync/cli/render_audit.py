@@ -69,7 +69,7 @@ def conclude(
     if named and lines:
         lines.insert(0, TextLine(f"{mirror}", "Mirror", QUIET))
     code = ExitCode.OK if report.in_sync else ExitCode.FINDINGS
-    return CommandOutcome(exit=code, closing=tuple(lines), fields=fields_of(report, mirror))
+    return CommandOutcome(exit=code, closing=tuple(lines), fields=audit_fields(report, mirror))
 
 
 def _closing(report: AuditReport, mirror: Path) -> list[TextLine]:
@@ -180,7 +180,7 @@ def _foreign(report: AuditReport) -> list[TextLine]:
     return [TextLine(f"          {files} did not come from the Source (not touched)")]
 
 
-def fields_of(report: AuditReport, mirror: Path) -> dict[str, object]:
+def audit_fields(report: AuditReport, mirror: Path) -> dict[str, object]:
     """Return an audit's report as the fields of ``run.end``."""
     return {
         "mirror": str(mirror),

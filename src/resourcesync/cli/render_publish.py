@@ -62,7 +62,7 @@ def conclude(
         files = formatting.counted(left, "file")
         line = TextLine(f"{files} not published: unreadable, or changed while being read", "!")
         lines.append(line._replace(level=QUIET))
-    return CommandOutcome(exit=code, closing=tuple(lines), fields=fields_of(done, seconds))
+    return CommandOutcome(exit=code, closing=tuple(lines), fields=publication_fields(done, seconds))
 
 
 def _scanned(done: "PublicationResult") -> str:
@@ -176,7 +176,7 @@ def _next_steps(done: "PublicationResult", lists: str) -> list[TextLine]:
     ]
 
 
-def fields_of(done: "PublicationResult", seconds: float) -> dict[str, object]:
+def publication_fields(done: "PublicationResult", seconds: float) -> dict[str, object]:
     """Return a publication as the fields of ``run.end``."""
     scan, publication = done.scan, done.publication
     changes = scan if done.dry_run else publication

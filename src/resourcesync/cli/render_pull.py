@@ -253,7 +253,7 @@ def conclude(
     else:
         lines = _not_in_sync(report, folder, code, pruning=pruning)
     return CommandOutcome(
-        exit=code, closing=lines, fields=fields_of(report), shows_exit=code is not ExitCode.OK
+        exit=code, closing=lines, fields=pull_fields(report), shows_exit=code is not ExitCode.OK
     )
 
 
@@ -268,7 +268,7 @@ def exit_code_of(report: RunReport) -> ExitCode:
     return ExitCode.STOPPED if report.state is MirrorState.STOPPED else ExitCode.PARTIAL
 
 
-def fields_of(report: RunReport) -> dict[str, object]:
+def pull_fields(report: RunReport) -> dict[str, object]:
     """Return a pull's report as the fields of ``run.end``."""
     return {
         "state": report.state.value,

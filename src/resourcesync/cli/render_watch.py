@@ -15,9 +15,10 @@ from resourcesync.cli.formatting import DETAIL, NORMAL, QUIET, TextLine
 from resourcesync.cli.json_output import json_line
 from resourcesync.cli.output import CollectingScreen
 from resourcesync.cli.status import StatusCheck, read_statuses
-from resourcesync.cli.status_formats import CheckedMirror, Labels, LagLimits, mirror_figures
+from resourcesync.cli.status_formats import CheckedMirror, Labels, mirror_figures
 from resourcesync.cli.watch_mirrors import Subscriptions, subscription_fields
 from resourcesync.server.metrics import Metric
+from resourcesync.settings.mirror import FreshnessSettings
 from resourcesync.watch.loop import NextPull
 from resourcesync.websub.subscription_status import SubscriptionReport, SubscriptionStatus
 
@@ -281,7 +282,10 @@ class WatchFigures:
         for name in names:
             notes = CollectingScreen()
             found = read_statuses(
-                (name,), configuration, notes, StatusCheck(is_requested=False, limits=LagLimits())
+                (name,),
+                configuration,
+                notes,
+                StatusCheck(is_requested=False, limits=FreshnessSettings()),
             )
             seen += found.mirrors
             mirrors += notes.mirrors

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from resourcesync import config
 from resourcesync.cli import options
 from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
 from resourcesync.cli.target_options import MirrorArgument, mirror_argument
+from resourcesync.settings.values import Limit
 
 if TYPE_CHECKING:
-    from resourcesync.app.network import Network
+    from resourcesync.settings.network import Network
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +25,7 @@ class RepairArguments:
     from_audit: str | None
     dry_run: bool
     delete: bool
-    max_delete: config.Limit
+    max_delete: Limit
 
 
 @click.command("repair", cls=SectionedCommand)
@@ -37,7 +37,7 @@ class RepairArguments:
 @option("-i", "--itemize", is_flag=True, help="Show a line per action.")
 @option("--delete", is_flag=True, help="Also delete copies that the Source does not list.")
 @options.MAX_DELETE
-@options.with_options(options.CONNECTION)
+@options.CONNECTION
 @options.CONFIG
 @options.output_options
 def command(output: OutputOptions, mirror: MirrorArgument, itemize: bool, **values: Any) -> Job:  # noqa: FBT001 - click calls it

@@ -157,10 +157,8 @@ def _source_board(
 ) -> "ASGIApp":
     """Return the pages of a tree for its operators."""
     from resourcesync.cli.serve_pages import ServePages  # noqa: PLC0415 - only with --admin
-    from resourcesync.server.dashboard.app import SourceDashboard  # noqa: PLC0415 - the same
 
-    pages = ServePages(found, clock, counts, hub)
-    return SourceDashboard(pages, found.operations(*counts))
+    return found.board(ServePages(found, clock, counts, hub), *counts)
 
 
 def _render(event: str, fields: Mapping[str, object]) -> Iterator[TextLine]:

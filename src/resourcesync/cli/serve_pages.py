@@ -10,7 +10,6 @@ from typing import Final
 
 from resourcesync.app.checks.source_validation import ValidationEvent, ValidationOptions, Validator
 from resourcesync.app.hubs import OpenHub
-from resourcesync.app.network import Network
 from resourcesync.app.serving.applications import PublishedTree
 from resourcesync.cli.explore_pages import CachedExplorer
 from resourcesync.cli.output import problem_of
@@ -27,6 +26,7 @@ from resourcesync.server.dashboard.views import (
     SourceView,
     ValidationStatus,
 )
+from resourcesync.settings.network import Network
 from resourcesync.validator.findings import RuleFinding
 
 _LOG: Final = logging.getLogger(__name__)

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, Final
 from xml.sax.saxutils import escape
 
-from resourcesync import config
 from resourcesync.cli.configured_mirrors import MirrorConfiguration
 from resourcesync.errors import ConfigurationError, ResourceSyncError
+from resourcesync.settings import environment
 
 _CREDENTIALS: Final = "/etc/resourcesync/credentials"
 
@@ -62,7 +62,7 @@ def find_installation(configuration: MirrorConfiguration) -> ServiceInstallation
         folders=tuple(sorted(set(_folders(configuration)))),
         log=_log_folder(configuration),
         credentials=tuple(sorted(set(_credentials(configuration)))),
-        user=config.user_name(),
+        user=environment.user_name(),
     )
 
 

@@ -17,13 +17,13 @@ from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen, problem_of
 from resourcesync.cli.status_formats import (
     CheckedMirror,
-    LagLimits,
     as_listed,
     nagios_line,
     prometheus_lines,
 )
 from resourcesync.destination.reports import FailedRun, MirrorState, MirrorStatus
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
+from resourcesync.settings.mirror import FreshnessSettings
 
 _COLUMNS: Final = ("MIRROR", "STATE", "IN SYNC", "LAG", "LAST PULL", "RESOURCES", "FAILING")
 _NUMBERS: Final = frozenset({"RESOURCES", "FAILING"})
@@ -71,9 +71,9 @@ def command(output: OutputOptions, **values: Any) -> Job:
     configuration = configured_mirrors.load(values["config"])
     places: tuple[str, ...] = values["mirrors"] or configuration.names
     check: bool = values["check"]
-    limits = LagLimits(values["max_lag"], values["max_quiet"])
+    limits = FreshnessSettings(max_lag=values["max_lag"], max_quiet=values["max_quiet"])
     style: str = values["format"]
-    if limits != LagLimits() and not check and style != "nagios":
+    if limits != FreshnessSettings() and not check and style != "nagios":
         name = "--max-quiet" if limits.max_lag is None else "--max-lag"
         raise click.UsageError(f"{name} needs --check or --format nagios")
     if style == "json":
@@ -100,12 +100,15 @@ class StatusCheck(NamedTuple):
     """The request to check mirrors, and the limits for all of them."""
 
     is_requested: bool
-    limits: LagLimits
+    limits: FreshnessSettings
 
-    def measure(self, status: MirrorStatus, own: LagLimits, now: datetime) -> CheckedMirror:
+    def measure(self, status: MirrorStatus, own: FreshnessSettings, now: datetime) -> CheckedMirror:
         """Return a mirror as it is now; limits of the command line override its own."""
-        pairs = zip(self.limits, own, strict=True)
-        limits = LagLimits(*(default if given is None else given for given, default in pairs))
+        given = self.limits
+        limits = FreshnessSettings(
+            max_lag=own.max_lag if given.max_lag is None else given.max_lag,
+            max_quiet=own.max_quiet if given.max_quiet is None else given.max_quiet,
+        )
         quiet = None if status.as_of is None else max((now - status.as_of).total_seconds(), 0.0)
         return CheckedMirror(status, _lag(status, now), limits, quiet)
 
@@ -129,9 +132,9 @@ class _StatusTarget(NamedTuple):
         return replace(found, folder=name, source=found.source or source)
 
     @property
-    def limits(self) -> LagLimits:
+    def limits(self) -> FreshnessSettings:
         """The limits of the mirror's table."""
-        return LagLimits() if self.mirror is None else LagLimits(*self.mirror.limits)
+        return FreshnessSettings() if self.mirror is None else self.mirror.limits
 
 
 class StatusResult(NamedTuple):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from resourcesync.cli import formatting
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.destination.reports import MirrorState, MirrorStatus
+from resourcesync.settings.mirror import FreshnessSettings
 
 if TYPE_CHECKING:
     from resourcesync.server.metrics import Metric
@@ -25,19 +26,6 @@ def as_listed(status: MirrorStatus) -> tuple[int, int]:
     return max(good - status.held - status.edited, 0), good + status.pending + status.refused
 
 
-class LagLimits(NamedTuple):
-    """The limits of a mirror, in seconds; ``None`` for no limit.
-
-    Attributes:
-        max_lag: Longest time since a run found the mirror in sync.
-        max_quiet: Longest time since the Source's last publication; after that, the lists may be
-            an old copy, or the Source may have stopped.
-    """
-
-    max_lag: float | None = None
-    max_quiet: float | None = None
-
-
 class CheckedMirror(NamedTuple):
     """A mirror as it is now.
 
@@ -50,7 +38,7 @@ class CheckedMirror(NamedTuple):
 
     status: MirrorStatus
     lag: float | None
-    limits: LagLimits = LagLimits()
+    limits: FreshnessSettings = FreshnessSettings()
     quiet: float | None = None
 
     @property

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.command("tables", cls=SectionedCommand)
 @click.argument("action", type=click.Choice(["show", "make", "unmake"]))
 @click.argument("mirror")
-@options.with_options((options.CONFIG,))
+@options.CONFIG
 @options.output_options
 def command(output: OutputOptions, **values: Any) -> Job:
     """Store the state of a large mirror's copies as Parquet files.

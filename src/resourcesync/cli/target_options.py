@@ -4,7 +4,7 @@ import functools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import click
@@ -13,8 +13,8 @@ from resourcesync.cli import configured_mirrors, options
 from resourcesync.cli.output import Job
 
 if TYPE_CHECKING:
-    from resourcesync.app.network import Network
     from resourcesync.cli.configured_mirrors import MirrorConfiguration
+    from resourcesync.settings.network import Network
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,22 +112,16 @@ class SourceAccess:
         return self.configuration.network_from(self.values, home)
 
 
-_SOURCE_OPTION_NAMES: Final = (
-    *("timeout", "retries", "robots", "header", "allow_origin", "auth", "contact"),
-    *("proxy", "proxy_auth", "ca_file"),
-)
-
-
 def source_options(function: Callable[..., Job]) -> Callable[..., Job]:
     """Give a command the options of requests to a Source, passed as ``asking``."""
 
     @functools.wraps(function)
     def with_source(**values: Any) -> Job:
         configuration = configured_mirrors.load(values.pop("config"))
-        own = {name: values.pop(name) for name in _SOURCE_OPTION_NAMES}
+        own = {name: values.pop(name) for name in options.REQUEST_KEYS}
         # A header of the defaults is for the mirrors: a command might send it to two Sources.
         defaults = {k: setting for k, setting in configuration.defaults.items() if k != "header"}
         chosen = options.merge_settings(own, defaults, options.given_options())
         return function(asking=SourceAccess(configuration=configuration, values=chosen), **values)
 
-    return options.with_options(options.REQUEST_OPTIONS, (options.CONFIG,))(with_source)
+    return options.with_options((options.REQUEST_OPTIONS, options.CONFIG))(with_source)

@@ -35,9 +35,9 @@ from resourcesync.cli.output import (
     Screen,
     write_line,
 )
-from resourcesync.config import Environment
 from resourcesync.errors import Evidence
 from resourcesync.ports import Clock
+from resourcesync.settings.environment import Environment
 
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress

@@ -34,7 +34,7 @@ _NO_MATCH: Final = "nothing in the trash matches"
     help="Only files that were deleted before this time, such as 7d.",
 )
 @option("-n", "--dry-run", is_flag=True, help="Show what would be done; change nothing.")
-@options.with_options((options.CONFIG,))
+@options.CONFIG
 @options.output_options
 def command(output: OutputOptions, **values: Any) -> Job:
     """List, restore or remove the deleted files of a mirror.

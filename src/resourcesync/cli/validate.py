@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from resourcesync import config
 from resourcesync.cli import options
 from resourcesync.cli.exit_codes import ExitCode, exit_code_for, worst
 from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen, problem_of
 from resourcesync.cli.target_options import SourceAccess, source_options
 from resourcesync.errors import ConfigurationError, ResourceSyncError
+from resourcesync.settings.credentials import read_secret
+from resourcesync.settings.values import Limit
 
 if TYPE_CHECKING:
     from resourcesync.app.checks.source_validation import ValidationOptions, Validator
@@ -26,7 +27,7 @@ class ValidateArguments:
 
     targets: tuple[str, ...]
     live: bool
-    sample: config.Limit | None
+    sample: Limit | None
     again: float | None
     max_documents: int
     hub_secret_file: Path | None
@@ -191,8 +192,7 @@ def _judge_one(
 
 
 def _judgement(arguments: ValidateArguments) -> "ValidationOptions":
-    from resourcesync.app.checks.source_validation import ValidationOptions  # noqa: PLC0415 - as above
-    from resourcesync.config.credentials import read_secret  # noqa: PLC0415 - as above
+    from resourcesync.app.checks.source_validation import ValidationOptions  # noqa: PLC0415 - help stays quick
     from resourcesync.validator.rule import RuleProfile  # noqa: PLC0415 - help stays quick
     from resourcesync.validator.rules import selected  # noqa: PLC0415 - help stays quick
     from resourcesync.validator.sample import SampleSize  # noqa: PLC0415 - help stays quick

@@ -8,10 +8,12 @@ import click
 
 from resourcesync.cli import configured_mirrors, options
 from resourcesync.cli.configured_mirrors import MirrorConfiguration
-from resourcesync.cli.mirror_options import SERVICE
-from resourcesync.cli.options import SectionedCommand, given_options, merge_settings, option
+from resourcesync.cli.options import SectionedCommand, given_options, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
 from resourcesync.errors import ConfigurationError
+from resourcesync.settings.schema import fields_of, make
+from resourcesync.settings.service import ServiceSettings
+from resourcesync.settings.tables import overlay
 
 if TYPE_CHECKING:
     from resourcesync.cli.watch_service import WatchSettings
@@ -20,7 +22,8 @@ if TYPE_CHECKING:
 @click.command("watch", cls=SectionedCommand)
 @click.argument("names", nargs=-1, metavar="[MIRROR...]")
 @option("--every", type=options.DURATION, help="Time between two pulls of mirrors without `every`.")
-@options.with_options(SERVICE, (options.CONFIG,))
+@options.with_settings(fields_of(ServiceSettings).values())
+@options.CONFIG
 @options.output_options
 def command(output: OutputOptions, **values: Any) -> Job:
     """Keep mirrors in sync, as a service.
@@ -32,25 +35,20 @@ def command(output: OutputOptions, **values: Any) -> Job:
     restart it continues where it stopped. To pull each mirror once: resourcesync pull --all
     """
     names: tuple[str, ...] = values["names"]
-    given = given_options()
+    given = {name: values[name] for name in given_options() & fields_of(ServiceSettings).keys()}
+    every: float | None = values["every"]
     named: Path | None = values["config"]
 
     def read_settings() -> "WatchSettings":
         from resourcesync.cli.watch_service import WatchSettings  # noqa: PLC0415 - help stays quick
 
         configuration = configured_mirrors.load(named)
-        settings = merge_settings(values, configuration.service, given)
+        service = overlay(configured_mirrors.values_of(configuration.service), given)
         return WatchSettings(
             configuration=configuration,
-            names=_watched_names(names, configuration, settings["every"]),
-            every=settings["every"],
-            parallel=settings["parallel"],
-            jobs=settings["jobs"],
-            grace=settings["grace"],
-            admin=settings["admin"],
-            callback=settings["callback"] or "",
-            listen=settings["listen"],
-            state=settings["state"],
+            names=_watched_names(names, configuration, every),
+            every=every,
+            service=make(ServiceSettings, service),
         )
 
     first = read_settings()

@@ -10,9 +10,8 @@ from typing import Final
 
 from resourcesync.app.machine import new_run_id
 from resourcesync.app.mirrors import opening, sets
-from resourcesync.app.mirrors.push_subscriptions import PushState, PushSubscriptions
-from resourcesync.app.mirrors.watch_jobs import AuditOptions, ChangeForwarder, audit_mirror
-from resourcesync.app.network import Network
+from resourcesync.app.watching.push_subscriptions import PushState, PushSubscriptions
+from resourcesync.app.watching.watch_jobs import AuditOptions, ChangeForwarder, audit_mirror
 from resourcesync.cli import formatting as forms
 from resourcesync.cli.changes import change_fields
 from resourcesync.cli.crash import write_crash_report
@@ -32,6 +31,7 @@ from resourcesync.ports import Clock
 from resourcesync.ports.cancellation import CancelToken
 from resourcesync.ports.changes import LoggedChange
 from resourcesync.server.dashboard.views import PushStatus
+from resourcesync.settings.network import Network
 from resourcesync.watch.scheduler import JobKind, JobOutcome, JobStatus, MirrorJob, MirrorSchedule
 from resourcesync.websub.subscription_status import SubscriptionReport, SubscriptionStatus
 

@@ -9,16 +9,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from resourcesync.app.mirrors import mirror_views, opening, sets
-from resourcesync.app.network import Network
+from resourcesync.app.mirrors import opening, sets
+from resourcesync.app.watching import mirror_views
 from resourcesync.cli.audit_reports import AuditEvidence, html_report
 from resourcesync.cli.configured_mirrors import MirrorConfiguration
 from resourcesync.cli.explore_pages import CachedExplorer, own_sources
 from resourcesync.cli.output import CollectingScreen, Problem
-from resourcesync.cli.render_audit import fields_of as audit_fields
+from resourcesync.cli.render_audit import audit_fields
 from resourcesync.cli.render_watch import next_pull_text, result_parts
 from resourcesync.cli.status import StatusCheck, notes_of, read_statuses
-from resourcesync.cli.status_formats import CheckedMirror, LagLimits, as_listed
+from resourcesync.cli.status_formats import CheckedMirror, as_listed
 from resourcesync.cli.why import explanation_lines, resource_names
 from resourcesync.destination.reports import MirrorState, MirrorStatus
 from resourcesync.errors import ConfigurationError, ResourceSyncError
@@ -35,6 +35,8 @@ from resourcesync.server.dashboard.views import (
     MirrorSummary,
     PushStatus,
 )
+from resourcesync.settings.mirror import FreshnessSettings
+from resourcesync.settings.network import Network
 from resourcesync.watch.loop import NextPull
 
 _MAX_RUNS: Final = 200
@@ -221,7 +223,7 @@ class WatchPages:
         configuration = self._names()[1]
         notes, pushed, watched = CollectingScreen(), self._pushed(), self._watched()
         found = read_statuses(
-            names, configuration, notes, StatusCheck(is_requested=False, limits=LagLimits())
+            names, configuration, notes, StatusCheck(is_requested=False, limits=FreshnessSettings())
         )
         yield from ((_unreadable_mirror(problem), Path()) for problem in notes.problems)
         for seen in found.mirrors:

@@ -3,30 +3,28 @@
 import signal
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import isfinite
 from pathlib import Path
-from random import Random
 from types import FrameType
-from typing import Any, Final
+from typing import Final
 
-from resourcesync import config
+from msgspec import structs
+
 from resourcesync.app import machine
-from resourcesync.app.mirrors.push_subscriptions import PushState
-from resourcesync.app.mirrors.watch_jobs import AuditOptions, last_good_pull, read_history
-from resourcesync.cli import pull as pull_command
-from resourcesync.cli.configured_mirrors import MirrorConfiguration
+from resourcesync.app.watching import service
+from resourcesync.app.watching.push_subscriptions import PushState
+from resourcesync.app.watching.watch_jobs import AuditOptions, last_good_pull, read_history
+from resourcesync.cli.configured_mirrors import MirrorConfiguration, values_of
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.log_file import check_log
-from resourcesync.cli.options import Setting
 from resourcesync.cli.output import CommandOutcome, Screen, problem_of
 from resourcesync.cli.pull_run import PullTarget, TargetResolver
 from resourcesync.cli.render_watch import WatchFigures, job_fields
 from resourcesync.cli.signals import Interrupted
 from resourcesync.cli.status_formats import Labels
 from resourcesync.cli.watch_mirrors import (
-    DEFAULT_LIMIT,
     JobReport,
     Subscriptions,
     WatchedMirror,
@@ -34,16 +32,18 @@ from resourcesync.cli.watch_mirrors import (
 )
 from resourcesync.cli.watch_pages import WatchPages
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StateError, StorageError
-from resourcesync.server.admin import AdminApplication, OperationsApplication
-from resourcesync.server.uvicorn_server import ServerThread
-from resourcesync.watch.loop import FinishedJob, NextPull, WatchLoop
+from resourcesync.settings import environment
+from resourcesync.settings.mirror import ScheduleSettings
+from resourcesync.settings.schema import make
+from resourcesync.settings.service import ServiceSettings
+from resourcesync.settings.tables import SettingValue
+from resourcesync.watch.loop import FinishedJob, NextPull
 from resourcesync.watch.scheduler import (
     Cron,
     Every,
     JobKind,
     MirrorHistory,
     MirrorSchedule,
-    Scheduler,
     Timetable,
 )
 
@@ -64,25 +64,13 @@ class WatchSettings:
         configuration: The configuration file.
         names: The mirrors, by name or folder.
         every: Default seconds between two pulls; ``None`` for ``DEFAULT_INTERVAL``.
-        parallel: Mirrors that are pulled or audited at a time.
-        jobs: Requests at a time, for all mirrors together.
-        grace: Seconds that running work may take at the end.
-        admin: Host and port of the operators' pages; ``None`` for none.
-        callback: The public address of ``listen`` for hubs; empty for no push.
-        listen: Host and port that receive notifications.
-        state: The folder for subscriptions; ``None`` for the user's own folder.
+        service: The settings for all mirrors together.
     """
 
     configuration: MirrorConfiguration
     names: tuple[str, ...]
-    every: float | None
-    parallel: int
-    jobs: int
-    grace: float
-    admin: tuple[str, int] | None = None
-    callback: str = ""
-    listen: tuple[str, int] = ("127.0.0.1", 0)
-    state: str | None = None
+    every: float | None = None
+    service: ServiceSettings = field(default_factory=ServiceSettings)
 
     def watched_mirrors(self) -> tuple[dict[str, WatchedMirror], TargetResolver]:
         """Return the mirrors, and the resolver for their pulls.
@@ -90,12 +78,12 @@ class WatchSettings:
         Raises:
             ConfigurationError: A table has a mistake.
         """
-        chosen = TargetResolver(self.configuration, _pull_defaults(), frozenset())
+        chosen = TargetResolver(self.configuration, {})
         return {name: self._watched_mirror(name, chosen) for name in self.names}, chosen
 
     def problems(self) -> Iterator[ConfigurationError]:
         """Yield the mistakes for which `watched_mirrors` refuses a mirror."""
-        chosen = TargetResolver(self.configuration, _pull_defaults(), frozenset())
+        chosen = TargetResolver(self.configuration, {})
         for name in self.names:
             try:
                 self._watched_mirror(name, chosen)
@@ -106,52 +94,48 @@ class WatchSettings:
         """Return the place of the subscriptions of this configuration."""
         file = self.configuration.file
         return PushState(
-            folder=config.state_folder() if self.state is None else Path(self.state),
+            folder=self.service.state or environment.state_folder(),
             configuration=None if file is None else file.path,
             mirrors=frozenset((*self.configuration.names, *self.names)),
         )
 
     def _watched_mirror(self, name: str, chosen: TargetResolver) -> WatchedMirror:
-        target = self._with_job_share(chosen.target(name))
-        settings = self._settings(name)
-        value = {key: setting.value for key, setting in settings.items()}
-        audit_every = value.get("audit_every")
-        sample = value.get("audit_sample")
+        schedule = make(ScheduleSettings, values_of(self._settings(name)))
+        sample = schedule.audit_sample
         if sample is not None and not sample.percent:
             raise self._mistake(name, "audit_sample", "must be a share of the files, such as 15%")
-        on_change = tuple(value.get("on_change") or ())
-        limit = value.get("on_change_limit", DEFAULT_LIMIT)
-        if limit < 1:
+        if schedule.on_change_limit < 1:
             raise self._mistake(name, "on_change_limit", "must be at least 1s")
+        share = sample.percent / 100 if sample is not None and sample.percent else 1.0
         return WatchedMirror(
-            target=target,
+            target=self._with_job_share(chosen.target(name)),
             wanted=MirrorSchedule(
-                pull=self._timetable(name, settings),
-                audit=Every(audit_every) if audit_every else None,
-                hands_over=bool(on_change),
-                accepts_hints=bool(value.get("push")),
+                pull=self._timetable(name, schedule),
+                audit=Every(schedule.audit_every) if schedule.audit_every else None,
+                hands_over=bool(schedule.on_change),
+                accepts_hints=schedule.push,
             ),
-            on_change=on_change,
-            limit=limit,
+            on_change=schedule.on_change,
+            limit=schedule.on_change_limit,
             audit=AuditOptions(
-                method=value.get("audit_method", "hash"),
-                share=min(sample.percent / 100, 1.0) if sample is not None else 1.0,
-                oldest_first=value.get("audit_oldest_first", False),
+                method=schedule.audit_method,
+                share=min(share, 1.0),
+                oldest_first=schedule.audit_oldest_first,
             ),
         )
 
-    def _settings(self, name: str) -> Mapping[str, Setting]:
+    def _settings(self, name: str) -> Mapping[str, SettingValue]:
         if name in self.configuration.names:
             return self.configuration.mirror(name).settings
         return self.configuration.defaults
 
-    def _timetable(self, name: str, settings: Mapping[str, Setting]) -> Timetable:
-        if "cron" in settings:
+    def _timetable(self, name: str, schedule: ScheduleSettings) -> Timetable:
+        if schedule.cron:
             try:
-                return Cron(str(settings["cron"].value))
+                return Cron(schedule.cron)
             except ConfigurationError as error:
                 raise self._mistake(name, "cron", error.message, hint=error.hint) from error
-        every = settings["every"].value if "every" in settings else self.every or DEFAULT_INTERVAL
+        every = (self.every or DEFAULT_INTERVAL) if schedule.every is None else schedule.every
         if every < 1:
             raise self._mistake(name, "every", "must be at least 1s")
         return Every(every)
@@ -165,10 +149,10 @@ class WatchSettings:
 
     def _with_job_share(self, target: PullTarget) -> PullTarget:
         """Return the target with its share of all requests, or less if it has a lower limit."""
-        share = max(self.jobs // self.parallel, 1)
-        own = target.arguments["jobs"]
+        share = max(self.service.jobs // self.service.parallel, 1)
+        own = target.network.jobs
         jobs = share if own is None else min(own, share)
-        return target._replace(arguments={**target.arguments, "jobs": jobs})
+        return target._replace(network=structs.replace(target.network, jobs=jobs))
 
 
 def watch_problems(configuration: MirrorConfiguration) -> Iterator[ResourceSyncError]:
@@ -180,16 +164,7 @@ def watch_problems(configuration: MirrorConfiguration) -> Iterator[ResourceSyncE
         except StorageError as error:
             yield error
     names = configuration.names
-    settings = WatchSettings(
-        configuration=configuration, names=names, every=None, parallel=1, jobs=1, grace=0
-    )
-    yield from settings.problems()
-
-
-def _pull_defaults() -> dict[str, Any]:
-    """Return the values of the options of ``pull`` with an empty command line."""
-    context = pull_command.command.make_context("pull", [], resilient_parsing=True)
-    return context.params
+    yield from WatchSettings(configuration=configuration, names=names).problems()
 
 
 class _SignalFlags:
@@ -238,9 +213,8 @@ class _WatchService:
         self._work = WatchJobRunner(self._clock, self._subscribe)
         self._push = Subscriptions(screen, self._clock)
         self._runs = 0
-        scheduler = Scheduler(Random())  # noqa: S311 - jitter
-        self.watch = WatchLoop(
-            scheduler, self._work, self._report_done, self._clock, settings.parallel
+        self.watch = service.open_loop(
+            self._work, self._report_done, self._clock, settings.service.parallel
         )
         self._intervals: Mapping[Labels, float] = {}
         self._figures = WatchFigures(
@@ -267,22 +241,23 @@ class _WatchService:
             LockedError: Another service of the same configuration runs.
             StorageError: Subscriptions cannot be stored.
         """
-        settings = self._settings
+        chosen = self._settings.service
         with ExitStack() as stack:
-            if settings.callback:
-                state = settings.push_state()
-                opened = self._push.opened(settings.callback, settings.listen, state, self._hint)
+            if chosen.callback:
+                state = self._settings.push_state()
+                opened = self._push.opened(chosen.callback, chosen.listen, state, self._hint)
                 stack.enter_context(opened)
-            if settings.admin is not None:
-                host, port = settings.admin
-                health = OperationsApplication(
-                    look=self._check_health, counts=[self._figures.figures]
+            if chosen.admin is not None:
+                uri = stack.enter_context(
+                    service.serve_operators(
+                        chosen.admin,
+                        self._pages,
+                        self._figures.status,
+                        self._figures.figures,
+                        self._check_health,
+                    )
                 )
-                from resourcesync.server.dashboard.app import Dashboard  # noqa: PLC0415 - only with --admin
-
-                app = AdminApplication(self._figures.status, Dashboard(self._pages, health))
-                server = stack.enter_context(ServerThread(app, host=host, port=port))
-                self._screen.report("admin", {"uri": server.uri})
+                self._screen.report("admin", {"uri": uri})
             yield
 
     def _hint(self, mirror: str) -> None:
@@ -368,7 +343,7 @@ class _WatchService:
     def finish(self) -> None:
         """Stop all work cleanly, within the grace."""
         self._supervisor.notify(STOPPING=1)
-        self.watch.finish(self._settings.grace)
+        self.watch.finish(self._settings.service.grace)
 
     def _reload(self, read_settings: Callable[[], WatchSettings]) -> None:
         moment = int(self._clock.monotonic() * 1e6)
@@ -432,13 +407,13 @@ def run_service(
         ConfigurationError: A table has a mistake.
     """
     signals = _SignalFlags()
-    service = _WatchService(first, screen)
+    watching = _WatchService(first, screen)
     try:
-        with _handling_signals(signals, service.watch.wake_up.fileno()), service.listening():
-            service.apply(first)
-            service.run_loop(signals, read_settings)
-            service.finish()
+        with _handling_signals(signals, watching.watch.wake_up.fileno()), watching.listening():
+            watching.apply(first)
+            watching.run_loop(signals, read_settings)
+            watching.finish()
     finally:
-        service.watch.close()
+        watching.watch.close()
     line = TextLine("cleanly; a restart continues where it left off.", "Stopped", QUIET)
-    return CommandOutcome(exit=ExitCode.OK, closing=(line,), fields={"runs": service.runs})
+    return CommandOutcome(exit=ExitCode.OK, closing=(line,), fields={"runs": watching.runs})

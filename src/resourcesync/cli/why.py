@@ -17,17 +17,17 @@ from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
 from resourcesync.cli.target_options import MirrorArgument, mirror_argument
 from resourcesync.model.digests import format_digests
 from resourcesync.model.timestamps import from_microseconds
+from resourcesync.settings.network import Network
 
 if TYPE_CHECKING:
     from resourcesync.destination.audits.explain import Explanation
-    from resourcesync.ports.mirror import Pending
 
 
 @click.command("why", cls=SectionedCommand)
 @mirror_argument
 @click.argument("resource", metavar="URI|PATH|FILE")
 @option("--offline", is_flag=True, help="Use only the mirror's state; send no request.")
-@options.with_options(options.CONNECTION)
+@options.CONNECTION
 @options.CONFIG
 @options.output_options
 def command(output: OutputOptions, mirror: MirrorArgument, resource: str, **values: Any) -> Job:
@@ -60,8 +60,6 @@ def _why(
 ) -> CommandOutcome:
     from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
     from resourcesync.app.mirrors import opening  # noqa: PLC0415 - help stays quick
-    from resourcesync.app.network import Network  # noqa: PLC0415 - help stays quick
-    from resourcesync.destination.audits.explain import explain  # noqa: PLC0415 - help stays quick
 
     mirror = argument.folder
 
@@ -77,9 +75,7 @@ def _why(
     ) as destination:
         names = resource_names(resource, mirror)
         findings = partial(opening.last_findings, mirror)
-        found = explain(
-            destination.read_only_session(asking=not offline), names, findings, offline=offline
-        )
+        found = destination.explain(names, findings, offline=offline)
     code = ExitCode.OK if found.verdict.is_well else ExitCode.FINDINGS
     lines = tuple(TextLine(text, label, QUIET) for label, text in explanation_lines(found, mirror))
     return CommandOutcome(exit=code, closing=lines, fields=explanation_fields(found))
@@ -125,7 +121,7 @@ def explanation_lines(found: "Explanation", mirror: Path) -> Iterator[tuple[str,
     if pending is not None and pending.tries:
         tries = formatting.counted(pending.tries, "time") if pending.tries != 1 else "once"
         since = formatting.moment(from_microseconds(pending.first))
-        yield "Tried", f"{tries} since {since}: {pending.reason}{_retry_note(pending)}"
+        yield "Tried", f"{tries} since {since}: {pending.reason}{_retry_note(found)}"
     elif pending is not None and pending.reason and not found.finding:
         yield "Tried" if pending.task == "fetch" else "Deletion", pending.reason
     if found.finding is not None:
@@ -140,15 +136,11 @@ def explanation_lines(found: "Explanation", mirror: Path) -> Iterator[tuple[str,
         yield step
 
 
-def _retry_note(pending: "Pending") -> str:
+def _retry_note(found: "Explanation") -> str:
     """Return the time of the next try, if the resource failed so often that it waits."""
-    from resourcesync.destination.tasks import is_resting  # noqa: PLC0415 - help stays quick
-
-    return (
-        f"; next try after {formatting.moment(from_microseconds(pending.due))}"
-        if is_resting(pending)
-        else ""
-    )
+    if found.next_try is None:
+        return ""
+    return f"; next try after {formatting.moment(from_microseconds(found.next_try))}"
 
 
 def _finding_state(found: "Explanation") -> str:

@@ -1,7 +1,7 @@
 """Destination: pull, repair and audit of one mirror (§5)."""
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -14,7 +14,8 @@ from resourcesync.destination.links import LinkFilter, PatchSizeLimits, check_re
 from resourcesync.destination.lists.selection import Refusals, ResourceSelection
 from resourcesync.destination.locate import CapabilityListProbe, ListLocator, report_source
 from resourcesync.destination.mapping.names import check_mapper, is_rule, mapper_of, normalise_rule
-from resourcesync.destination.mapping.tree import FileSystemProfile, origin
+from resourcesync.destination.mapping.tree import FileSystemProfile
+from resourcesync.destination.mapping.uris import origin
 from resourcesync.destination.options import Dependencies, Filters, PullOptions, SyncStrategy
 from resourcesync.destination.path_assignment import PathAssignment
 from resourcesync.destination.planner import ABSENT, Absence
@@ -47,6 +48,7 @@ from resourcesync.ports.mirror import ProcessedDocument, RefusedRow, StateTransa
 
 if TYPE_CHECKING:
     from resourcesync.destination.audits.audit import AuditMethod
+    from resourcesync.destination.audits.explain import Explanation, Findings
     from resourcesync.destination.audits.fixity import AuditRolling
     from resourcesync.destination.audits.reports import AuditFinding, AuditReport
     from resourcesync.destination.baseline import Baseline
@@ -484,6 +486,8 @@ class Destination:
     ) -> "AuditReport":
         """Compare the mirror's copies with what the Source lists; no copy is changed (§5.2).
 
+        The findings are stored for `repair`.
+
         Args:
             method: ``lists``: the mirror's state; ``stat``: also each file's size and time;
                 ``hash``: also every byte; ``remote``: also what the Source serves.
@@ -507,8 +511,12 @@ class Destination:
         pull = self.read_only_session(asking=not offline)
         if not offline:
             report_source(pull)
-        audit = Audit(pull, method, kept=kept)
-        report = audit.run(new_run_id(), offline=offline, rolling=rolling)
+        # The findings are stored under the mirror's lock, so that two audits cannot mix theirs.
+        with self._dependencies.findings() as findings:
+            audit = Audit(pull, method, kept=kept, store=findings)
+            report = audit.run(new_run_id(), offline=offline, rolling=rolling)
+            if not report.in_sync or report.foreign or report.unlisted:
+                findings.set_name(report.run, clock.now().strftime("%Y%m%d%H%M%S"))
         at, skew = report.at or datetime.min.replace(tzinfo=UTC), self._report_skew()
         if abs(skew) >= MAX_SKEW and abs(clock.now() - at) > MAX_SKEW:
             report = replace(report, has_gap=True)
@@ -518,6 +526,24 @@ class Destination:
         state = self._dependencies.state
         state.commit(StateTransaction(notes=notes_with_audit(state, audit_record)))
         return report
+
+    def explain(
+        self, names: Sequence[str], findings: "Findings", *, offline: bool = False
+    ) -> "Explanation":
+        """Collect the facts about one resource; no copy is changed.
+
+        Args:
+            names: Its URI; or candidates for its path, the most likely first.
+            findings: Returns the findings of the last audit.
+            offline: Send no request.
+
+        Raises:
+            StorageError: The mirror cannot be read.
+        """
+        from resourcesync.destination.audits.explain import explain  # noqa: PLC0415 - lazy
+
+        session = self.read_only_session(asking=not offline)
+        return explain(session, names, findings, offline=offline)
 
 
 def _requested_mapper(options: PullOptions, known: str = "") -> str:

@@ -1,6 +1,7 @@
 """Options of a pull, and the dependencies of a Destination."""
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Protocol
 
@@ -116,6 +117,32 @@ class SyncStrategy(Protocol):
         """Return the incremental synchronization of a session, such as ``Incremental``."""
 
 
+class FindingWriter(Protocol):
+    """A writer of the findings of one audit, from which a repair reads them."""
+
+    def add(self, fields: Mapping[str, object]) -> None:
+        """Write one finding: its kind, URI, path and reason."""
+
+    def set_name(self, audit: str, moment: str) -> None:
+        """Set the audit's id and its time, as ``20261121020004``; without it nothing is stored."""
+
+
+class _DiscardedFindings:
+    """A writer that stores nothing."""
+
+    def add(self, fields: Mapping[str, object]) -> None:
+        """Do nothing."""
+
+    def set_name(self, audit: str, moment: str) -> None:
+        """Do nothing."""
+
+
+@contextmanager
+def discard_findings() -> Iterator[FindingWriter]:
+    """Open a writer of findings that stores nothing."""
+    yield _DiscardedFindings()
+
+
 class Dependencies(msgspec.Struct, frozen=True, kw_only=True):
     """Dependencies of a Destination.
 
@@ -140,6 +167,7 @@ class Dependencies(msgspec.Struct, frozen=True, kw_only=True):
         mappers: Returns a plug-in's mapper factory by name.
         is_expected: A first pull that fails is recorded: there is to be a mirror.
         strategy: Strategy of synchronization; ``None``: this machine alone.
+        findings: Opens the writer of the findings of an audit; the default discards them.
         resource_fetcher: The network without the measurement of clocks by the answers with
             documents; ``None``: ``fetcher``.
     """
@@ -163,4 +191,5 @@ class Dependencies(msgspec.Struct, frozen=True, kw_only=True):
     mappers: Callable[[str], MapperFactory] = load_no_mapper
     is_expected: bool = False
     strategy: SyncStrategy | None = None
+    findings: Callable[[], AbstractContextManager[FindingWriter]] = discard_findings
     resource_fetcher: Fetcher | None = None

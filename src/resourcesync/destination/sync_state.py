@@ -16,8 +16,8 @@ from resourcesync.destination.mapping.tree import (
     PathMapping,
     TreeMapping,
     load_no_mapper,
-    origin,
 )
+from resourcesync.destination.mapping.uris import origin
 from resourcesync.destination.options import Filters
 from resourcesync.destination.reports import MirrorState as MirrorWord
 from resourcesync.destination.scope import Scope

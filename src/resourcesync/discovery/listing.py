@@ -12,8 +12,8 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from resourcesync.discovery.discover import SourceLists, absolute, discover, discover_locally
-from resourcesync.discovery.document_fetcher import FetchedDocument
-from resourcesync.discovery.search import DocumentProvider, Search, fetch, use_first
+from resourcesync.discovery.document_fetcher import DocumentProvider, FetchedDocument, fetch
+from resourcesync.discovery.search import Search, use_first
 from resourcesync.documents.reader import Document
 from resourcesync.errors import DocumentLimitError, UnexpectedDocumentError
 from resourcesync.model.capabilities import Part

@@ -1,6 +1,6 @@
+from resourcesync.documents._context import Limits as Limits
+from resourcesync.documents._context import Tolerated as Tolerated
 from resourcesync.documents.reader import Document as Document
-from resourcesync.documents.reader import Limits as Limits
-from resourcesync.documents.reader import Tolerated as Tolerated
 from resourcesync.documents.reader import read as read
 from resourcesync.documents.writer import write as write
 from resourcesync.model.capabilities import CapabilityEntry as CapabilityEntry

@@ -12,9 +12,9 @@ from datetime import UTC, date, datetime, time
 from pathlib import Path
 from typing import Any, Final
 
-from resourcesync import config
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.timestamps import parse_w3c
+from resourcesync.settings.values import parse_duration, parse_size
 from resourcesync.simulator import bounds
 from resourcesync.simulator.profiles import PROFILES
 from resourcesync.simulator.scenario import (
@@ -132,18 +132,18 @@ def read_seconds(value: object) -> float:
     """Read a time such as ``"2h"``, or seconds as a number."""
     if isinstance(value, str):
         sign = -1 if value.startswith("-") else 1
-        return sign * config.parse_duration(value.removeprefix("-"))
+        return sign * parse_duration(value.removeprefix("-"))
     return read_number(value)
 
 
 def read_byte_rate(value: object) -> float:
     """Read bytes per second, such as ``"10M"``, or as a number."""
-    return float(config.parse_size(value)) if isinstance(value, str) else read_number(value)
+    return float(parse_size(value)) if isinstance(value, str) else read_number(value)
 
 
 def read_size(value: object) -> int:
     """Read a size such as ``"64MiB"``, or bytes as a number."""
-    return config.parse_size(value) if isinstance(value, str) else read_integer(value)
+    return parse_size(value) if isinstance(value, str) else read_integer(value)
 
 
 def read_rate(value: object) -> float:
@@ -151,7 +151,7 @@ def read_rate(value: object) -> float:
     if not isinstance(value, str):
         return read_number(value)
     match = _RATE.fullmatch(value.strip())
-    span = 0.0 if match is None else config.parse_duration(f"{match[2] or 1}{match[3]}")
+    span = 0.0 if match is None else parse_duration(f"{match[2] or 1}{match[3]}")
     if match is None or span <= 0:
         raise ConfigurationError(
             f"{value[:_SHOWN]!r} is not a rate", hint="write a number and a time: 20/h, 1.4/s"

@@ -5,9 +5,9 @@ from itertools import chain
 from typing import Final, NamedTuple, cast
 from urllib.parse import urljoin, urlsplit
 
+from resourcesync.discovery.document_fetcher import DocumentProvider, fetch
 from resourcesync.discovery.link_header import find_target
 from resourcesync.discovery.pages import named_sitemaps
-from resourcesync.discovery.search import DocumentProvider, fetch
 from resourcesync.errors import (
     ResourceMissingError,
     SourceError,

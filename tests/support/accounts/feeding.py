@@ -8,10 +8,10 @@ from typing import Any
 
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.document_access import open_fetcher
-from resourcesync.app.network import Network
 from resourcesync.ports import Clock
 from resourcesync.ports.accounts import AccountOptions, ChangeBatch
 from resourcesync.ports.cancellation import CancelToken
+from resourcesync.settings.network import Network
 
 
 def line(name: str, change: str = "updated", body: bytes | None = None, **more: Any) -> bytes:

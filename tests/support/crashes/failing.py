@@ -14,7 +14,8 @@ from types import TracebackType
 from typing import Final, NamedTuple, Self
 
 from resourcesync.adapters.system import SystemClock
-from resourcesync.app.serving.applications import LateApplication, ServerThread, find_tree
+from resourcesync.app.serving.applications import LateApplication, find_tree
+from resourcesync.server.uvicorn_server import ServerThread
 from tests.support.commands.run import environment, files_of
 
 ROOT: Final = Path(__file__).parents[3]

@@ -16,9 +16,10 @@ from typing import Self
 
 from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
 from resourcesync.adapters.system import SystemClock
-from resourcesync.app.serving.applications import LateApplication, ServerThread, find_tree
+from resourcesync.app.serving.applications import LateApplication, find_tree
 from resourcesync.destination.mapping.names import RELOCATED
 from resourcesync.destination.sync_state import SyncState
+from resourcesync.server.uvicorn_server import ServerThread
 from tests.support.commands.run import environment
 
 ROOT = Path(__file__).parents[3]

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.checks.source_validation import ValidationEvent, ValidationOptions, Validator
-from resourcesync.app.network import Network
 from resourcesync.ports.cancellation import CancelToken
+from resourcesync.settings.network import Network
 from resourcesync.validator.findings import RuleFinding
 from resourcesync.validator.rules import RULES
 from tests.support.commands.command_line import FILES

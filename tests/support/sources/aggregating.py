@@ -10,7 +10,7 @@ from resourcesync.app.serving import applications
 from resourcesync.cli.main import run
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Resource
-from resourcesync.source.publish_settings import CATALOGUE
+from resourcesync.settings.publication import CATALOGUE
 
 
 class Site:

@@ -8,10 +8,10 @@ from typing import Any, Self
 
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.mirrors.opening import open_destination
-from resourcesync.app.network import Network
 from resourcesync.destination.options import PullOptions
 from resourcesync.destination.reports import RunReport
 from resourcesync.ports.cancellation import CancelToken
+from resourcesync.settings.network import Network
 from tests.support.servers.hostile_server import Asked, HostileServer, Step, answer
 
 OPEN = (

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resourcesync.config.files import (
+from resourcesync.errors import ConfigurationError
+from resourcesync.settings.files import (
     MOST_BYTES,
     NAME,
     ConfigFile,
@@ -16,7 +17,6 @@ from resourcesync.config.files import (
     overrides,
     read,
 )
-from resourcesync.errors import ConfigurationError
 
 TEXT = """\
 # mirrors

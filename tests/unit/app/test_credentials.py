@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resourcesync.app.network import Network
-from resourcesync.config import credentials
-from resourcesync.config.credentials import MOST_BYTES, Credentials, read_credentials
+from resourcesync.app.network import fetch_settings
 from resourcesync.errors import ConfigurationError
+from resourcesync.settings import credentials
+from resourcesync.settings.credentials import MOST_BYTES, Credentials, read_credentials
+from resourcesync.settings.network import Network
 
 SECRET = "hunter2-s3cret"
 HOME = "https://source.example"
@@ -192,10 +193,10 @@ def test_each_origin_gets_its_own_and_two_for_one_field_are_a_mistake() -> None:
     other = Credentials(origin="https://CDN.example:443", fields=(("X-Key", "b"),))
     network = Network(headers=(("X-Own", "c"),), credentials=(own, other))
 
-    assert network.settings(f"{HOME}/list.xml").headers == {
+    assert fetch_settings(network, f"{HOME}/list.xml").headers == {
         HOME: (("X-Own", "c"), ("Authorization", "Bearer a")),
         "https://cdn.example": (("X-Key", "b"),),
     }
-    assert network.settings("").headers == {"https://cdn.example": (("X-Key", "b"),)}
+    assert fetch_settings(network, "").headers == {"https://cdn.example": (("X-Key", "b"),)}
     with pytest.raises(ConfigurationError, match="two secrets"):
-        Network(credentials=(own, own)).settings(HOME)
+        fetch_settings(Network(credentials=(own, own)), HOME)

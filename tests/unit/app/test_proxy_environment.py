@@ -2,8 +2,8 @@
 
 import pytest
 
-from resourcesync.config import read_proxies
 from resourcesync.errors import ConfigurationError
+from resourcesync.settings.environment import read_proxies
 
 
 @pytest.mark.parametrize(

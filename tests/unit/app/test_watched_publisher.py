@@ -13,8 +13,8 @@ from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.app.publishing.publish_loop import PublishLoop, WatchIntervals
 from resourcesync.app.publishing.trees import PublicationResult, PublishRequest
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
+from resourcesync.settings.publication import CATALOGUE
 from resourcesync.source.plan import PublicationStep
-from resourcesync.source.publish_settings import CATALOGUE
 from tests.support.servers.listening import Listener
 
 URL = {"url": "https://h.example/"}

@@ -2,7 +2,8 @@
 
 import pytest
 
-from resourcesync.destination.mapping.tree import FileSystemProfile, TreeMapping, normalise, origin
+from resourcesync.destination.mapping.tree import FileSystemProfile, TreeMapping
+from resourcesync.destination.mapping.uris import normalise, origin
 from resourcesync.errors import OutOfScopeError
 from tests.support.documents.hostile_uris import BASE
 

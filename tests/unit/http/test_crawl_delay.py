@@ -6,8 +6,8 @@ from resourcesync.adapters.http import FetchSettings
 from resourcesync.adapters.http.robots import NoKnownRules
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.transports import open_fetcher
-from resourcesync.config import parse_rate
 from resourcesync.ports.cancellation import CancelToken
+from resourcesync.settings.values import parse_rate
 from tests.support.servers.fetching import request
 from tests.support.servers.hostile_server import HostileServer, answer
 

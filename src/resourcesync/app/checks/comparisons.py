@@ -18,12 +18,10 @@ import msgspec
 from resourcesync.adapters.files.names import to_segment
 from resourcesync.adapters.mirror import mirror_folder
 from resourcesync.adapters.mirror.copies import OWN_FOLDER
-from resourcesync.adapters.mirror.mirror_folder import STATE_FILE
+from resourcesync.adapters.mirror.mirror_folder import STATE_FILE, is_mirror
 from resourcesync.app import plugins
 from resourcesync.app.document_access import is_web_address, open_documents
 from resourcesync.app.mirrors import mirror_state
-from resourcesync.app.mirrors.opening import is_mirror
-from resourcesync.app.network import Network
 from resourcesync.compare import Created, Deleted, Same, Updated, compare
 from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.mapping.uris import normalise_if_possible
@@ -40,6 +38,7 @@ from resourcesync.errors import ConfigurationError
 from resourcesync.ports import Clock
 from resourcesync.ports.cancellation import CancelToken
 from resourcesync.ports.mirror import Copy
+from resourcesync.settings.network import Network
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from typing import Final
 
 import pycurl
 
-from resourcesync import __version__, config
+from resourcesync import __version__
 from resourcesync.adapters.http.certificate_authorities import authorities_fault
 from resourcesync.adapters.http.robots import parse_rules
 from resourcesync.adapters.mirror import mirror_folder
@@ -23,11 +23,13 @@ from resourcesync.adapters.mirror.mirror_folder import count_temporary_files, pr
 from resourcesync.adapters.server_probe import probe
 from resourcesync.app.checks.diagnosis import FolderFacts, MachineFacts, SourceFacts
 from resourcesync.app.mirrors import mirror_state
-from resourcesync.app.network import Network, origin_of
+from resourcesync.app.network import origin_of, proxy_rules
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.errors import ConfigurationError, ResourceSyncError
 from resourcesync.ports import Clock
 from resourcesync.ports.fetcher import Purpose
+from resourcesync.settings import environment
+from resourcesync.settings.network import Network
 
 _PROXIES: Final = tuple(
     name for kind in ("http", "https", "all") for name in (f"{kind}_proxy", f"{kind}_proxy".upper())
@@ -79,12 +81,12 @@ def inspect_machine(
 
 def _proxies(network: Network) -> tuple[str, ...]:
     """Return a sentence for each proxy that counts, and for the variables that do not."""
-    ignored = [name for name in _PROXIES if config.variable(name)]
+    ignored = [name for name in _PROXIES if environment.variable(name)]
     if network.proxy is not None:
         rest = f"; ignored: {', '.join(ignored)}" if ignored else ""
         return (f"{network.proxy or 'no proxy'}, by --proxy or the configuration{rest}",)
     try:
-        found = config.read_proxies()
+        found = environment.read_proxies()
     except ConfigurationError:
         return ()
     texts = [
@@ -98,7 +100,7 @@ def _proxies(network: Network) -> tuple[str, ...]:
 
 def _proxy_fault(network: Network) -> tuple[str, str] | None:
     try:
-        network.proxies()
+        proxy_rules(network)
     except ConfigurationError as error:
         return error.message, error.hint
     return None
@@ -199,7 +201,7 @@ def inspect_source(address: str, network: Network, clock: Clock) -> SourceFacts:
         ConfigurationError: The address or a setting cannot work.
     """
     origin = origin_of(address)
-    proxy = network.proxies().choose(f"{origin}/")
+    proxy = proxy_rules(network).choose(f"{origin}/")
     if proxy:
         return SourceFacts(origin=origin, proxy=proxy)
     found = probe(origin, ca_file=network.ca_file)

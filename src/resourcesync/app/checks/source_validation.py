@@ -16,14 +16,14 @@ from resourcesync.app.document_access import (
     open_documents,
     open_fetcher,
 )
-from resourcesync.app.network import Network
 from resourcesync.discovery.addresses import join
-from resourcesync.discovery.document_fetcher import FetchedDocument
-from resourcesync.discovery.search import DocumentProvider, Search, fetch, use_first
+from resourcesync.discovery.document_fetcher import DocumentProvider, FetchedDocument, fetch
+from resourcesync.discovery.search import Search, use_first
 from resourcesync.errors import DocumentError, ResourceMissingError, SourceError, StorageError
 from resourcesync.model.vocabulary import Capability
 from resourcesync.ports import Fetcher, Purpose
 from resourcesync.ports.cancellation import CancelToken
+from resourcesync.settings.network import Network
 from resourcesync.validator.cross_document import judge_announced, judge_reread, judge_together
 from resourcesync.validator.delivery import DeliveredResponse, judge_document_response
 from resourcesync.validator.examination import validate_document

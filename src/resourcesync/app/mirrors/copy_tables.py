@@ -14,11 +14,11 @@ from resourcesync.app.mirrors.opening import not_a_mirror_error
 from resourcesync.app.mirrors.stores import Home
 from resourcesync.app.mirrors.table_mirror import TableInStore
 from resourcesync.app.mirrors.work_units import Site
-from resourcesync.app.network import Network
 from resourcesync.errors import ConfigurationError
 from resourcesync.ports import Clock
 from resourcesync.ports.cancellation import CancelToken
 from resourcesync.ports.tables import TablePart
+from resourcesync.settings.network import Network
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

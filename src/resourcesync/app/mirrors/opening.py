@@ -8,11 +8,13 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from datetime import datetime
 from functools import partial
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from msgspec import structs
 
 from resourcesync.adapters.mirror import mirror_folder
 from resourcesync.adapters.mirror.change_log import ConsumerFiles
@@ -27,10 +29,10 @@ from resourcesync.adapters.mirror.state import TABLES_NOTE, SqliteMirrorState
 from resourcesync.app import plugins, transports
 from resourcesync.app.mirrors import mirror_state, stores
 from resourcesync.app.mirrors.stores import Home
-from resourcesync.app.network import Network
+from resourcesync.app.network import fetch_settings
 from resourcesync.app.transports import StoredRobotsRules
 from resourcesync.destination.destination import Destination
-from resourcesync.destination.options import Dependencies
+from resourcesync.destination.options import Dependencies, FindingWriter
 from resourcesync.destination.reports import MirrorStatus
 from resourcesync.destination.status import status_of
 from resourcesync.destination.sync_state import SyncState
@@ -40,16 +42,18 @@ from resourcesync.errors import (
     StateError,
     StorageError,
 )
+from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock, Reporter
 from resourcesync.ports.cancellation import CancelToken
 from resourcesync.ports.mirror import MirrorStateStore
+from resourcesync.settings.network import Network
+from resourcesync.settings.publication import NOTE, decode_settings
 
 if TYPE_CHECKING:
     from resourcesync.adapters.mirror.audit_files import AuditFiles
     from resourcesync.app.mirrors.table_mirror import TableSyncStrategy
-    from resourcesync.app.mirrors.work_units import SourceNetwork
     from resourcesync.destination.audits.reports import AuditFinding
-    from resourcesync.destination.changelog import Consumers
+    from resourcesync.destination.changelog import ChangeLogReader, Consumers
 
 
 def state_opener(home: Home) -> Callable[[Path], SqliteMirrorState]:
@@ -71,7 +75,7 @@ def open_strategy(
     mirror: MirrorFolder,
     home: Home,
     source: str,
-    network: "SourceNetwork",
+    network: Network,
     cancel: CancelToken,
     report: Reporter,
 ) -> Iterator["TableSyncStrategy | None"]:
@@ -181,7 +185,6 @@ def _check_no_loop(folder: Path, source: str) -> None:
     if not (folder / OWN_FOLDER / _CATALOGUE).is_file():
         return
     from resourcesync.adapters.catalogue import read_note  # noqa: PLC0415 - rarely
-    from resourcesync.source.publish_settings import NOTE, decode_settings  # noqa: PLC0415 - the same
 
     url = ""
     with suppress(StateError, StorageError):  # a damaged catalogue has no address
@@ -269,12 +272,10 @@ def open_destination(
         state, local = open_state_and_copies(mirror)
         network = _with_stored_origins(network, SyncState(state))
         address, rules = source or _followed(SyncState(state)), StoredRobotsRules(state, clock)
+        settings = partial(fetch_settings, network)
         with (
             stores.copies_of(mirror, clock) as copies,
-            transports.open_fetcher(address, network.settings, cancel, rules, report) as (
-                fetcher,
-                traffic,
-            ),
+            transports.open_fetcher(address, settings, cancel, rules, report) as (fetcher, traffic),
             open_strategy(mirror, home, address, network, cancel, report) as strategy,
         ):
             yield Destination(
@@ -309,6 +310,7 @@ def _local_dependencies(
         "check_folder": mirror.check_marker,
         "drop_parts": partial(local.clear_temporary, inf),
         "room": partial(_free_bytes, folder if in_folder else None),
+        "findings": partial(_open_findings, folder),
     }
 
 
@@ -332,7 +334,7 @@ def _with_stored_origins(network: Network, memory: SyncState) -> Network:
     known = memory.filters
     if network.allow_origins or known is None:
         return network
-    return replace(network, allow_origins=known.allow_origins)
+    return structs.replace(network, allow_origins=known.allow_origins)
 
 
 def _followed(memory: SyncState) -> str:
@@ -361,6 +363,39 @@ class OpenChanges(NamedTuple):
     state: MirrorStateStore
     consumers: "Consumers"
 
+    def reader(
+        self,
+        consumer: str | None,
+        since: int | datetime | None = None,
+        *,
+        touched: bool = False,
+        restart: bool = False,
+        restart_hint: str,
+    ) -> "ChangeLogReader":
+        """Return a reader of the changes.
+
+        Args:
+            consumer: The program whose cursor to start from; ``None`` has none.
+            since: Without a consumer: a change's number, or a moment; ``None`` is the oldest.
+            touched: True if fetches that returned the same bytes are yielded too.
+            restart: True if the consumer starts over with everything in the mirror.
+            restart_hint: How to start over, for messages.
+        """
+        from resourcesync.destination import changelog  # noqa: PLC0415 - no pull reads changes
+
+        cursor: int | None
+        if consumer is not None:
+            cursor = None if restart else self.consumers.cursor(consumer)
+        elif since is None:
+            cursor = changelog.oldest_cursor(self.state)
+        elif isinstance(since, datetime):
+            cursor = changelog.cursor_at(self.state, to_microseconds(since))
+        else:
+            cursor = since
+        return changelog.ChangeLogReader(
+            state=self.state, cursor=cursor, include_touched=touched, restart_hint=restart_hint
+        )
+
 
 @contextmanager
 def open_changes(folder: Path) -> Iterator[OpenChanges]:
@@ -375,6 +410,12 @@ def open_changes(folder: Path) -> Iterator[OpenChanges]:
     own = folder / OWN_FOLDER
     with mirror_state.open_state(own / mirror_folder.STATE_FILE, read_only=True) as state:
         yield OpenChanges(state=state, consumers=ConsumerFiles(own))
+
+
+@contextmanager
+def _open_findings(folder: Path) -> Iterator[FindingWriter]:
+    with audit_files(folder).write_findings() as writer:
+        yield writer
 
 
 def audit_files(folder: Path) -> "AuditFiles":

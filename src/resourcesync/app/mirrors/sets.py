@@ -11,11 +11,11 @@ from resourcesync.adapters.mirror.mirror_folder import (
     FollowedSet,
     FollowedSets,
     delete_sets,
+    is_mirror,
     read_sets,
     write_sets,
 )
-from resourcesync.app.mirrors.opening import is_mirror, knows_source, not_a_mirror_error
-from resourcesync.app.network import Network
+from resourcesync.app.mirrors.opening import knows_source, not_a_mirror_error
 from resourcesync.discovery import OfferedSet, SetChoice, names_of, offered_sets
 from resourcesync.discovery.sets import choose
 from resourcesync.errors import (
@@ -26,6 +26,7 @@ from resourcesync.errors import (
 )
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports.cancellation import CancelToken
+from resourcesync.settings.network import Network
 
 _DAY: Final = 86_400_000_000
 

@@ -13,7 +13,6 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
-from resourcesync import config
 from resourcesync.adapters.mirror.copies import OWN_FOLDER, FileTreeCopies
 from resourcesync.adapters.mirror.mirror_folder import MirrorFolder, is_mirror
 from resourcesync.adapters.mirror.open_folders import FolderCopyInspector
@@ -21,6 +20,7 @@ from resourcesync.app import plugins
 from resourcesync.durable_folders import make_folder, sync_name
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
 from resourcesync.ports import Clock
+from resourcesync.settings import environment
 
 if TYPE_CHECKING:
     from resourcesync.adapters.stored_copies import StoreCopyInspector, StoredCopies
@@ -33,7 +33,6 @@ _MAX_LEASE_NAME: Final = 64
 _MOST_BYTES: Final = 4_096
 _ADDRESS: Final = re.compile(r"([a-z][a-z0-9+.-]+):[!-~]+")
 _NOT_A_NAME: Final = re.compile(r"[^A-Za-z0-9._-]+")
-_FOLDER: Final = "file:"
 _METHODS: Final = ("put", "stat", "open", "move", "remove", "keys", "lock")
 
 
@@ -54,15 +53,17 @@ class Home(NamedTuple):
 def is_store_address(text: str) -> bool:
     """True if a destination is the address of a store, not a folder."""
     match = _ADDRESS.fullmatch(text)
-    return match is not None and ("://" in text or match[1] in plugins.names(plugins.STORES))
+    return match is not None and ("://" in text or plugins.has(plugins.STORES, match[1]))
 
 
 def is_known(address: str) -> bool:
     """True if an address is that of a store, and not of a transport unless it has our copies."""
     match = _ADDRESS.fullmatch(address)
-    if match is None or match[1] not in plugins.names(plugins.STORES):
+    if match is None:
         return False
-    return match[1] not in plugins.names(plugins.TRANSPORTS) or is_mirror(home_of(address).folder)
+    if plugins.has(plugins.TRANSPORTS, match[1]) and not is_mirror(_own_folder(address)):
+        return False
+    return plugins.has(plugins.STORES, match[1])
 
 
 def home_of(address: str, state: str | os.PathLike[str] | None = None) -> Home:
@@ -76,11 +77,14 @@ def home_of(address: str, state: str | os.PathLike[str] | None = None) -> Home:
         ConfigurationError: No plug-in handles such addresses, or there may be a secret in it.
     """
     check_plugin_address(address, plugins.STORES)
-    if state is not None:
-        return Home(Path(state), address)
+    return Home(_own_folder(address) if state is None else Path(state), address)
+
+
+def _own_folder(address: str) -> Path:
+    """Return the home of a mirror in a store that has no folder of its choice."""
     name = _NOT_A_NAME.sub("-", address)[:80]
     digest = hashlib.sha256(address.encode()).hexdigest()[:16]
-    return Home(config.state_folder() / "stores" / f"{name}-{digest}", address)
+    return environment.state_folder() / "stores" / f"{name}-{digest}"
 
 
 def check_plugin_address(address: str, group: str) -> None:
@@ -145,11 +149,12 @@ def bind(home: Home) -> None:
 
 def _check_apart(home: Home) -> None:
     """Refuse a home among the copies: its state would be one of them."""
-    if not home.store.startswith(_FOLDER):
-        return
-    from resourcesync.backends.shared_folder import open_store as open_folder  # noqa: PLC0415
+    from resourcesync.ports.stores import LocalStore  # noqa: PLC0415 - rarely
 
-    shared = open_folder(home.store).root
+    store = open_store(home.store)
+    if not isinstance(store, LocalStore):
+        return
+    shared = Path(store.folder)
     if home.folder.resolve().is_relative_to(shared.resolve()):
         raise ConfigurationError(
             f"{home.folder} is in the folder of the copies",

@@ -3,11 +3,13 @@
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
 
-from resourcesync.adapters.http import CurlFetcher, FetchSettings
+from msgspec import structs
+
+from resourcesync.adapters.http import CurlFetcher
 from resourcesync.adapters.http.robots import NoKnownRules
 from resourcesync.adapters.mirror.staging import open_staging
 from resourcesync.adapters.mirror.state import SqliteMirrorState
@@ -15,34 +17,15 @@ from resourcesync.adapters.stored_copies import StoredCopies
 from resourcesync.adapters.stored_files import StoredExchange
 from resourcesync.app import machine, plugins, transports
 from resourcesync.app.mirrors import mirror_state, stores
+from resourcesync.app.network import fetch_settings
 from resourcesync.cluster import package_worker, worker
 from resourcesync.cluster.units import ListDocumentUnit, PackageUnit, SliceUnit, UnitOptions
 from resourcesync.ports.cancellation import CancelToken
 from resourcesync.ports.engines import HostShare, UnitOutcome
+from resourcesync.settings.network import Network
 
 EXCHANGE = ".resourcesync/units/"
 """Folder of units and outcomes in the store."""
-
-
-class SourceNetwork(Protocol):
-    """Settings for requests to a Source: a ``Network``; can be pickled."""
-
-    __dataclass_fields__: ClassVar[dict[str, Any]]
-
-    @property
-    def jobs(self) -> int | None:
-        """Requests at a time."""
-
-    @property
-    def per_host(self) -> int | None:
-        """Most requests at a time to one host."""
-
-    @property
-    def rate(self) -> float | None:
-        """Requests per second to one host."""
-
-    def settings(self, source: str) -> FetchSettings:
-        """Return the fetch settings for a Source."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +40,7 @@ class Site:
 
     source: str
     store: str
-    network: SourceNetwork
+    network: Network
 
 
 def read_list(unit: ListDocumentUnit, share: HostShare) -> UnitOutcome:
@@ -84,11 +67,13 @@ def _tools(terms: UnitOptions, share: HostShare) -> Iterator[worker.WorkerTools]
     site: Site = terms.site
     clock = machine.system_clock()
     cancel = CancelToken(clock)
-    requested = replace(site.network, rate=share.rate, jobs=share.jobs or site.network.jobs)
+    requested = structs.replace(site.network, rate=share.rate, jobs=share.jobs or site.network.jobs)
     with (
         tempfile.TemporaryDirectory(prefix="resourcesync-unit-") as folder,
         open_staging(Path(folder)) as staging,
-        transports.open_fetcher(site.source, requested.settings, cancel, NoKnownRules()) as opened,
+        transports.open_fetcher(
+            site.source, partial(fetch_settings, requested), cancel, NoKnownRules()
+        ) as opened,
     ):
         fetcher, traffic = opened
         store = stores.open_store(site.store)

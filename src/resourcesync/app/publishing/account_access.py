@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from resourcesync import config
 from resourcesync.adapters.catalogue import PostedCatalogue
 from resourcesync.app import plugins
 from resourcesync.app.publishing import catalogues
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StateError
 from resourcesync.ports.accounts import AccountOptions, ChangeBatch, ResourceAccount
-from resourcesync.source.publish_settings import decode_settings
+from resourcesync.settings import environment
+from resourcesync.settings.publication import decode_settings
 
 if TYPE_CHECKING:
     from resourcesync.ports.accounts import AccountFactory
@@ -62,7 +62,7 @@ def _resolve_value(key: str, value: str) -> str:
     kind, colon, place = value.partition(":")
     if not colon or kind not in {"env", "file"}:
         return value
-    found = config.variable(place) if kind == "env" else _read_value_file(key, place)
+    found = environment.variable(place) if kind == "env" else _read_value_file(key, place)
     if not found:
         raise ConfigurationError(f"--with {key}={value}: it is not set or empty")
     return found

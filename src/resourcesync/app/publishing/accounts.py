@@ -22,7 +22,6 @@ from resourcesync.adapters.catalogue import (
 )
 from resourcesync.app import plugins
 from resourcesync.app.document_access import open_fetcher
-from resourcesync.app.network import Network
 from resourcesync.app.publishing import catalogues, trees
 from resourcesync.app.publishing.account_access import (
     VALUES_NOTE,
@@ -49,7 +48,8 @@ from resourcesync.ports.accounts import (
 )
 from resourcesync.ports.cancellation import CancelToken
 from resourcesync.ports.catalogue import Omission, Posted
-from resourcesync.source.publish_settings import CATALOGUE
+from resourcesync.settings.network import Network
+from resourcesync.settings.publication import CATALOGUE
 from resourcesync.source.round_trip import find_fault
 from resourcesync.source.scan import LeftFile
 
@@ -137,7 +137,7 @@ class FollowedAccount:
         store: The address of the store that the documents go to instead; empty for none.
         read_again: Seconds between two full reads of all resources, whatever changes came
             meanwhile; ``None`` is `FULL_READ_INTERVAL`, or `POLL_INTERVAL` without changes.
-        network: Settings for requests over http.
+        network: PublicationSettings for requests over http.
     """
 
     address: str

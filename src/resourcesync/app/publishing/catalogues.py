@@ -11,16 +11,16 @@ import msgspec
 
 from resourcesync.adapters.catalogue import FileCatalogue, PostedCatalogue
 from resourcesync.app.publishing import document_stores, trees
+from resourcesync.app.publishing.publish_settings import read_settings
 from resourcesync.app.publishing.trees import PublicationResult, PublishRequest, hinting_at_bad_rows
-from resourcesync.destination.mapping.tree import origin
-from resourcesync.destination.mapping.uris import normalise
+from resourcesync.destination.mapping.uris import normalise, origin
 from resourcesync.documents import ndjson
 from resourcesync.errors import ConfigurationError, OutOfScopeError, StorageError
 from resourcesync.model.resources import Change, Resource
 from resourcesync.ports import Clock
 from resourcesync.ports.catalogue import DocumentStore, Posted
+from resourcesync.settings.publication import CATALOGUE, NOTE, PublicationSettings
 from resourcesync.source.clock_guard import check_clock
-from resourcesync.source.publish_settings import CATALOGUE, NOTE, Settings, read_settings
 from resourcesync.source.publisher import Publication
 from resourcesync.source.scan import ScanReport
 
@@ -35,7 +35,7 @@ LINES_SCHEME: Final = "ndjson:"
 """Prefix that distinguishes JSON lines from a folder."""
 SETTINGS_NOTE: Final = "publish.catalogue-settings"
 _FOLDER_SETTINGS: Final = frozenset(
-    {"include", "exclude", "algorithms", "links", "robots", "versions", "versions_in",
+    {"include", "exclude", "hashes", "links", "robots", "versions", "versions_in",
      "versions_keep", "versions_least", "versions_max_bytes", "patches"}
 )  # fmt: skip
 _SHOWN_ORIGINS: Final = 3
@@ -217,7 +217,11 @@ def publish(
 
 
 def _notify(
-    catalogue: FileCatalogue, store: DocumentStore, settings: Settings, clock: Clock, path: Path
+    catalogue: FileCatalogue,
+    store: DocumentStore,
+    settings: PublicationSettings,
+    clock: Clock,
+    path: Path,
 ) -> "Notified | None":
     if not settings.hubs:
         return None
@@ -286,8 +290,8 @@ def _require_any(
 
 
 def _merge_settings(
-    path: Path, out: Path | str | None, known: Settings, chosen: Mapping[str, object]
-) -> Settings:
+    path: Path, out: Path | str | None, known: PublicationSettings, chosen: Mapping[str, object]
+) -> PublicationSettings:
     command = f"resourcesync publish {SCHEME}{path} --url https://HOST/ --out FOLDER"
     if not (chosen.get("url") or known.url):
         raise ConfigurationError("the address of the resources is not known yet", hint=command)

@@ -25,11 +25,11 @@ from resourcesync.app.publishing.inventory_tables import SourceTable
 from resourcesync.app.publishing.trees import PublicationResult, PublishRequest
 from resourcesync.errors import ConfigurationError, StateError, StorageError
 from resourcesync.ports import Clock
+from resourcesync.settings.publication import CATALOGUE, PublicationSettings, decode_settings
 from resourcesync.source.foreign_documents import refuse_foreign
 from resourcesync.source.inventory import Inventory
 from resourcesync.source.naming import SourceNaming
 from resourcesync.source.plan import ChangeLists
-from resourcesync.source.publish_settings import CATALOGUE, Settings, decode_settings
 
 TABLES: Final = "tables:"
 """Prefix that distinguishes the address of a table from a folder."""
@@ -79,7 +79,7 @@ def publish_table(
 
     Args:
         source: The table, and the place of its documents.
-        chosen: Attributes of ``Settings`` that are given now; the others are as the last time.
+        chosen: Settings that are given now, by their names; the others are as the last time.
         clock: Time.
         asked: Options of this run alone.
 
@@ -99,7 +99,7 @@ def publish_table(
     with ExitStack() as stack:
         remembered = folder.read()
         if remembered is None:
-            _merge_settings(source, Settings(), chosen)  # before a folder is made
+            _merge_settings(source, PublicationSettings(), chosen)  # before a folder is made
         folder.make()
         stack.enter_context(closing(PublishLock(own / _LOCK, clock)))
         inventory = _decode_inventory(folder.read())
@@ -152,7 +152,9 @@ def _check(source: TableSource, chosen: Mapping[str, object], asked: PublishRequ
         )
 
 
-def _merge_settings(source: TableSource, known: Settings, chosen: Mapping[str, object]) -> Settings:
+def _merge_settings(
+    source: TableSource, known: PublicationSettings, chosen: Mapping[str, object]
+) -> PublicationSettings:
     if known.originals and known.originals != source.address:
         _log.info("the table was %s before", known.originals)
     command = f"resourcesync publish {source.address} --url https://HOST/ --out {source.out}"
@@ -172,7 +174,7 @@ def _merge_settings(source: TableSource, known: Settings, chosen: Mapping[str, o
     )
 
 
-def _has_moved(settings: Settings, known: Settings) -> bool:
+def _has_moved(settings: PublicationSettings, known: PublicationSettings) -> bool:
     """True if the documents moved, or had no place before."""
     if not known.url or settings.out != known.out:
         return True
@@ -203,7 +205,7 @@ def _address(root: Path, out: str) -> str:
     return out if document_stores.is_store(out) else str((root / out).absolute())
 
 
-def _table(address: str, settings: Settings) -> SourceTable:
+def _table(address: str, settings: PublicationSettings) -> SourceTable:
     values = dict(settings.originals_with)
     memory = values.pop(_MEMORY_OPTION, _DEFAULT_MEMORY)
     files = _files(address)

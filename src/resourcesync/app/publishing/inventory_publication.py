@@ -28,6 +28,7 @@ from resourcesync.app.publishing.inventory_tables import (
     TableUpdate,
     import_inventory_table,
 )
+from resourcesync.app.publishing.publish_settings import limits_of, publication_policy
 from resourcesync.app.publishing.trees import PublicationResult, PublishRequest
 from resourcesync.errors import EngineError, StateError, StorageError
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
@@ -36,6 +37,7 @@ from resourcesync.ports import Clock
 from resourcesync.ports.cancellation import CancelToken
 from resourcesync.ports.catalogue import DocumentStore, Omission
 from resourcesync.ports.engines import HostShare, UnitOutcome
+from resourcesync.settings.publication import PublicationSettings
 from resourcesync.source import garbage
 from resourcesync.source.clock_guard import check_silence, is_behind
 from resourcesync.source.document_writer import DocumentWriter, WrittenDocument
@@ -54,7 +56,6 @@ from resourcesync.source.inventory import (
 from resourcesync.source.naming import SourceNaming
 from resourcesync.source.paging import PageLimits
 from resourcesync.source.plan import PublicationPlan, PublicationStep, is_rebase_due
-from resourcesync.source.publish_settings import Settings
 from resourcesync.source.publisher import Publication
 from resourcesync.source.scan import ScanReport
 
@@ -235,7 +236,11 @@ class TablePublication:
     """
 
     def __init__(
-        self, place: PublicationTarget, settings: Settings, inventory: Inventory, clock: Clock
+        self,
+        place: PublicationTarget,
+        settings: PublicationSettings,
+        inventory: Inventory,
+        clock: Clock,
     ) -> None:
         self._place = place
         self._settings = settings
@@ -336,14 +341,14 @@ class TablePublication:
             rebases=False,
             begins=begins,
             base_uri=self._naming.base_uri,
-            limits=self._settings.limits,
+            limits=limits_of(self._settings),
             keep=int(self._settings.keep * _SECOND),
             described_by=self._settings.described_by,
         )
 
     def _is_due(self, task: PendingPublication) -> bool:
         plan = self._inventory.plan
-        if plan is None or is_rebase_due(plan, self._settings.policy, task.at):
+        if plan is None or is_rebase_due(plan, publication_policy(self._settings), task.at):
             return True
         changed = 0 if task.changes is None else task.changes.count
         return changed > 0 and is_rebase_worthwhile(plan, task.rows, changed)

@@ -34,9 +34,9 @@ from resourcesync.ports import Clock
 from resourcesync.ports.accounts import AccountOptions, ChangeBatch
 from resourcesync.ports.changes import LoggedChange, MirrorChangeKind
 from resourcesync.ports.mirror import Copy, EntryLink, MirrorStateStore
+from resourcesync.settings.publication import CATALOGUE, decode_settings
 from resourcesync.source.links import UpstreamEntry, republished_links
 from resourcesync.source.naming import is_sitemap
-from resourcesync.source.publish_settings import CATALOGUE, decode_settings
 
 SCHEME: Final = "mirror:"
 """Prefix of the address of a mirror that is to be published."""

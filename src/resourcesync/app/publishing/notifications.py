@@ -30,7 +30,7 @@ from resourcesync.websub import messages, payloads, publisher
 from resourcesync.websub.publisher import Notice, NoticeOutcome
 
 if TYPE_CHECKING:
-    from resourcesync.source.publish_settings import Settings
+    from resourcesync.settings.publication import PublicationSettings
 
 KEY_FILE: Final = "push.key"
 """Key beside the catalogue that signs submissions to the hub of the same tree."""
@@ -88,7 +88,7 @@ class _HubPosition:
 def notify(
     catalogue: CatalogueStore,
     documents: DocumentStore,
-    settings: "Settings",
+    settings: "PublicationSettings",
     clock: Clock,
     *,
     folder: Path,
@@ -136,7 +136,7 @@ def notify(
 def notify_after(
     catalogue: CatalogueStore,
     documents: DocumentStore,
-    settings: "Settings",
+    settings: "PublicationSettings",
     clock: Clock,
     path: Path,
 ) -> Notified:
@@ -158,7 +158,7 @@ class _Outbox:
         self,
         catalogue: CatalogueStore,
         documents: DocumentStore,
-        settings: "Settings",
+        settings: "PublicationSettings",
         record: PublicationRecord,
         now: datetime,
     ) -> None:

@@ -11,15 +11,16 @@ from resourcesync.adapters.files import FileSelection, FileTreeOriginals, PathFi
 from resourcesync.app import plugins
 from resourcesync.app.mirrors import stores
 from resourcesync.app.publishing import document_stores
+from resourcesync.app.publishing.publish_settings import version_options_of
 from resourcesync.errors import ConfigurationError, ResourceSyncError
 from resourcesync.model.resources import Resource
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock
 from resourcesync.ports.catalogue import Omission, Original
 from resourcesync.ports.originals import OpenOriginals, OriginalsOptions, PrefetchingOriginals
+from resourcesync.settings.publication import PublicationSettings
 from resourcesync.source import naming
 from resourcesync.source.links import LinkedOriginals, ScannableOriginals, parse_rule
-from resourcesync.source.publish_settings import Settings
 
 if TYPE_CHECKING:
     from resourcesync.ports.originals import OriginalsFactory
@@ -51,7 +52,7 @@ def is_originals_address(text: str) -> bool:
 
 @contextmanager
 def open_originals(
-    root: Path, settings: Settings, clock: Clock, known: str | None
+    root: Path, settings: PublicationSettings, clock: Clock, known: str | None
 ) -> Iterator[OpenedOriginals]:
     """Open the originals of the given settings.
 
@@ -71,7 +72,7 @@ def open_originals(
             settings.url,
             clock=clock,
             selection=selection_of(settings),
-            algorithms=settings.algorithms,
+            algorithms=settings.hashes,
             rereading=rereading,
         )
         yield OpenedOriginals(_linked(tree, settings), tree.reading, rereading)
@@ -81,14 +82,14 @@ def open_originals(
         yield OpenedOriginals(_linked(selected, settings), selected.reading, rereading)
 
 
-def _linked(originals: ScannableOriginals, settings: Settings) -> ScannableOriginals:
+def _linked(originals: ScannableOriginals, settings: PublicationSettings) -> ScannableOriginals:
     if not settings.links:
         return originals
     rules = [parse_rule(text) for text in settings.links]
     return LinkedOriginals(originals, rules, settings.url)
 
 
-def selection_of(settings: Settings) -> FileSelection:
+def selection_of(settings: PublicationSettings) -> FileSelection:
     """Return the selection of files to publish: never the documents themselves."""
     outs = [
         name for name in (settings.out, *settings.earlier) if not document_stores.is_store(name)
@@ -105,7 +106,7 @@ def selection_of(settings: Settings) -> FileSelection:
     )
 
 
-def check_originals(settings: Settings, known: Settings) -> None:
+def check_originals(settings: PublicationSettings, known: PublicationSettings) -> None:
     """Refuse settings that originals of a plug-in cannot have, or cannot change.
 
     Raises:
@@ -124,12 +125,12 @@ def check_originals(settings: Settings, known: Settings) -> None:
             hint="publish into another folder: --out DIR, or --state DIR",
         )
     stores.check_plugin_address(settings.originals, plugins.ORIGINALS)
-    if settings.version_options.is_public or settings.patches:
+    if version_options_of(settings).is_public or settings.patches:
         raise ConfigurationError("versions and patches need files in a folder")
 
 
 @contextmanager
-def _load_originals(settings: Settings) -> Iterator[OpenOriginals]:
+def _load_originals(settings: PublicationSettings) -> Iterator[OpenOriginals]:
     scheme = settings.originals.partition(":")[0]
     factory: OriginalsFactory = plugins.load(plugins.ORIGINALS, scheme)
     url = settings.url
@@ -138,7 +139,7 @@ def _load_originals(settings: Settings) -> Iterator[OpenOriginals]:
             OriginalsOptions(
                 address=settings.originals,
                 base_uri=url if url.endswith("/") else f"{url}/",
-                algorithms=settings.algorithms,
+                algorithms=settings.hashes,
                 values=dict(settings.originals_with),
             )
         )
@@ -168,7 +169,7 @@ def _bad_plugin_error(scheme: str, got: str) -> ConfigurationError:
 class _SelectedOriginals:
     """The originals of a plug-in that are to be published; their order is checked."""
 
-    def __init__(self, originals: OpenOriginals, settings: Settings) -> None:
+    def __init__(self, originals: OpenOriginals, settings: PublicationSettings) -> None:
         self._originals = originals
         self.prefetch = originals.prefetch if isinstance(originals, PrefetchingOriginals) else None
         url = settings.url

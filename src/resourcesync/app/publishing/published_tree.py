@@ -17,7 +17,7 @@ from resourcesync.destination.mapping.uris import normalise
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.errors import ConfigurationError, OutOfScopeError
 from resourcesync.ports.mirror import MirrorStateStore
-from resourcesync.source.publish_settings import CATALOGUE, NOTE, Settings, decode_settings
+from resourcesync.settings.publication import CATALOGUE, NOTE, PublicationSettings, decode_settings
 
 PUBLICATION: Final = Path(OWN_FOLDER) / "publication"
 """Default place of the documents of a published mirror: never among its copies."""
@@ -37,7 +37,7 @@ def is_aggregated(folder: Path) -> bool:
     return not catalogue.is_file() or read_note(catalogue, NOTE) is None
 
 
-def published_settings(root: Path) -> Settings:
+def published_settings(root: Path) -> PublicationSettings:
     """Return the settings of a tree's last publication.
 
     Raises:

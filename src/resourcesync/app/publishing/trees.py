@@ -2,18 +2,27 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import msgspec
+from msgspec import structs
 
 from resourcesync.adapters.catalogue import FileCatalogue, bad_rows
 from resourcesync.adapters.catalogue.bad_rows import BadRow
 from resourcesync.app.publishing import document_stores, originals
 from resourcesync.app.publishing.document_stores import documents_at, is_store, locked_documents
+from resourcesync.app.publishing.publish_settings import (
+    dump_options_of,
+    entry_settings_of,
+    limits_of,
+    publication_policy,
+    read_settings,
+    version_options_of,
+)
 from resourcesync.errors import ConfigurationError, OutOfScopeError, StateError
 from resourcesync.model.digests import ALGORITHMS
 from resourcesync.model.resources import Change, Resource
@@ -27,10 +36,10 @@ from resourcesync.ports.catalogue import (
     DocumentStore,
     Omission,
 )
+from resourcesync.settings.publication import CATALOGUE, NOTE, PublicationSettings
 from resourcesync.source.clock_guard import check_clock
 from resourcesync.source.naming import CHANNELS, SourceNaming
 from resourcesync.source.plan import PublicationStep, read_plan, read_record
-from resourcesync.source.publish_settings import CATALOGUE, NOTE, Settings, read_settings
 from resourcesync.source.publisher import ListPublisher, Publication
 from resourcesync.source.round_trip import find_fault
 from resourcesync.source.scan import ScanReport, scan
@@ -190,7 +199,7 @@ class PublicationResult:
             first time.
     """
 
-    settings: Settings
+    settings: PublicationSettings
     scan: ScanReport
     publication: Publication
     dumped: "DumpOutcome | None" = None
@@ -225,7 +234,7 @@ def publish_tree(
 
     Args:
         root: The tree.
-        chosen: Attributes of ``Settings`` that are given now; the others are as the last time.
+        chosen: Settings that are given now, by their names; the others are as the last time.
         clock: Time.
         asked: Options of this run alone.
 
@@ -259,7 +268,7 @@ def publish_tree(
         reread = catalogue.note(_REREAD)
         found = stack.enter_context(originals.open_originals(root, settings, clock, reread))
         tree = _TreePublication(root, settings, catalogue, store, found, clock)
-        return tree.publish(asked, anew=settings.entries != known.entries)
+        return tree.publish(asked, anew=entry_settings_of(settings) != entry_settings_of(known))
 
 
 class _TreePublication:
@@ -268,7 +277,7 @@ class _TreePublication:
     def __init__(
         self,
         root: Path,
-        settings: Settings,
+        settings: PublicationSettings,
         catalogue: CatalogueStore,
         documents: DocumentStore,
         found: originals.OpenedOriginals,
@@ -325,7 +334,7 @@ class _TreePublication:
         from resourcesync.source.dumps import dump_publication  # noqa: PLC0415 - rarely needed
 
         plan = read_plan(self._catalogue)
-        packing = self._settings.packing
+        packing = dump_options_of(self._settings)
         if plan is not None and plan.base_uri != SourceNaming(base_uri=self._settings.url).base_uri:
             # Lists that start over do not continue older dumps.
             self._publisher.publish()
@@ -353,12 +362,12 @@ class _TreePublication:
 
 
 def _open_versions(
-    root: Path, settings: Settings, catalogue: CatalogueStore, clock: Clock
+    root: Path, settings: PublicationSettings, catalogue: CatalogueStore, clock: Clock
 ) -> TreeVersions:
     """Return the store of former versions, if there is one; a dry run stores nothing."""
     names = SourceNaming(base_uri=settings.url)
     if not isinstance(catalogue, FileCatalogue) or not is_retention_enabled(
-        settings.version_options, names, catalogue
+        version_options_of(settings), names, catalogue
     ):
         return TreeVersions()
     from resourcesync.adapters.version_files import FolderVersions  # noqa: PLC0415 - few keep versions
@@ -371,7 +380,7 @@ def _open_versions(
         VersionRecorder,
     )
 
-    options, index = settings.version_options, catalogue.versions()
+    options, index = version_options_of(settings), catalogue.versions()
     store = FolderVersions(options.place(root))
     patches = PatchGenerator(plugins.patch_makers, plugins.patch_formats())
     recorder = VersionRecorder(
@@ -394,7 +403,7 @@ def _contents(
 
 
 def publisher_of(
-    catalogue: CatalogueStore, documents: DocumentStore, settings: Settings, clock: Clock
+    catalogue: CatalogueStore, documents: DocumentStore, settings: PublicationSettings, clock: Clock
 ) -> ListPublisher:
     """Return the publisher of a catalogue."""
     return ListPublisher(
@@ -402,8 +411,8 @@ def publisher_of(
         documents,
         base_uri=settings.url,
         clock=clock,
-        limits=settings.limits,
-        policy=settings.policy,
+        limits=limits_of(settings),
+        policy=publication_policy(settings),
         described_by=settings.described_by,
     )
 
@@ -444,7 +453,7 @@ def _check(root: Path, chosen: Mapping[str, object]) -> None:
         if chosen.get(name):
             check_address(str(chosen[name]))
     if not (root / CATALOGUE).exists():
-        _refuse_foreign(documents_at(root, str(chosen.get("out", Settings().out))))
+        _refuse_foreign(documents_at(root, str(chosen.get("out", PublicationSettings().out))))
 
 
 def _refuse_foreign(documents: DocumentStore) -> None:
@@ -454,7 +463,10 @@ def _refuse_foreign(documents: DocumentStore) -> None:
 
 
 def refuse_foreign(
-    catalogue: CatalogueStore, documents: DocumentStore, settings: Settings, known: Settings
+    catalogue: CatalogueStore,
+    documents: DocumentStore,
+    settings: PublicationSettings,
+    known: PublicationSettings,
 ) -> None:
     """Refuse to publish where a foreign file would be replaced.
 
@@ -484,15 +496,17 @@ def check_address(url: str) -> None:
         ) from error
 
 
-def merge_settings(root: Path, known: Settings, chosen: Mapping[str, object]) -> Settings:
+def merge_settings(
+    root: Path, known: PublicationSettings, chosen: Mapping[str, object]
+) -> PublicationSettings:
     """Return the settings in force.
 
     Raises:
         ConfigurationError: No address is known.
     """
-    settings = replace(known, **chosen)  # type: ignore[arg-type]  # the command line's own names
+    settings = structs.replace(known, **chosen)
     if settings.out != known.out and known.url:
-        settings = replace(
+        settings = structs.replace(
             settings, earlier=tuple(sorted({*known.earlier, known.out} - {settings.out}))
         )
     if not settings.url:
@@ -500,5 +514,5 @@ def merge_settings(root: Path, known: Settings, chosen: Mapping[str, object]) ->
             f"the address of {root} on the Web is not known yet",
             hint=f"resourcesync publish {root} --url https://HOST/",
         )
-    settings.version_options.check(root, settings.algorithms)
+    version_options_of(settings).check(root, settings.hashes)
     return settings

@@ -15,6 +15,7 @@ from resourcesync.adapters.catalogue import FileChangeLog, FileVersionReader
 from resourcesync.adapters.files import FileSelection, FileTreeOriginals
 from resourcesync.adapters.files.names import media_type, to_segment
 from resourcesync.app.publishing import document_stores
+from resourcesync.app.publishing.publish_settings import version_options_of
 from resourcesync.app.publishing.published_tree import (
     documents_of,
     files_by_address,
@@ -29,22 +30,18 @@ from resourcesync.model.vocabulary import Capability
 from resourcesync.ports import Clock
 from resourcesync.server.admin import MetricsSource, OperationsApplication
 from resourcesync.server.app import Application, LinksOf, ServedSource, create_app, no_links
-from resourcesync.server.dashboard.views import DocumentFile
+from resourcesync.server.connections import ConnectionLimits
+from resourcesync.server.dashboard.views import DocumentFile, SourceViews
 from resourcesync.server.dumps import DumpApplication
 from resourcesync.server.events import EventApplication
 from resourcesync.server.files import ServedFolder
 from resourcesync.server.mementos import MementoApplication, ServedVersions
 from resourcesync.server.metrics import Metric
 from resourcesync.server.pages import Overview
-from resourcesync.server.uvicorn_server import (
-    ConnectionLimits,
-    SecondApplication,
-    ServerThread,
-    serve_forever,
-)
+from resourcesync.server.uvicorn_server import SecondApplication, ServerThread, serve_forever
+from resourcesync.settings.publication import CATALOGUE
 from resourcesync.source.contents import OpenOriginal, PresentContents
 from resourcesync.source.naming import FOLDER, SourceNaming, is_sitemap
-from resourcesync.source.publish_settings import CATALOGUE
 from resourcesync.source.version_retention import VersionOptions
 from resourcesync.source.versions import VERSIONS_FOLDER, VersionNames
 
@@ -306,7 +303,7 @@ class PublishedTree:
                 cannot be mounted at.
         """
         is_published = published_files(self.root)
-        past = published_settings(self.root).version_options
+        past = version_options_of(published_settings(self.root))
         if past.is_public:
             versions = memento_application(self.root, past, self.base, is_published)
             mounts = {MOUNT: versions, **mounts}
@@ -380,6 +377,17 @@ class PublishedTree:
         """
         lookout = self.status()
         return OperationsApplication(look=lookout.check, counts=(lookout.figures, *counts))
+
+    def board(self, views: SourceViews, *counts: MetricsSource) -> ASGIApp:
+        """Return the pages for the operators, with the application for them.
+
+        Args:
+            views: The data of the pages.
+            counts: Sources of further metrics.
+        """
+        from resourcesync.server.dashboard.app import SourceDashboard  # noqa: PLC0415 - few have it
+
+        return SourceDashboard(views, self.operations(*counts))
 
     def _served(self) -> ServedSource:
         file_at = files_by_address(self.root)

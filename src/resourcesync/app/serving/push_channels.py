@@ -13,18 +13,13 @@ from resourcesync.app import hubs, machine
 from resourcesync.app.hubs import OpenHub
 from resourcesync.app.publishing import catalogues, document_stores, notifications
 from resourcesync.app.publishing.notifications import Notified
+from resourcesync.app.publishing.publish_settings import read_settings
 from resourcesync.errors import ConfigurationError
 from resourcesync.ports import Clock
 from resourcesync.ports.catalogue import CatalogueStore, DocumentStore
+from resourcesync.settings.publication import CATALOGUE, NOTE, PublicationSettings, decode_settings
 from resourcesync.source import naming
 from resourcesync.source.naming import SourceNaming
-from resourcesync.source.publish_settings import (
-    CATALOGUE,
-    NOTE,
-    Settings,
-    decode_settings,
-    read_settings,
-)
 from resourcesync.websub.hub import HubRules
 from resourcesync.websub.messages import MOST_PAYLOAD, link_field
 
@@ -44,7 +39,7 @@ class Channels:
 
     catalogue: CatalogueStore
     documents: DocumentStore
-    settings: Settings
+    settings: PublicationSettings
     folder: Path
 
     def notify(self, clock: Clock) -> Notified:

@@ -196,6 +196,7 @@ class FolderStore:
 
     def __init__(self, root: Path, patience: float = PATIENCE) -> None:
         self.root = root
+        self.folder = str(root)
         self._places = FolderLocations(root)
         self._locks = KeyLocks(self._places, patience)
 

@@ -28,6 +28,7 @@ from resourcesync.destination.listed_rows import (
     merge_linked,
 )
 from resourcesync.destination.mapping.names import NameMapping
+from resourcesync.destination.options import FindingWriter
 from resourcesync.destination.path_assignment import new_claim_sorter
 from resourcesync.destination.planner import (
     ABSENT_CODES,
@@ -99,6 +100,7 @@ class Audit:
             each file; ``hash``: also every byte; ``remote``: also what the Source serves.
         kept: Largest number of findings in the report.
         doubting: Mark copies suspect that are not as they were installed.
+        store: Stores each finding for a repair; ``None`` for an audit that repairs.
     """
 
     def __init__(
@@ -108,7 +110,9 @@ class Audit:
         *,
         kept: int = _DEFAULT_MAX_FINDINGS,
         doubting: bool = True,
+        store: FindingWriter | None = None,
     ) -> None:
+        self._store = store
         self._max_findings = kept
         self._marks_suspects = doubting
         self._pull = pull
@@ -466,9 +470,10 @@ class Audit:
         finding = AuditFinding(kind=kind, uri=uri, path=path, reason=reason)
         if len(self._counts.findings) < self._max_findings:
             self._counts.findings.append(finding)
-        self._pull.dependencies.report(
-            "finding", {"kind": kind.value, "uri": uri, "path": path, "reason": reason}
-        )
+        fields = {"kind": kind.value, "uri": uri, "path": path, "reason": reason}
+        if self._store is not None:
+            self._store.add(fields)
+        self._pull.dependencies.report("finding", fields)
 
 
 def _computable(digests: str) -> tuple[str, ...]:

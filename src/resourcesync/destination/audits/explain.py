@@ -11,8 +11,7 @@ from resourcesync.destination.audits.fixity import SuspectMarker, listed_from_co
 from resourcesync.destination.audits.reports import AuditFinding
 from resourcesync.destination.baseline import Baseline
 from resourcesync.destination.mapping.names import owner_of, uris_at
-from resourcesync.destination.mapping.tree import normalise
-from resourcesync.destination.mapping.uris import percent_encode
+from resourcesync.destination.mapping.uris import normalise, percent_encode
 from resourcesync.destination.planner import (
     CONTRADICTING,
     DAMAGED,
@@ -24,6 +23,7 @@ from resourcesync.destination.planner import (
     match_copy,
 )
 from resourcesync.destination.session import SyncSession
+from resourcesync.destination.tasks import is_resting
 from resourcesync.errors import OutOfScopeError, ResourceSyncError
 from resourcesync.model.digests import Digest, disagree, parse_digests
 from resourcesync.model.vocabulary import ChangeKind
@@ -144,6 +144,12 @@ class Explanation:
         if self.path.partition("/")[0] == _OWN_FOLDER:
             return ResourceVerdict.OWN
         return self._verdict_of_task() or self._verdict_of_entry() or self._verdict_of_copy()
+
+    @property
+    def next_try(self) -> int | None:
+        """The time of the next try, if the resource failed so often that it waits."""
+        pending = self.pending
+        return pending.due if pending is not None and is_resting(pending) else None
 
     @property
     def retained_copy(self) -> str:

@@ -14,8 +14,7 @@ from typing import Final
 import msgspec
 from msgspec import structs
 
-from resourcesync.destination.mapping.tree import origin
-from resourcesync.destination.mapping.uris import normalise
+from resourcesync.destination.mapping.uris import normalise, origin
 from resourcesync.destination.options import Dependencies
 from resourcesync.destination.planner import (
     ABSENT,

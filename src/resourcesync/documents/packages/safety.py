@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import Final
 from urllib.parse import unquote
 
-from resourcesync.documents.reader import Limits
+from resourcesync.documents._context import Limits
 from resourcesync.errors import PackageError
 
 MANIFEST: Final = "manifest.xml"

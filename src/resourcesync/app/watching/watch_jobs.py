@@ -1,7 +1,7 @@
 """Jobs of watching: history and audit of a mirror, and hand-over of its changes to a program."""
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -11,14 +11,13 @@ from resourcesync.adapters.consumer_programs import run_program
 from resourcesync.adapters.mirror import mirror_folder
 from resourcesync.adapters.mirror.copies import OWN_FOLDER
 from resourcesync.app.mirrors import mirror_state, opening, sets
-from resourcesync.app.network import Network
 from resourcesync.destination.audits.fixity import AuditRolling
 from resourcesync.destination.audits.reports import AuditReport
-from resourcesync.destination.changelog import ChangeLogReader
 from resourcesync.destination.reports import MirrorState
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.ports.cancellation import CancelToken
 from resourcesync.ports.changes import LoggedChange
+from resourcesync.settings.network import Network
 from resourcesync.watch.scheduler import MirrorHistory
 
 _SECOND = 1_000_000
@@ -126,17 +125,10 @@ def audit_mirror(
         ResourceSyncError: It was not completed.
         StoppedError: Its end was requested.
     """
-
-    def report(event: str, fields: Mapping[str, object]) -> None:
-        if event == "finding":
-            findings.add(fields)
-
-    opened = opening.open_destination(folder, network=network, report=report, cancel=cancel)
-    with opened as destination, opening.audit_files(folder).write_findings() as findings:
-        found = destination.audit(method=how.method, rolling=how.rolling, kept=0)
-        if not found.in_sync or found.foreign or found.unlisted:
-            findings.set_name(found.run, cancel.clock.now().strftime("%Y%m%d%H%M%S"))
-    return found
+    with opening.open_destination(
+        folder, network=network, report=lambda _event, _fields: None, cancel=cancel
+    ) as destination:
+        return destination.audit(method=how.method, rolling=how.rolling, kept=0)
 
 
 class ChangeForwarder:
@@ -169,9 +161,9 @@ class ChangeForwarder:
             StoppedError: The end was requested.
         """
         with opening.open_changes(folder) as opened:
-            before = opened.consumers.cursor(self._consumer)
             restart_hint = f"--consumer {self._consumer} --restart"
-            reader = ChangeLogReader(state=opened.state, cursor=before, restart_hint=restart_hint)
+            reader = opened.reader(self._consumer, restart_hint=restart_hint)
+            before = reader.cursor
             count = 0
 
             def counted(change: LoggedChange) -> bytes:

@@ -14,8 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from resourcesync import config
 from resourcesync.errors import ConfigurationError
+from resourcesync.settings import environment
+from resourcesync.settings.values import parse_header
 
 MOST_BYTES: Final = 64 * 1024
 _MOST_SECRET: Final = 4_096
@@ -144,17 +145,17 @@ class _AuthTable:
         if not isinstance(place, str):
             raise self.error(key, f"needs a string as its {kind}")
         if kind == "env":
-            return config.variable(place, self.environ)
+            return environment.variable(place, self.environ)
         if kind == "file":
             return _contents(Path(place).expanduser())
         if kind == "credential" and _PLAIN_NAME.fullmatch(place):
-            folder = config.variable("CREDENTIALS_DIRECTORY", self.environ)
+            folder = environment.variable("CREDENTIALS_DIRECTORY", self.environ)
             return _contents(Path(folder) / place) if folder else ""
         raise self.error(key, f"must be one of {_SOURCES}")
 
     def pop_netrc_entry(self) -> tuple[tuple[str, str], ...]:
         """Return the fields of the entry of a ``.netrc``."""
-        default = config.variable("NETRC", self.environ) or "~/.netrc"
+        default = environment.variable("NETRC", self.environ) or "~/.netrc"
         return _netrc_fields(self, Path(self.pop_text("file", default=default)).expanduser())
 
     def check_no_unknown_keys(self) -> None:
@@ -209,7 +210,7 @@ def missing_secrets(
 def _is_present(kind: str, place: str, environ: Mapping[str, str] | None) -> bool:
     match kind:
         case "env":
-            return bool(config.variable(place, environ))
+            return bool(environment.variable(place, environ))
         case "file":
             return Path(place).expanduser().exists()
         case _:
@@ -242,7 +243,7 @@ def _header(table: _AuthTable) -> tuple[tuple[str, str], ...]:
     name, value = table.pop_text("name"), table.pop_secret("value")
     if not (value.isascii() and value.isprintable()):
         raise table.error("value", "contains characters that cannot be sent")
-    return (config.parse_header(f"{name}: {value}"),)
+    return (parse_header(f"{name}: {value}"),)
 
 
 def _netrc(table: _AuthTable) -> tuple[tuple[str, str], ...]:

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from resourcesync import config
 from resourcesync.errors import ConfigurationError
+from resourcesync.settings import environment
 
 NAME: Final = "resourcesync.toml"
 SYSTEM: Final = Path("/etc/resourcesync") / NAME
-VARIABLE: Final = f"{config.PREFIX}_CONFIG"
+VARIABLE: Final = f"{environment.PREFIX}_CONFIG"
 MOST_BYTES: Final = 1_048_576
 
 _NEAR: Final = 0.8
@@ -30,7 +30,7 @@ _KEY_ALIASES: Final = {
 _OWN_FOLDER: Final = ".resourcesync"
 _HEADER: Final = re.compile(r"\s*\[[^\[\]]*\]\s*(?:#.*)?")
 _KEY: Final = re.compile(r"\s*([\"']?)([A-Za-z0-9_-]+)\1\s*[=.]")
-_OVERRIDE: Final = f"{config.PREFIX}_MIRROR__"
+_OVERRIDE: Final = f"{environment.PREFIX}_MIRROR__"
 
 
 class ConfigLocation(NamedTuple):
@@ -126,9 +126,9 @@ def config_locations(named: Path | None = None, *, system: Path = SYSTEM) -> lis
     """
     if named is not None:
         # The command line uses the variable as the option's default.
-        by = VARIABLE if config.variable(VARIABLE) == str(named) else "--config"
+        by = VARIABLE if environment.variable(VARIABLE) == str(named) else "--config"
         return [ConfigLocation(named, f"named by {by}", is_named=True)]
-    if by_variable := config.variable(VARIABLE):
+    if by_variable := environment.variable(VARIABLE):
         return [ConfigLocation(Path(by_variable), f"named by {VARIABLE}", is_named=True)]
     import platformdirs  # noqa: PLC0415 - not needed when the file is named
 

@@ -3,11 +3,16 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-import click
-
-from resourcesync import config
-from resourcesync.cli import configured_mirrors, configured_sources, options
-from resourcesync.cli.mirror_options import service_keys
+from resourcesync.settings.schema import PROXY, Field
+from resourcesync.settings.tables import (
+    MIRROR_NAME,
+    Keys,
+    default_keys,
+    log_keys,
+    mirror_keys,
+    service_keys,
+    source_keys,
+)
 
 SCHEMA_DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 Schema = dict[str, Any]
@@ -66,14 +71,14 @@ def _table_schemas() -> Schema:
     return {
         "defaults": {
             "description": "Settings of all mirrors that have no setting of their own.",
-            **_table_schema(configured_mirrors.default_keys()),
+            **_table_schema(default_keys()),
         },
         "mirror": {
             "description": "The mirrors by their names.",
             "type": "object",
             "patternProperties": {
-                f"^({configured_mirrors.NAME.pattern})$": {
-                    **_table_schema(configured_mirrors.mirror_keys()),
+                f"^({MIRROR_NAME.pattern})$": {
+                    **_table_schema(mirror_keys()),
                     "required": ["source", "dest"],
                 }
             },
@@ -81,7 +86,7 @@ def _table_schemas() -> Schema:
         },
         "log": {
             "description": "The log of the commands that read this file.",
-            **_table_schema(configured_mirrors.log_keys()),
+            **_table_schema(log_keys()),
         },
         "watch": {
             "description": "Settings of `resourcesync watch`.",
@@ -91,7 +96,7 @@ def _table_schemas() -> Schema:
             "description": "The published trees and catalogues by their names.",
             "type": "object",
             "additionalProperties": {
-                **_table_schema(configured_sources.SOURCE_KEYS),
+                **_table_schema(source_keys()),
                 "required": ["path"],
             },
         },
@@ -103,45 +108,37 @@ def _table_schemas() -> Schema:
     }
 
 
-def _table_schema(keys: Mapping[str, click.Option]) -> Schema:
-    properties = {name: value_schema(option) for name, option in keys.items()}
+def _table_schema(keys: Keys) -> Schema:
+    properties = {name: value_schema(field) for name, field in keys.items()}
     return {"type": "object", "properties": properties, "additionalProperties": False}
 
 
-def value_schema(option: click.Option) -> Schema:
-    """Return the schema of the value of one key, which is an option's value."""
-    found: Schema = {}
-    help_text = _KEY_HELP.get(option.name or "", option.help)
-    if help_text:
-        found["description"] = help_text
-    if isinstance(option.default, str | bool | int) and not option.multiple:
-        found["default"] = option.default
-    if option.is_flag:
-        return {**found, "type": "boolean"}
-    if option.multiple:
-        return {**found, "type": "array", "items": _type_schema(option)}
-    return {**found, **_type_schema(option)}
+def value_schema(field: Field) -> Schema:
+    """Return the schema of the value of one key."""
+    found: Schema = {"description": field.setting.help}
+    if field.is_flag:
+        default = {} if field.setting.is_stored else {"default": False}
+        return {**found, **default, "type": "boolean"}
+    if field.setting.shown:
+        whole = field.form.is_whole
+        found["default"] = int(field.setting.shown) if whole else field.setting.shown
+    if field.is_many:
+        return {**found, "type": "array", "items": _type_schema(field)}
+    return {**found, **_type_schema(field)}
 
 
-_KEY_HELP: Final = {
-    "source": "The Source's address.",
-    "path": "The tree, or catalogue:FILE; a relative path starts at the folder of this file.",
-    "dest": "The mirror's folder; a relative path starts at the folder of this file.",
-    "max_lag": "The longest lag that `resourcesync status --check` accepts.",
-    "max_quiet": "The longest time without a publication of the Source that it accepts.",
-}
-
-
-def _type_schema(option: click.Option) -> Schema:
-    kind = option.type
-    if isinstance(kind, click.Choice):
-        return {"type": "string", "enum": list(kind.choices)}
-    if isinstance(kind, click.IntRange):
-        return {"type": "integer", "minimum": kind.min, "maximum": kind.max}
-    if isinstance(kind, options.Parsed):
-        is_text = option.multiple or kind is options.PROXY
-        types = "string" if is_text else ["string", "number"]
-        return {"type": types, "pattern": f"^({config.FORMS[kind.name]})$"}
+def _type_schema(field: Field) -> Schema:
+    form = field.form
+    if field.choices:
+        return {"type": "string", "enum": list(field.choices)}
+    if form.is_whole:
+        return {"type": "integer", "minimum": form.lowest, "maximum": form.highest}
+    if form.pattern:
+        is_text = field.is_many or form is PROXY
+        return {
+            "type": "string" if is_text else ["string", "number"],
+            "pattern": f"^({form.pattern})$",
+        }
     return _TEXT_SCHEMA
 
 

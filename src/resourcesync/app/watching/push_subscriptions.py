@@ -23,7 +23,7 @@ from resourcesync.adapters.mirror import mirror_folder
 from resourcesync.adapters.mirror.copies import OWN_FOLDER
 from resourcesync.app.hubs import new_token, open_messenger
 from resourcesync.app.mirrors import mirror_state, opening, sets
-from resourcesync.app.network import Network, origin_of
+from resourcesync.app.network import fetch_settings, origin_of
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.discovery.document_fetcher import DocumentFetcher
 from resourcesync.errors import ConfigurationError, LockedError, ResourceSyncError, StorageError
@@ -31,6 +31,7 @@ from resourcesync.ports import Clock, FetchFailure, FetchRequest, FetchResponse
 from resourcesync.ports.subscriptions import ChannelSubscription
 from resourcesync.server.uvicorn_server import ServerThread
 from resourcesync.server.websub import CallbackApplication
+from resourcesync.settings.network import Network
 from resourcesync.websub.channels import FoundChannels, find_channels
 from resourcesync.websub.subscriber import Subscriber
 from resourcesync.websub.subscription_status import SubscriptionReport
@@ -226,7 +227,7 @@ class PushSubscriptions:
             networks: Address and request settings of each mirror's Source, by the mirror's name. A
                 hub may have an address that is not public where the Source itself may.
         """
-        asked = [network.settings(source) for source, network in networks.values()]
+        asked = [fetch_settings(network, source) for source, network in networks.values()]
         self._messenger.trust(frozenset().union(*(settings.trusted_origins for settings in asked)))
         for name in self._looked.keys() - networks.keys():
             self._looked.pop(name, None)  # so that a mirror that returns is looked up again
@@ -273,7 +274,7 @@ class PushSubscriptions:
         if found is None or identity is None:
             return FoundChannels([], is_complete=True)
         addresses = [name for name in (found.capability_list, found.description) if name]
-        settings = network.settings(identity.source)
+        settings = fetch_settings(network, identity.source)
         dice = Random()  # noqa: S311 - jitter
         with closing(CurlFetcher(settings, self._clock, dice)) as fetcher:
             documents = DocumentFetcher(fetcher, tempfile.TemporaryFile)

@@ -1,0 +1,78 @@
+"""The settings of a publication, stored with the catalogue of its tree."""
+
+from typing import TYPE_CHECKING, Final
+
+from resourcesync.model.vocabulary import Dialect
+from resourcesync.ports.catalogue import CatalogueStore
+from resourcesync.settings.publication import PublicationSettings, decode_settings
+from resourcesync.source.paging import PageLimits
+from resourcesync.source.plan import ChangeLists, Policy
+from resourcesync.source.version_retention import VersionOptions
+
+if TYPE_CHECKING:
+    from resourcesync.source.dumps.dump_publication import DumpOptions
+
+_SECOND: Final = 1_000_000
+
+
+def publication_policy(settings: PublicationSettings) -> Policy:
+    """Return the policy for closing, storing, archiving and rewriting lists.
+
+    Raises:
+        ConfigurationError: There is no such policy.
+    """
+    return Policy(
+        change_lists=ChangeLists(settings.change_lists),
+        rotate=int(settings.rotate * _SECOND),
+        keep=int(settings.keep * _SECOND),
+        rebase=int(settings.rebase_every * _SECOND),
+        archive=int(settings.archive * _SECOND),
+        sitemap=settings.sitemap,
+        dialect=Dialect(settings.dialect),
+        hubs=settings.hubs,
+    )
+
+
+def limits_of(settings: PublicationSettings) -> PageLimits:
+    """Return the most that one document holds."""
+    return PageLimits(max_entries=settings.max_entries, max_bytes=settings.max_bytes)
+
+
+def dump_options_of(settings: PublicationSettings) -> "DumpOptions":
+    """Return the options of dumps."""
+    from resourcesync.source.dumps import dump_publication  # noqa: PLC0415 - few publications need it
+
+    return dump_publication.DumpOptions(
+        url=settings.url,
+        max_package=settings.max_package or dump_publication.DEFAULT_PACKAGE,
+        keep=settings.keep,
+        archive=settings.archive,
+        limits=limits_of(settings),
+        dialect=Dialect(settings.dialect),
+    )
+
+
+def version_options_of(settings: PublicationSettings) -> VersionOptions:
+    """Return the options of versions."""
+    return VersionOptions(
+        is_public=settings.versions,
+        folder=settings.versions_in,
+        keep=settings.versions_keep,
+        least=settings.versions_least,
+        most=settings.versions_max_bytes,
+        patches=settings.patches,
+    )
+
+
+def entry_settings_of(settings: PublicationSettings) -> tuple[object, ...]:
+    """Return what affects entries of unchanged files: after a change all are read again."""
+    return (settings.hashes, settings.links, settings.versions)
+
+
+def read_settings(catalogue: CatalogueStore, note: str) -> PublicationSettings:
+    """Return the settings in a note, or the defaults of a first publication.
+
+    Raises:
+        StateError: They are damaged.
+    """
+    return decode_settings(catalogue.note(note))

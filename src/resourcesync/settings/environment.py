@@ -1,0 +1,198 @@
+"""The settings in the environment of the process; nothing else reads it."""
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, NamedTuple
+from urllib.parse import unquote
+
+from resourcesync.errors import ConfigurationError
+from resourcesync.settings.values import parse_proxy
+
+PREFIX: Final = "RESOURCESYNC"
+"""Each option has an environment variable ``RESOURCESYNC_<COMMAND>_<OPTION>``."""
+
+_PORT: Final = re.compile(r":[0-9]{1,5}\Z")
+_PROXY_PORTS: Final = {"http": 80, "https": 443, "socks5h": 1080}
+
+_FALSE: Final = frozenset({"", "0", "false", "f", "no", "n", "off"})
+
+
+class Environment(NamedTuple):
+    """The settings of the command line in the environment.
+
+    Attributes:
+        debug: ``RESOURCESYNC_DEBUG``: show tracebacks.
+        color: ``True`` when ``FORCE_COLOR`` asks for colours, ``False`` when ``NO_COLOR`` or
+            ``TERM=dumb`` forbids them, ``None`` when the terminal decides.
+        live: True if a terminal could redraw a line (``TERM`` is not ``dumb``).
+        json: Commands for which ``RESOURCESYNC_<COMMAND>_JSON`` is on, in lower case.
+    """
+
+    debug: bool = False
+    color: bool | None = None
+    live: bool = True
+    json: frozenset[str] = frozenset()
+
+
+def read_environment(environ: Mapping[str, str] | None = None) -> Environment:
+    """Return the settings in the process's environment, or in the given one."""
+    found = os.environ if environ is None else environ  # noqa: TID251 - this is the reader
+    dumb = found.get("TERM", "") == "dumb"
+    color: bool | None = None
+    if found.get("NO_COLOR") or dumb:
+        color = False
+    elif _is_on(found.get("FORCE_COLOR", "")):
+        color = True
+    return Environment(
+        debug=_is_on(found.get(f"{PREFIX}_DEBUG", "")),
+        color=color,
+        live=not dumb,
+        json=frozenset(_commands_with(found, "JSON")),
+    )
+
+
+class ServiceEnvironment(NamedTuple):
+    """The settings of a service manager for a service that it began (``sd_notify``).
+
+    Attributes:
+        address: ``NOTIFY_SOCKET``; empty when there is none.
+        watchdog: Seconds within which it expects a message; 0 for none.
+    """
+
+    address: str = ""
+    watchdog: float = 0.0
+
+
+def read_service(environ: Mapping[str, str] | None = None) -> ServiceEnvironment:
+    """Return the service manager's settings in the process's environment, or in the given one."""
+    found = os.environ if environ is None else environ  # noqa: TID251 - this is the reader
+    span, process = found.get("WATCHDOG_USEC", ""), found.get("WATCHDOG_PID", "")
+    is_ours = process in {"", str(os.getpid())}
+    watchdog = int(span) / 1e6 if is_ours and span.isascii() and span.isdigit() else 0.0
+    return ServiceEnvironment(address=found.get("NOTIFY_SOCKET", ""), watchdog=watchdog)
+
+
+def _commands_with(environ: Mapping[str, str], option: str) -> list[str]:
+    head, tail = f"{PREFIX}_", f"_{option}"
+    return [
+        name[len(head) : -len(tail)].lower()
+        for name, value in environ.items()
+        if name.startswith(head) and name.endswith(tail) and _is_on(value)
+    ]
+
+
+def _is_on(value: str) -> bool:
+    return value.strip().lower() not in _FALSE
+
+
+def ca_file(environ: Mapping[str, str] | None = None) -> str:
+    """Return the file of trusted authorities that ``SSL_CERT_FILE`` names; empty for none."""
+    found = os.environ if environ is None else environ  # noqa: TID251 - this is the reader
+    return found.get("SSL_CERT_FILE", "")
+
+
+class ProxyVariable(NamedTuple):
+    """A proxy that a variable of the environment names.
+
+    Attributes:
+        variable: The variable.
+        proxy: ``SCHEME://HOST:PORT``.
+        secret: User and password; ``None`` without them.
+    """
+
+    variable: str
+    proxy: str
+    secret: tuple[str, str] | None = None
+
+    def __repr__(self) -> str:
+        return f"ProxyVariable({self.variable})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProxyEnvironment:
+    """The proxies of the environment.
+
+    Attributes:
+        http: ``HTTP_PROXY``, else ``ALL_PROXY``: for addresses ``http://``; ``None`` for none.
+        https: ``HTTPS_PROXY``, else ``ALL_PROXY``: for addresses ``https://``; ``None`` for none.
+        bypass: The entries of ``NO_PROXY``.
+    """
+
+    http: ProxyVariable | None = None
+    https: ProxyVariable | None = None
+    bypass: tuple[str, ...] = ()
+
+
+def read_proxies(environ: Mapping[str, str] | None = None) -> ProxyEnvironment:
+    """Return the proxies of the environment; a name in lower case comes before its capitals.
+
+    ``HTTP_PROXY`` in capitals does not count in a CGI program, whose clients can set it.
+
+    Raises:
+        ConfigurationError: A value is not the address of a proxy. The message never has the value.
+    """
+    found = os.environ if environ is None else environ  # noqa: TID251 - this is the reader
+
+    def first(*names: str) -> ProxyVariable | None:
+        for name in names:
+            if found.get(name) and not (name == "HTTP_PROXY" and "REQUEST_METHOD" in found):
+                return _proxy_of_variable(name, found[name])
+        return None
+
+    bypass = found.get("no_proxy") or found.get("NO_PROXY") or ""
+    return ProxyEnvironment(
+        http=first("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"),
+        https=first("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"),
+        bypass=tuple(bypass.replace(",", " ").split()),
+    )
+
+
+def _proxy_of_variable(name: str, value: str) -> ProxyVariable:
+    """Return the proxy of a variable, which may lack its scheme or port, and have a user.
+
+    A SOCKS proxy always resolves the names: no request leaves this machine beside it.
+    """
+    scheme, mark, rest = value.strip().rpartition("://")
+    scheme = scheme.lower() if mark else "http"
+    scheme = {"socks5": "socks5h", "socks": "socks5h"}.get(scheme, scheme)
+    user, at, place = rest.rstrip("/").rpartition("@")
+    if not _PORT.search(place):
+        place = f"{place}:{_PROXY_PORTS.get(scheme, 80)}"
+    try:
+        proxy = parse_proxy(f"{scheme}://{place}")
+    except ConfigurationError as error:
+        raise ConfigurationError(
+            f"the variable {name} is not the address of a proxy",
+            hint=f"correct or unset {name}, or ignore it: --proxy direct",
+        ) from error
+    if not at:
+        return ProxyVariable(name, proxy)
+    login, _, password = user.partition(":")
+    return ProxyVariable(name, proxy, (unquote(login), unquote(password)))
+
+
+def variable(name: str, environ: Mapping[str, str] | None = None) -> str:
+    """Return one variable of the environment; empty when it is not set."""
+    found = os.environ if environ is None else environ  # noqa: TID251 - this is the reader
+    return found.get(name, "")
+
+
+def user_name() -> str:
+    """Return the name of the user who runs this; ``resourcesync`` when that is root or unknown."""
+    import getpass  # noqa: PLC0415 - rarely needed
+
+    try:
+        name = getpass.getuser()
+    except (OSError, KeyError):
+        return "resourcesync"
+    return "resourcesync" if name == "root" else name
+
+
+def state_folder() -> Path:
+    """Return the folder for files that outlive a run and belong to no mirror: crash reports."""
+    import platformdirs  # noqa: PLC0415 - needed for a crash report only; help stays quick
+
+    return platformdirs.user_state_path("resourcesync", appauthor=False)

@@ -1,0 +1,321 @@
+"""Settings of a mirror: of each pull, of its schedule, and of its place."""
+
+from datetime import datetime, timedelta
+from typing import Annotated, Final, Literal
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from resourcesync.settings.network import ALLOW_ORIGIN
+from resourcesync.settings.schema import (
+    DURATION,
+    LIMIT,
+    MOMENT,
+    SIZE,
+    Section,
+    Setting,
+)
+from resourcesync.settings.values import Limit
+
+_DAY = 86_400.0
+_SEL, _DEL, _VER = Section.SELECTION, Section.DELETION, Section.VERIFICATION
+_TRA, _STO, _MAIN = Section.TRANSFER, Section.STORAGE, Section.MAIN
+DEFAULT_LIMIT: Final = Limit(percent=10.0)
+
+
+class PullSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Settings of a pull. A filter that is not set is as the mirror remembers it.
+
+    Attributes:
+        set_names: Sets of resources to follow, if the Source offers several.
+    """
+
+    prune: Annotated[
+        bool,
+        Setting(
+            "Also delete copies that no longer match the filters, into the trash and as far as the "
+            "limit of deletions allows. This reads the whole Resource List.",
+            _DEL,
+            in_file=False,
+        ),
+    ] = False
+    lists_only: Annotated[
+        bool,
+        Setting(
+            "Only record what the Source lists; a later pull fetches and deletes.",
+            _TRA,
+            in_file=False,
+        ),
+    ] = False
+    moved: Annotated[
+        str,
+        Setting(
+            "The new address of the Source: all copies stay, and are compared with the lists "
+            "there. Check with -n first.",
+            _STO,
+            metavar="URL",
+            in_file=False,
+            in_library=False,
+        ),
+    ] = ""
+    set_names: Annotated[
+        tuple[str, ...],
+        Setting(
+            "The set of resources, if the Source offers several. Repeat for several: each set "
+            "gets its own mirror, in a folder below DEST.",
+            _SEL,
+            metavar="URI|NAME|NUMBER",
+            key="set",
+            in_library=False,
+        ),
+    ] = ()
+    all_sets: Annotated[
+        bool,
+        Setting(
+            "A mirror for each set, in a folder below DEST; new sets are added later.",
+            _SEL,
+            in_library=False,
+        ),
+    ] = False
+    mode: Annotated[
+        Literal["auto", "baseline", "incremental"],
+        Setting(
+            "Follow the Change Lists (incremental), or compare with the whole Resource List "
+            "(baseline).",
+            shown="auto",
+            in_library=False,
+        ),
+    ] = "auto"
+    delete: Annotated[
+        Literal["auto", "signalled", "absent", "never"],
+        Setting(
+            "Delete resources that a Change List lists as deleted (signalled), also those that a "
+            "newer Resource List no longer lists (absent), or none (never). auto: absent for a "
+            "Resource List, signalled for a plain sitemap.",
+            shown="auto",
+        ),
+    ] = "auto"
+    max_delete: Annotated[
+        Limit,
+        Setting(
+            "Hold all deletions back if there are more. With P%, 25 are always allowed, but never "
+            "more than half of the copies if the lists only no longer contain them.",
+            _MAIN,
+            LIMIT,
+            "N|P%",
+            shown="10%",
+        ),
+    ] = DEFAULT_LIMIT
+    trash: Annotated[
+        float,
+        Setting(
+            "Time that deleted copies stay in the mirror's trash; 0: no trash.",
+            _DEL,
+            DURATION,
+            shown="30d",
+        ),
+    ] = 30 * _DAY
+    verify: Annotated[
+        Literal["strict", "lenient"],
+        Setting(
+            "Refuse bytes that do not match the list (strict), or store and mark them (lenient): "
+            "a copy that does not match the list is never in sync (exit 3).",
+            _VER,
+            shown="strict",
+        ),
+    ] = "strict"
+    dumps: Annotated[
+        Literal["auto", "never", "always"],
+        Setting(
+            "Use packages of the Source's dumps where they cost less than single requests (auto), "
+            "never, or wherever possible (always).",
+            _TRA,
+            shown="auto",
+        ),
+    ] = "auto"
+    accept_missing: Annotated[
+        bool | None,
+        Setting(
+            "Listed resources that the Source does not deliver are not failures (404, 410, "
+            "robots.txt, a redirect to another site): they are counted as absent or skipped, "
+            "exit 0. The mirror remembers it; for a plain sitemap it is the default.",
+            _VER,
+            is_stored=True,
+        ),
+    ] = None
+    fail_fast: Annotated[bool, Setting("Stop at the first failure.", _TRA)] = False
+    max_duration: Annotated[
+        float | None,
+        Setting(
+            "Stop cleanly after this time, such as 10m (exit 10); the next run continues.",
+            _TRA,
+            DURATION,
+        ),
+    ] = None
+    max_bytes: Annotated[
+        int | None,
+        Setting(
+            "Stop cleanly before more bytes are received, such as 2G (exit 10); the next run "
+            "continues. At least one resource is fetched.",
+            _TRA,
+            SIZE,
+        ),
+    ] = None
+    include: Annotated[
+        tuple[str, ...] | UnsetType,
+        Setting(
+            "Only resources whose path matches: * stops at /, ** does not; a pattern without a "
+            "leading / matches in each folder. The globs of publish are different. A mirror "
+            "remembers this and each filter below until it is given again; an empty value removes "
+            "it.",
+            metavar="GLOB",
+            is_clearable=True,
+        ),
+    ] = UNSET
+    exclude: Annotated[
+        tuple[str, ...] | UnsetType,
+        Setting("No resources whose path matches.", metavar="GLOB", is_clearable=True),
+    ] = UNSET
+    types: Annotated[
+        tuple[str, ...] | UnsetType,
+        Setting(
+            "Only resources of this media type.",
+            _SEL,
+            metavar="MIME",
+            key="type",
+            is_clearable=True,
+        ),
+    ] = UNSET
+    max_size: Annotated[
+        int | UnsetType | None,
+        Setting("No resources larger than this, such as 5M.", _SEL, SIZE, is_clearable=True),
+    ] = UNSET
+    since: Annotated[
+        datetime | timedelta | UnsetType | None,
+        Setting(
+            "Only resources modified since, such as -7d or a date.",
+            _SEL,
+            MOMENT,
+            is_clearable=True,
+        ),
+    ] = UNSET
+    links: Annotated[
+        tuple[str, ...] | UnsetType,
+        Setting(
+            "Also resources that selected entries link to by this relation, such as describedby.",
+            _SEL,
+            metavar="REL",
+            key="link",
+            is_clearable=True,
+        ),
+    ] = UNSET
+    allow_origins: Annotated[tuple[str, ...] | UnsetType, ALLOW_ORIGIN] = UNSET
+    state: Annotated[
+        str,
+        Setting(
+            "The folder for the state of a mirror whose copies go into a store of a plug-in. "
+            "Default: a folder of the user.",
+            _STO,
+            metavar="DIRECTORY",
+            in_library=False,
+        ),
+    ] = ""
+    engine: Annotated[
+        str,
+        Setting(
+            "Pull with many workers into a store that all of them reach: processes, processes:8, "
+            "dask://HOST:PORT, spark://HOST:PORT or spark:local[4]. The state of the copies is "
+            "then a table of Parquet files.",
+            _STO,
+            metavar="ADDRESS",
+            in_library=False,
+        ),
+    ] = ""
+    mapper: Annotated[
+        str,
+        Setting(
+            "The mapping from URIs to paths: tree (the names of the Source), a plug-in, or a rule "
+            "such as 'bitstream/{item}/{name} => {item}/{name}'. It cannot be changed later, "
+            "except that tree/2 renames the files of a mirror with the names of older versions, "
+            "without fetching.",
+            _STO,
+            metavar="NAME|RULE",
+            key="map",
+        ),
+    ] = ""
+
+
+class ScheduleSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """The schedule of a mirror that a service keeps in sync."""
+
+    every: Annotated[
+        float | None, Setting("Time between two pulls, such as 15m.", _MAIN, DURATION)
+    ] = None
+    cron: Annotated[
+        str,
+        Setting(
+            "The times of pulls as in crontab, such as 5 2 * * * (UTC), or with a time zone:"
+            " 5 2 * * * Europe/Vienna.",
+            metavar="LINE",
+        ),
+    ] = ""
+    push: Annotated[bool, Setting("Pull at once after a Change Notification of the Source.")] = (
+        False
+    )
+    audit_every: Annotated[
+        float | None, Setting("Time between two audits, such as 7d.", _MAIN, DURATION)
+    ] = None
+    audit_method: Annotated[
+        Literal["lists", "stat", "hash", "remote"],
+        Setting("The method of the audit.", shown="hash"),
+    ] = "hash"
+    audit_sample: Annotated[
+        Limit | None, Setting("The share of files to audit, such as 15%.", _MAIN, LIMIT)
+    ] = None
+    audit_oldest_first: Annotated[bool, Setting("Audit the files checked longest ago first.")] = (
+        False
+    )
+    on_change: Annotated[
+        tuple[str, ...],
+        Setting(
+            "A program to run after changes, and its arguments: it gets the lines of"
+            " changes --json on stdin; after exit 0, it does not get the same changes again."
+        ),
+    ] = ()
+    on_change_limit: Annotated[
+        float,
+        Setting(
+            "Time limit of that program; then it and its child processes are ended, and it is run"
+            " again later.",
+            _MAIN,
+            DURATION,
+            shown="1h",
+        ),
+    ] = 3600.0
+
+
+class FreshnessSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """How far a mirror may be behind before ``status --check`` reports it."""
+
+    max_lag: Annotated[
+        float | None,
+        Setting("The longest lag that `resourcesync status --check` accepts.", _MAIN, DURATION),
+    ] = None
+    max_quiet: Annotated[
+        float | None,
+        Setting(
+            "The longest time without a publication of the Source that it accepts.",
+            _MAIN,
+            DURATION,
+        ),
+    ] = None
+
+
+class MirrorPlace(msgspec.Struct, frozen=True, kw_only=True):
+    """The two ends of a configured mirror."""
+
+    source: Annotated[str, Setting("The Source's address.")] = ""
+    dest: Annotated[
+        str,
+        Setting("The mirror's folder; a relative path starts at the folder of this file."),
+    ] = ""

@@ -1,0 +1,208 @@
+"""The forms of values: durations, sizes, rates, times, limits, addresses.
+
+They are the same on every command line, in the configuration file and in the library
+(``90s``, ``10k``, ``5/s``, ``-7d``, ``10%``).
+"""
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from resourcesync.errors import ConfigurationError
+from resourcesync.model.timestamps import parse_w3c
+
+_SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+_DURATION: Final = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)([smhdw])")
+_BYTES: Final = {
+    letter + suffix: base**power
+    for power, letter in enumerate(("", "k", "m", "g", "t"))
+    for suffix, base in (("", 1000), ("b", 1000), ("ib", 1024))
+    if letter or suffix != "ib"
+}
+_SIZE: Final = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,6})?) ?([kmgt]?(?:i?b)?)", re.IGNORECASE)
+_RATE: Final = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)(?:/([smh]))?")
+_LIMIT: Final = re.compile(r"([0-9]{1,12})|([0-9]{1,3}(?:\.[0-9]{1,6})?) ?%")
+_PROXY: Final = re.compile(
+    r"direct|(?:https?|socks5h)://(?:[0-9A-Za-z][0-9A-Za-z._-]{0,252}|\[[0-9A-Fa-f:.]{2,45}\])"
+    r":[0-9]{1,5}/?"
+)
+_HIGHEST_PORT: Final = 65_535
+FORMS: Final = {
+    "duration": rf"0|{_DURATION.pattern}",
+    "size": r"[0-9]{1,15}(\.[0-9]{1,6})? ?[kKmMgGtT]?([iI]?[bB])?",
+    "rate": _RATE.pattern,
+    "limit": _LIMIT.pattern,
+    "header": r"[^:]+:.*",
+    "pair": r"[^=]+=.*",
+    "proxy": _PROXY.pattern,
+    "address": r".*:[0-9]{1,5}",
+    "time": r"yesterday|-.+|[0-9]{4}.*",
+}
+"""Value forms as regular expressions for other programs; our parsers are partly stricter."""
+
+_TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_MAX_PERCENT: Final = 100
+_PORTS: Final = 65_536
+
+
+def parse_duration(text: str) -> float:
+    """Return the seconds that ``90s``, ``15m``, ``2h``, ``7d`` or ``1w`` means; ``0`` is none.
+
+    Raises:
+        ConfigurationError: It is not a duration.
+    """
+    if text.strip() == "0":
+        return 0.0
+    match = _DURATION.fullmatch(text.strip())
+    if match is None:
+        raise _value_error("duration", text, "write a number and a unit: 90s, 15m, 2h, 7d")
+    return float(match[1]) * _SECONDS[match[2]]
+
+
+def parse_size(text: str) -> int:
+    """Return the bytes that ``10k``, ``5M``, ``2G`` (times 1000) or ``512KiB`` means.
+
+    Raises:
+        ConfigurationError: It is not a size.
+    """
+    match = _SIZE.fullmatch(text.strip())
+    unit = "" if match is None else match[2].lower()
+    if match is None or unit not in _BYTES:
+        raise _value_error("size", text, "write a number and a unit: 500, 10k, 5M, 2G, 64KiB")
+    return int(float(match[1]) * _BYTES[unit])
+
+
+def parse_rate(text: str) -> float:
+    """Return the requests per second that ``5``, ``5/s`` or ``30/m`` means.
+
+    Raises:
+        ConfigurationError: It is not a rate, or zero.
+    """
+    match = _RATE.fullmatch(text.strip())
+    rate = 0.0 if match is None else float(match[1]) / _SECONDS[match[2] or "s"]
+    if rate <= 0:
+        raise _value_error("rate", text, "write requests per second or minute: 5, 5/s, 30/m")
+    return rate
+
+
+def parse_moment(text: str) -> datetime | timedelta:
+    """Return the moment of a W3C Datetime, or the time before now of ``-7d`` or ``yesterday``.
+
+    Raises:
+        ConfigurationError: It is neither.
+    """
+    text = text.strip()
+    if text == "yesterday":
+        return timedelta(days=-1)
+    try:
+        if text.startswith("-"):
+            return timedelta(seconds=-parse_duration(text[1:]))
+        return parse_w3c(text)
+    except (ConfigurationError, ValueError, OverflowError) as error:
+        hint = "write 2026-11-20, 2026-11-20T11:04:09Z, yesterday or -7d"
+        raise _value_error("time", text, hint) from error
+
+
+def resolve_moment(moment: datetime | timedelta, now: datetime) -> datetime:
+    """Return the moment itself, or the one that lies that far from ``now``; never before year 1."""
+    if isinstance(moment, datetime):
+        return moment
+    try:
+        return now + moment
+    except OverflowError:
+        return datetime.min.replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limit:
+    """A number of things, or a share of them in percent; exactly one is set."""
+
+    count: int | None = None
+    percent: float | None = None
+
+
+def parse_limit(text: str) -> Limit:
+    """Return the limit that ``250`` or ``10%`` means.
+
+    Raises:
+        ConfigurationError: It is neither, or over 100 %.
+    """
+    match = _LIMIT.fullmatch(text.strip())
+    if match is not None and match[1] is not None:
+        return Limit(count=int(match[1]))
+    if match is None:
+        raise _value_error("limit", text, "write a number or a share: 250, 10%")
+    if float(match[2]) > _MAX_PERCENT:
+        raise _value_error("share", text, "use at most 100%")
+    return Limit(percent=float(match[2]))
+
+
+def parse_header(text: str) -> tuple[str, str]:
+    """Return the name and the value of a header field written as ``Name: value``.
+
+    Raises:
+        ConfigurationError: The name is not a token, or the value has control characters.
+    """
+    name, colon, value = text.partition(":")
+    name, value = name.strip(), value.strip()
+    if not colon or _TOKEN.fullmatch(name) is None:
+        raise ConfigurationError(
+            "a header is written as 'Name: value'", hint="for example 'Accept-Language: cs'"
+        )
+    if not all(character.isprintable() or character == "\t" for character in value):
+        raise ConfigurationError(f"the value of header {name} has control characters")
+    return name, value
+
+
+def parse_pair(text: str) -> tuple[str, str]:
+    """Return the key and the value of what is written as ``KEY=VALUE``.
+
+    Raises:
+        ConfigurationError: There is no key. The message never has the value.
+    """
+    key, equals, value = text.partition("=")
+    if not equals or not key.strip():
+        raise ConfigurationError("it is written as KEY=VALUE")
+    return key.strip(), value
+
+
+def parse_proxy(text: str) -> str:
+    """Return the address of a proxy; empty for ``direct``, which is none.
+
+    No message has the text: there may be a password in it.
+
+    Raises:
+        ConfigurationError: It is not the address of a proxy, or has no port, or has a user.
+    """
+    text = text.strip()
+    if "@" in text:
+        raise ConfigurationError(
+            "the address of a proxy must not contain a user or a password",
+            hint="name a table [auth.NAME] of the type basic: --proxy-auth NAME or `proxy_auth`",
+        )
+    port = text.rstrip("/").rpartition(":")[2]
+    if _PROXY.fullmatch(text) is None or (text != "direct" and int(port) > _HIGHEST_PORT):
+        raise ConfigurationError(
+            "that is not the address of a proxy",
+            hint="write http://HOST:PORT, https://HOST:PORT, socks5h://HOST:PORT or direct",
+        )
+    return "" if text == "direct" else text.rstrip("/")
+
+
+def _value_error(what: str, text: str, hint: str) -> ConfigurationError:
+    return ConfigurationError(f"{text[:64]!r} is not a {what}", hint=hint)
+
+
+def parse_binding(text: str) -> tuple[str, int]:
+    """Return host and port of ``127.0.0.1:8080``, ``[::1]:8080`` or ``:8080`` (this machine only).
+
+    Raises:
+        ConfigurationError: It is not such a pair.
+    """
+    host, colon, port = text.rpartition(":")
+    if not colon or not port.isascii() or not port.isdigit() or int(port) >= _PORTS:
+        raise ConfigurationError(
+            f"{text[:64]!r} is not an address to listen on", hint="write HOST:PORT, or HOST:0"
+        )
+    return host.removeprefix("[").removesuffix("]") or "127.0.0.1", int(port)
