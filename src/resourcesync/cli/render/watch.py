@@ -10,20 +10,20 @@ import msgspec
 
 from resourcesync import __version__
 from resourcesync.cli import formatting as forms
+from resourcesync.cli.commands.status import StatusCheck, read_statuses
 from resourcesync.cli.configured_mirrors import MirrorConfiguration
 from resourcesync.cli.formatting import DETAIL, NORMAL, QUIET, TextLine
 from resourcesync.cli.json_output import json_line
 from resourcesync.cli.output import CollectingScreen
-from resourcesync.cli.status import StatusCheck, read_statuses
-from resourcesync.cli.status_formats import CheckedMirror, Labels, mirror_figures
-from resourcesync.cli.watch_mirrors import Subscriptions, subscription_fields
+from resourcesync.cli.render.status_formats import CheckedMirror, Labels, mirror_figures
+from resourcesync.cli.service.watch_mirrors import Subscriptions, subscription_fields
 from resourcesync.server.metrics import Metric
 from resourcesync.settings.mirror import FreshnessSettings
 from resourcesync.watch.loop import NextPull
 from resourcesync.websub.subscription_status import SubscriptionReport, SubscriptionStatus
 
 if TYPE_CHECKING:
-    from resourcesync.cli.watch_mirrors import JobReport
+    from resourcesync.cli.service.watch_mirrors import JobReport
     from resourcesync.watch.loop import FinishedJob, NextPull
 
 

@@ -10,15 +10,15 @@ from urllib.parse import quote
 import msgspec
 
 from resourcesync import __version__
+from resourcesync.cli.commands.rule import clause_of
 from resourcesync.cli.output import write_line
-from resourcesync.cli.render_validate import (
+from resourcesync.cli.render.validate import (
     ValidationTally,
     cut_short_message,
     failing_severities,
     finding_fields,
     finding_lines,
 )
-from resourcesync.cli.rule import clause_of
 from resourcesync.server.dashboard.layout import report_page
 from resourcesync.server.dashboard.markup import Markup, Piece, tag
 from resourcesync.validator.events import (

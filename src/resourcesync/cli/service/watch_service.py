@@ -21,16 +21,16 @@ from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.log_file import check_log
 from resourcesync.cli.output import CommandOutcome, Screen, problem_of
 from resourcesync.cli.pull_run import PullTarget, TargetResolver
-from resourcesync.cli.render_watch import WatchFigures, job_fields
-from resourcesync.cli.signals import Interrupted
-from resourcesync.cli.status_formats import Labels
-from resourcesync.cli.watch_mirrors import (
+from resourcesync.cli.render.status_formats import Labels
+from resourcesync.cli.render.watch import WatchFigures, job_fields
+from resourcesync.cli.service.watch_mirrors import (
     JobReport,
     Subscriptions,
     WatchedMirror,
     WatchJobRunner,
 )
-from resourcesync.cli.watch_pages import WatchPages
+from resourcesync.cli.service.watch_pages import WatchPages
+from resourcesync.cli.signals import Interrupted
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StateError, StorageError
 from resourcesync.settings import environment
 from resourcesync.settings.mirror import ScheduleSettings, ServiceSettings

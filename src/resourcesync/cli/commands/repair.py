@@ -49,7 +49,7 @@ def command(output: OutputOptions, mirror: MirrorArgument, itemize: bool, **valu
     touched. Exit codes are those of pull.
     """
     arguments = RepairArguments(mirror=mirror.folder, **values)
-    from resourcesync.cli.render_pull import PullRenderer  # noqa: PLC0415 - help stays quick
+    from resourcesync.cli.render.pull import PullRenderer  # noqa: PLC0415 - help stays quick
 
     words = PullRenderer(first=False, itemize=itemize, dry_run=arguments.dry_run)
     return Job(
@@ -70,7 +70,7 @@ def _repair(
     from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
     from resourcesync.app.mirrors import opening  # noqa: PLC0415 - help stays quick
     from resourcesync.cli.pull_run import item_review  # noqa: PLC0415 - help stays quick
-    from resourcesync.cli.render_pull import conclude  # noqa: PLC0415 - help stays quick
+    from resourcesync.cli.render.pull import conclude  # noqa: PLC0415 - help stays quick
     from resourcesync.destination.options import PullOptions  # noqa: PLC0415 - help stays quick
     from resourcesync.destination.planner import DeletionLimit  # noqa: PLC0415 - help stays quick
 

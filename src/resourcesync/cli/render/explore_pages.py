@@ -11,7 +11,7 @@ from resourcesync.app import document_access
 from resourcesync.cli.configured_mirrors import MirrorConfiguration
 from resourcesync.cli.configured_sources import ConfiguredSources
 from resourcesync.cli.output import problem_of
-from resourcesync.cli.render_explore import Totals, describe_step, step_details, step_fields
+from resourcesync.cli.render.explore import Totals, describe_step, step_details, step_fields
 from resourcesync.discovery.tree import PartsTotal, SourceNode
 from resourcesync.errors import BudgetError, ConfigurationError, ResourceSyncError
 from resourcesync.ports import Clock

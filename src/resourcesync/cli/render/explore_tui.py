@@ -21,7 +21,7 @@ from textual.widgets import Footer, Input, Static, Tree
 from textual.widgets.tree import TreeNode
 
 from resourcesync.cli import formatting
-from resourcesync.cli.render_explore import Totals, describe_step, step_details, step_fields
+from resourcesync.cli.render.explore import Totals, describe_step, step_details, step_fields
 from resourcesync.discovery.tree import PartsTotal, SourceNode
 
 _QUEUE_SIZE: Final = 1_000

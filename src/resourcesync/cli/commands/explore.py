@@ -50,7 +50,7 @@ def command(output: OutputOptions, asking: SourceAccess, **values: Any) -> Job:
             return _browse(source, depth, asking)
         return _explore(source, depth, asking, screen)
 
-    from resourcesync.cli.render_explore import ExploreRenderer  # noqa: PLC0415 - help stays quick
+    from resourcesync.cli.render.explore import ExploreRenderer  # noqa: PLC0415 - help stays quick
 
     return Job(
         command="explore",
@@ -65,7 +65,7 @@ def command(output: OutputOptions, asking: SourceAccess, **values: Any) -> Job:
 
 def _explore(source: str, depth: int, asking: SourceAccess, screen: Screen) -> CommandOutcome:
     from resourcesync.app import document_access, machine  # noqa: PLC0415 - help stays quick
-    from resourcesync.cli.render_explore import Totals, step_event, step_fields  # noqa: PLC0415 - as below
+    from resourcesync.cli.render.explore import Totals, step_event, step_fields  # noqa: PLC0415 - as below
 
     totals = Totals()
     cancel = machine.new_cancel_token()
@@ -83,7 +83,7 @@ def _explore(source: str, depth: int, asking: SourceAccess, screen: Screen) -> C
 
 def _browse(source: str, depth: int, asking: SourceAccess) -> CommandOutcome:
     try:
-        from resourcesync.cli import explore_tui  # noqa: PLC0415 - an extra
+        from resourcesync.cli.render import explore_tui  # noqa: PLC0415 - an extra
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] != "textual":
             raise

@@ -16,7 +16,7 @@ from resourcesync.settings.schema import fields_of, make
 from resourcesync.settings.tables import overlay
 
 if TYPE_CHECKING:
-    from resourcesync.cli.watch_service import WatchSettings
+    from resourcesync.cli.service.watch_service import WatchSettings
 
 
 @click.command("watch", cls=SectionedCommand)
@@ -40,7 +40,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
     named: Path | None = values["config"]
 
     def read_settings() -> "WatchSettings":
-        from resourcesync.cli.watch_service import WatchSettings  # noqa: PLC0415 - help stays quick
+        from resourcesync.cli.service.watch_service import WatchSettings  # noqa: PLC0415 - help stays quick
 
         configuration = configured_mirrors.load(named)
         service = overlay(configured_mirrors.values_of(configuration.service), given)
@@ -54,11 +54,11 @@ def command(output: OutputOptions, **values: Any) -> Job:
     first = read_settings()
 
     def work(screen: Screen) -> CommandOutcome:
-        from resourcesync.cli.watch_service import run_service  # noqa: PLC0415 - help stays quick
+        from resourcesync.cli.service.watch_service import run_service  # noqa: PLC0415 - help stays quick
 
         return run_service(first, read_settings, screen)
 
-    from resourcesync.cli.render_watch import render_event  # noqa: PLC0415 - help stays quick
+    from resourcesync.cli.render.watch import render_event  # noqa: PLC0415 - help stays quick
 
     return Job(
         command="watch",

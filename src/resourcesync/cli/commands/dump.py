@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from resourcesync.cli import formatting, options, render_publish
+from resourcesync.cli import formatting, options
 from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
+from resourcesync.cli.render import publish as render_publish
 
 if TYPE_CHECKING:
     from resourcesync.source.dumps.dump_publisher import DumpOutcome

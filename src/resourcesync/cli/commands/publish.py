@@ -7,12 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from resourcesync.cli import (
-    configured_mirrors,
-    formatting,
-    options,
-    publish_inputs,
-)
+from resourcesync.cli import configured_mirrors, formatting, options, publish_inputs
 from resourcesync.cli.configured_sources import ConfiguredSources
 from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.options import SectionedCommand, option
@@ -20,7 +15,7 @@ from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen, 
 from resourcesync.cli.publish_inputs import TABLES, OnFailed, OnPublished
 from resourcesync.cli.pull_run import BatchResult, combine_outcomes, report_failure
 from resourcesync.cli.remedies import with_command
-from resourcesync.cli.render_publish import conclude, publication_fields, report
+from resourcesync.cli.render.publish import conclude, publication_fields, report
 from resourcesync.cli.signals import acknowledge_stop
 from resourcesync.errors import ConfigurationError, ResourceSyncError
 from resourcesync.settings import files

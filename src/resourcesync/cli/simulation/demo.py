@@ -224,7 +224,7 @@ class _Demo:
     def _pull(self, source: str | None) -> "RunReport":
         from resourcesync.app import machine  # noqa: PLC0415 - the same
         from resourcesync.app.mirrors import opening  # noqa: PLC0415 - the same
-        from resourcesync.cli import render_pull  # noqa: PLC0415 - help stays quick
+        from resourcesync.cli.render import pull as render_pull  # noqa: PLC0415 - help stays quick
         from resourcesync.destination.options import PullOptions  # noqa: PLC0415 - the same
         from resourcesync.settings.network import Network  # noqa: PLC0415 - the same
 
@@ -261,7 +261,7 @@ class _Demo:
     def _audit(self) -> "AuditReport":
         from resourcesync.app import machine  # noqa: PLC0415 - the same
         from resourcesync.app.mirrors import opening  # noqa: PLC0415 - the same
-        from resourcesync.cli import render_audit  # noqa: PLC0415 - help stays quick
+        from resourcesync.cli.render import audit as render_audit  # noqa: PLC0415 - help stays quick
         from resourcesync.settings.network import Network  # noqa: PLC0415 - the same
 
         with opening.open_destination(

@@ -344,7 +344,7 @@ def _write(
     summaries: "Sequence[Summary]",
     written: Mapping[str, Any],
 ) -> None:
-    from resourcesync.cli.simulation_report import simulation_page  # noqa: PLC0415 - help stays quick
+    from resourcesync.cli.simulation.report import simulation_page  # noqa: PLC0415 - help stays quick
     from resourcesync.simulator import experiments  # noqa: PLC0415 - help stays quick
 
     experiments.write_table(runs, out / "summary.csv")

@@ -13,14 +13,14 @@ from resourcesync.app.mirrors import opening, sets
 from resourcesync.app.watching.push_subscriptions import PushState, PushSubscriptions
 from resourcesync.app.watching.watch_jobs import AuditOptions, ChangeForwarder, audit_mirror
 from resourcesync.cli import formatting as forms
-from resourcesync.cli.changes import change_fields
+from resourcesync.cli.commands.changes import change_fields
 from resourcesync.cli.crash import write_crash_report
 from resourcesync.cli.exit_codes import ExitCode, worst
 from resourcesync.cli.json_output import json_line
 from resourcesync.cli.output import CollectingScreen, CommandOutcome, Problem, Screen, problem_of
 from resourcesync.cli.pull_run import PullContext, PullTarget, TargetResolver, pull
-from resourcesync.cli.render_audit import conclude as conclude_audit
-from resourcesync.cli.render_pull import PullRenderer
+from resourcesync.cli.render.audit import conclude as conclude_audit
+from resourcesync.cli.render.pull import PullRenderer
 from resourcesync.errors import (
     BudgetError,
     ResourceSyncError,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import click
 
 from resourcesync.cli import configured_mirrors, formatting, options
-from resourcesync.cli.config import mistakes_of
+from resourcesync.cli.commands.config import mistakes_of
 from resourcesync.cli.configured_mirrors import MirrorConfiguration
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.formatting import QUIET, TextLine

@@ -16,7 +16,7 @@ from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen, problem_of
 from resourcesync.cli.remedies import with_command
-from resourcesync.cli.status_formats import (
+from resourcesync.cli.render.status_formats import (
     CheckedMirror,
     as_listed,
     nagios_line,

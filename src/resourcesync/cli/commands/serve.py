@@ -156,7 +156,7 @@ def _source_board(
     found: "PublishedTree", clock: "Clock", counts: Sequence["MetricsSource"], hub: "OpenHub | None"
 ) -> "ASGIApp":
     """Return the pages of a tree for its operators."""
-    from resourcesync.cli.serve_pages import ServePages  # noqa: PLC0415 - only with --admin
+    from resourcesync.cli.render.serve_pages import ServePages  # noqa: PLC0415 - only with --admin
 
     return found.board(ServePages(found, clock, counts, hub), *counts)
 

@@ -11,15 +11,15 @@ from typing import Any, Final
 
 from resourcesync.app.mirrors import opening, sets
 from resourcesync.app.watching import mirror_views
-from resourcesync.cli.audit_reports import AuditEvidence, html_report
+from resourcesync.cli.commands.status import StatusCheck, notes_of, read_statuses
+from resourcesync.cli.commands.why import explanation_lines, resource_names
 from resourcesync.cli.configured_mirrors import MirrorConfiguration
-from resourcesync.cli.explore_pages import CachedExplorer, own_sources
 from resourcesync.cli.output import CollectingScreen, Problem
-from resourcesync.cli.render_audit import audit_fields
-from resourcesync.cli.render_watch import next_pull_text, result_parts
-from resourcesync.cli.status import StatusCheck, notes_of, read_statuses
-from resourcesync.cli.status_formats import CheckedMirror, as_listed
-from resourcesync.cli.why import explanation_lines, resource_names
+from resourcesync.cli.render.audit import audit_fields
+from resourcesync.cli.render.audit_reports import AuditEvidence, html_report
+from resourcesync.cli.render.explore_pages import CachedExplorer, own_sources
+from resourcesync.cli.render.status_formats import CheckedMirror, as_listed
+from resourcesync.cli.render.watch import next_pull_text, result_parts
 from resourcesync.destination.reports import MirrorState, MirrorStatus
 from resourcesync.errors import ConfigurationError, ResourceSyncError
 from resourcesync.model.timestamps import from_microseconds

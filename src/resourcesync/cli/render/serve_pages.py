@@ -11,10 +11,10 @@ from typing import Final
 from resourcesync.app.checks.target_access import new_validator
 from resourcesync.app.hubs import OpenHub
 from resourcesync.app.serving.applications import PublishedTree
-from resourcesync.cli.explore_pages import CachedExplorer
 from resourcesync.cli.output import problem_of
-from resourcesync.cli.render_findings import html_page
-from resourcesync.cli.render_validate import ValidationTally
+from resourcesync.cli.render.explore_pages import CachedExplorer
+from resourcesync.cli.render.findings import html_page
+from resourcesync.cli.render.validate import ValidationTally
 from resourcesync.errors import BudgetError, ResourceSyncError
 from resourcesync.ports import Clock
 from resourcesync.ports.cancellation import CancelToken

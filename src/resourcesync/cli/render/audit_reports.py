@@ -16,7 +16,7 @@ from typing import Final
 
 from resourcesync import __version__
 from resourcesync.cli import formatting
-from resourcesync.cli.render_audit import EVIDENCE_FILES, accuracy_of
+from resourcesync.cli.render.audit import EVIDENCE_FILES, accuracy_of
 from resourcesync.destination.audits.reports import AuditFinding, AuditReport, FindingKind
 from resourcesync.documents.packages.bagit import PAYLOAD, manifest_line
 from resourcesync.errors import StorageError

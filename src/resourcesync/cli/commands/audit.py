@@ -22,7 +22,7 @@ from resourcesync.cli.output import (
     problem_of,
     write_line,
 )
-from resourcesync.cli.render_audit import (
+from resourcesync.cli.render.audit import (
     EVIDENCE_FILES,
     FULL_AUDIT_FORMS,
     MOST_FINDINGS,
@@ -272,7 +272,7 @@ def _write_evidence(
 ) -> Path | None:
     if arguments.out is None:
         return None
-    from resourcesync.cli.audit_reports import AuditEvidence, write_reports  # noqa: PLC0415 - as above
+    from resourcesync.cli.render.audit_reports import AuditEvidence, write_reports  # noqa: PLC0415 - as above
 
     if len(found.findings) >= MOST_FINDINGS and FULL_AUDIT_FORMS.intersection(arguments.report):
         raise ConfigurationError(

@@ -26,7 +26,7 @@ from resourcesync.settings.network import Network, SecretNames
 from resourcesync.settings.schema import Section, fields_of
 
 if TYPE_CHECKING:
-    from resourcesync.cli.render_pull import PullRenderer
+    from resourcesync.cli.render.pull import PullRenderer
     from resourcesync.ports import Reporter
     from resourcesync.server.metrics import Metric
 
@@ -185,7 +185,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
     Files have the names of the Source; if two names exclude each other, such as /a and /a/b, one
     gets a mark: a!9.
     """
-    from resourcesync.cli.render_pull import PullRenderer  # noqa: PLC0415 - help stays quick
+    from resourcesync.cli.render.pull import PullRenderer  # noqa: PLC0415 - help stays quick
 
     places: tuple[str, ...] = values.pop("places")
     every: bool = values.pop("all")

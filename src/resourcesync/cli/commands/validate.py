@@ -16,8 +16,8 @@ from resourcesync.errors import ConfigurationError, ResourceSyncError
 from resourcesync.settings.values import Limit
 
 if TYPE_CHECKING:
-    from resourcesync.cli.render_findings import FindingsWriter
-    from resourcesync.cli.render_validate import ValidationTally
+    from resourcesync.cli.render.findings import FindingsWriter
+    from resourcesync.cli.render.validate import ValidationTally
     from resourcesync.validator.events import ValidationEvent, ValidationOptions
 
 
@@ -119,7 +119,7 @@ def command(output: OutputOptions, asking: SourceAccess, **values: Any) -> Job:
     def work(screen: Screen) -> CommandOutcome:
         return _validate(arguments, asking, screen, output)
 
-    from resourcesync.cli.render_validate import ValidateRenderer  # noqa: PLC0415 - help stays quick
+    from resourcesync.cli.render.validate import ValidateRenderer  # noqa: PLC0415 - help stays quick
 
     return Job(
         command="validate",
@@ -137,7 +137,7 @@ def _validate(
 ) -> CommandOutcome:
     from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
     from resourcesync.app.checks import target_access  # noqa: PLC0415 - help stays quick
-    from resourcesync.cli.render_validate import ValidationTally  # noqa: PLC0415 - help stays quick
+    from resourcesync.cli.render.validate import ValidationTally  # noqa: PLC0415 - help stays quick
 
     address = next((target for target in arguments.targets if "://" in target), "")
     judge = target_access.new_validator(
@@ -171,7 +171,7 @@ def _judge_one(
     screen: Screen,
     sheet: "FindingsWriter | None",
 ) -> ExitCode:
-    from resourcesync.cli.render_validate import encode_event  # noqa: PLC0415 - help stays quick
+    from resourcesync.cli.render.validate import encode_event  # noqa: PLC0415 - help stays quick
     from resourcesync.validator.events import Judged  # noqa: PLC0415 - help stays quick
     from resourcesync.validator.sample import Unreached  # noqa: PLC0415 - help stays quick
 
@@ -225,6 +225,6 @@ def _open_writer(arguments: ValidateArguments) -> "FindingsWriter | None":
     """Return the writer of a foreign format; ``None`` for text."""
     if arguments.format == "text":
         return None
-    from resourcesync.cli.render_findings import open_findings_writer  # noqa: PLC0415 - rarely needed
+    from resourcesync.cli.render.findings import open_findings_writer  # noqa: PLC0415 - rarely needed
 
     return open_findings_writer(arguments.format, fail_on=arguments.fail_on)
