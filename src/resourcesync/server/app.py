@@ -39,9 +39,11 @@ from resourcesync.ports import Clock
 from resourcesync.server.asgi import (
     NO_CACHE,
     NOSNIFF,
+    Headers,
     HttpRequest,
     MountedApplications,
     answer,
+    raw_headers,
     refuse,
 )
 from resourcesync.server.file_sender import (
@@ -58,7 +60,7 @@ from resourcesync.server.files import (
 )
 from resourcesync.server.metrics import Metric, RequestTally
 from resourcesync.server.pages import Overview, SourcePages
-from resourcesync.server.representations import Headers, InMemoryRepresentation, raw_headers
+from resourcesync.server.representations import InMemoryRepresentation
 
 _LINKABLE: Final = re.compile(r"https?://[!#-;=?-Z_a-z~%\[\]@]+")
 

@@ -19,7 +19,8 @@ from itertools import chain, islice
 from typing import Final, final
 
 from anyio import to_thread
-from starlette.responses import Response, StreamingResponse
+from starlette.concurrency import iterate_in_threadpool
+from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from resourcesync.documents.packages.planning import ManifestEntry, PackageSize, plan_packages
@@ -33,13 +34,20 @@ from resourcesync.model.timestamps import to_microseconds
 from resourcesync.model.vocabulary import MAX_ENTRIES, Capability, Relation
 from resourcesync.ports.catalogue import CatalogueSnapshot
 from resourcesync.ports.originals import ResourceContents
-from resourcesync.server.asgi import NO_CACHE, NOSNIFF, HttpRequest, answer, refuse
+from resourcesync.server.asgi import (
+    NO_CACHE,
+    NOSNIFF,
+    ChunkedResponse,
+    HttpRequest,
+    answer,
+    raw_headers,
+    refuse,
+)
 from resourcesync.server.representations import (
     InMemoryRepresentation,
     ResponseValidators,
     evaluate_preconditions,
     plan_response,
-    raw_headers,
 )
 
 _LOG: Final = logging.getLogger(__name__)
@@ -174,12 +182,12 @@ class DumpApplication:
         # Another release of the library may give other bytes.
         etag = f'"{plan.moment}-{number}-{zlib.ZLIB_RUNTIME_VERSION}"'
         validators = ResponseValidators(etag=etag)
-        headers = {"content-type": "application/zip", **NO_CACHE, **NOSNIFF}
+        headers = raw_headers({"content-type": "application/zip"}, NO_CACHE, NOSNIFF)
         if evaluate_preconditions(request.fields, validators) != "send":
-            return plan_response(request, 0, validators, raw_headers(headers))
-        headers["etag"] = etag
+            return plan_response(request, 0, validators, headers)
+        response = ChunkedResponse(200, (*headers, (b"etag", etag.encode("ascii"))))
         if request.is_head:
-            return StreamingResponse((), 200, headers)
+            return response
         if self._running >= self._most:
             return refuse(503, "Too many packages are being made.", _BUSY)
         self._running += 1
@@ -190,7 +198,8 @@ class DumpApplication:
         except TimeoutError as error:
             raise StorageError("a package took longer than an hour") from error
         await stack.enter_async_context(asyncio.timeout(MAX_PACKAGE_SECONDS))
-        return StreamingResponse(pieces, 200, headers)
+        response.chunks = iterate_in_threadpool(pieces)
+        return response
 
     def _release(self) -> None:
         self._running -= 1

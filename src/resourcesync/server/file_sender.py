@@ -16,12 +16,10 @@ from starlette.responses import Response
 from resourcesync.errors import OriginalChangedError, StorageError
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock
-from resourcesync.server.asgi import HttpRequest, refuse
+from resourcesync.server.asgi import CHUNK, Headers, HttpRequest, refuse
 from resourcesync.server.content_encoding import Coding, Encoder
 from resourcesync.server.files import FORBIDDEN, FileState, Names, OpenFile, ServedFolder
 from resourcesync.server.representations import (
-    CHUNK,
-    Headers,
     InMemoryRepresentation,
     ResponseValidators,
     chunk_ranges,
@@ -157,7 +155,8 @@ async def _plain_response(
     pieces = response.pieces
     if sum(map(len, pieces)) > _INLINE_BYTES:
         chunks = stream(opened, pieces, lambda: _is_same(opened.stat(), condition))
-        response.chunks = await _begin(chunks)
+        response.fill([await anext(chunks)])  # a fault of it comes before the response starts
+        response.chunks = chunks
         return response
     parts = [
         piece if isinstance(piece, bytes) else opened.read(piece.start, len(piece))
@@ -166,20 +165,8 @@ async def _plain_response(
     is_complete = [*map(len, parts)] == [*map(len, pieces)]
     if pieces and not (is_complete and _is_same(opened.stat(), condition)):
         return None
-    response.body = parts[0] if len(parts) == 1 else b"".join(parts)
+    response.fill(parts)
     return response
-
-
-async def _begin(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Return the chunks with the first one read: a fault of it comes before the response starts."""
-    first = await anext(chunks, b"")
-
-    async def continued() -> AsyncIterator[bytes]:
-        yield first
-        async for chunk in chunks:
-            yield chunk
-
-    return continued()
 
 
 def _ignore(chunk: bytes) -> None:

@@ -23,12 +23,20 @@ from typing import Final, final
 from urllib.parse import urlsplit
 
 from anyio import to_thread
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from resourcesync.errors import StorageError
 from resourcesync.ports.versions import ResourceVersion, VersionReader
-from resourcesync.server.asgi import NO_CACHE, NOSNIFF, HttpRequest, answer, refuse
+from resourcesync.server.asgi import (
+    NO_CACHE,
+    NOSNIFF,
+    ChunkedResponse,
+    HttpRequest,
+    answer,
+    raw_headers,
+    refuse,
+)
 from resourcesync.server.file_sender import storage_error_response, stream
 from resourcesync.server.files import Names, ServedFolder, is_hidden, read_path
 from resourcesync.server.representations import (
@@ -36,7 +44,6 @@ from resourcesync.server.representations import (
     format_http_date,
     parse_http_date,
     plan_response,
-    raw_headers,
 )
 from resourcesync.source.versions import VersionNames, parse_stamp
 
@@ -186,11 +193,10 @@ class MementoApplication:
         page = await to_thread.run_sync(self._index.versions, uri, 0, MAP_PAGE)
         if not page:
             return None
-        return StreamingResponse(
-            self._map_lines(uri, page), 200, {**NO_CACHE, **NOSNIFF}, _LINK_FORMAT
-        )
+        headers = raw_headers({"content-type": _LINK_FORMAT}, NO_CACHE, NOSNIFF)
+        return ChunkedResponse(200, headers, chunks=self._map_lines(uri, page))
 
-    async def _map_lines(self, uri: str, page: Sequence[ResourceVersion]) -> AsyncIterator[str]:
+    async def _map_lines(self, uri: str, page: Sequence[ResourceVersion]) -> AsyncIterator[bytes]:
         original, timegate, itself = self._common_links(uri)
         lines = [original, timegate, itself.replace('rel="timemap"', 'rel="self"')]
         relation = "first memento"
@@ -201,7 +207,7 @@ class MementoApplication:
                     relation = _last(relation)
                 lines.append(self._link(version, relation))
                 relation = "memento"
-            yield ",\n".join(lines) + (",\n" if more else "\n")
+            yield (",\n".join(lines) + (",\n" if more else "\n")).encode("ascii")
             page, lines = more, []
 
     async def _patch(

@@ -13,12 +13,11 @@ from starlette.types import Receive, Scope, Send
 
 from resourcesync.errors import ConfigurationError
 from resourcesync.ports import Clock
-from resourcesync.server.asgi import NO_CACHE, HttpRequest, answer, refuse
+from resourcesync.server.asgi import NO_CACHE, HttpRequest, answer, raw_headers, refuse
 from resourcesync.server.representations import (
     InMemoryRepresentation,
     ResponseValidators,
     format_http_date,
-    raw_headers,
 )
 from resourcesync.server.uvicorn_server import DROP, ConnectionLimits, ServerThread
 from resourcesync.simulator.live import LiveAnswer, LiveSettings, LiveSource, ScenarioSource

@@ -10,16 +10,18 @@ from typing import Final, final
 from urllib.parse import parse_qs
 
 from anyio import to_thread
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from resourcesync.errors import ResourceSyncError
 from resourcesync.server.asgi import (
     NO_STORE,
     NOSNIFF,
+    ChunkedResponse,
     HttpRequest,
     answer,
     path_within,
+    raw_headers,
     refuse,
     wait_for,
 )
@@ -156,8 +158,8 @@ class Dashboard:
             return refuse(503, "Too many clients already.")
         self._followers += 1
         stack.callback(self._release)
-        headers = {"content-type": "text/event-stream", **_SAFE}
-        return StreamingResponse(self._events(request.stopping), 200, headers)
+        headers = raw_headers({"content-type": "text/event-stream"}, _SAFE)
+        return ChunkedResponse(200, headers, chunks=self._events(request.stopping))
 
     def _release(self) -> None:
         self._followers -= 1
