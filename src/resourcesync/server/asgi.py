@@ -33,6 +33,7 @@ Our own server sets it; endless answers end then.
 
 NOSNIFF: Final = {"x-content-type-options": "nosniff"}
 NO_CACHE: Final = {"cache-control": "no-cache"}
+FOREVER: Final = {"cache-control": "max-age=31536000, immutable"}
 NO_STORE: Final = {"cache-control": "no-store"}
 CLOSE: Final = {"connection": "close"}
 
@@ -68,6 +69,7 @@ class ChunkedResponse(Response):
         pieces: The body of known length: spans of a representation, and bytes between them; empty
             for a response that has none, such as one to a HEAD, and for an unknown length.
         chunks: Yields the body, or what follows the bytes of ``fill``.
+        seconds: Time limit for sending the chunks; then the connection is cut.
     """
 
     def __init__(
@@ -76,12 +78,15 @@ class ChunkedResponse(Response):
         headers: Headers,
         pieces: tuple[range | bytes, ...] = (),
         chunks: AsyncIterator[bytes] | None = None,
+        *,
+        seconds: float | None = None,
     ) -> None:
         # Starlette's own would decode and encode all the fields: 5 µs.
         self.status_code = status
         self.raw_headers = list(headers)
         self.pieces = pieces
         self.chunks = chunks
+        self._seconds = seconds
         self._whole = b""
 
     def fill(self, parts: Sequence[bytes]) -> None:
@@ -89,7 +94,11 @@ class ChunkedResponse(Response):
         self._whole = parts[0] if len(parts) == 1 else b"".join(parts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the response."""
+        """Send the response.
+
+        Raises:
+            TimeoutError: The time was not enough.
+        """
         del scope
         await send(
             {
@@ -108,7 +117,7 @@ class ChunkedResponse(Response):
     async def _stream(self, chunks: AsyncIterator[bytes], receive: Receive, send: Send) -> None:
         left = sum(map(len, self.pieces)) - len(self._whole)
         more = True
-        limit = asyncio.timeout(None)
+        limit = asyncio.timeout(self._seconds)
         gone = asyncio.create_task(_end_at_disconnect(limit, receive))
         try:
             async with limit:
@@ -122,7 +131,7 @@ class ChunkedResponse(Response):
                 if more:
                     await send(_chunk(b"", more=False))
         except TimeoutError:
-            if not limit.expired():
+            if not gone.done():
                 raise
         finally:
             gone.cancel()
@@ -156,6 +165,16 @@ class HttpRequest(Request):
         for octets, value in scope["headers"]:
             name, text = octets.decode("latin-1"), value.decode("latin-1")
             self.fields[name] = f"{self.fields[name]}, {text}" if name in self.fields else text
+        self._ends: list[Callable[[], object]] = []
+
+    def at_end(self, end: Callable[[], object]) -> None:
+        """Call a function once the response was sent, or the client has gone."""
+        self._ends.append(end)
+
+    def end(self) -> None:
+        """Call the functions, the last one first."""
+        while self._ends:
+            self._ends.pop()()
 
     @property
     def query(self) -> bytes:
@@ -177,11 +196,8 @@ class HttpRequest(Request):
         )
 
 
-Responder = Callable[[HttpRequest, AsyncExitStack], Awaitable[Response]]
-"""Function that returns the response to a request.
-
-The stack is closed once the response was sent, or the client has gone.
-"""
+Responder = Callable[[HttpRequest], Awaitable[Response]]
+"""Function that returns the response to a request."""
 
 
 async def answer(respond: Responder, scope: Scope, receive: Receive, send: Send) -> None:
@@ -190,8 +206,8 @@ async def answer(respond: Responder, scope: Scope, receive: Receive, send: Send)
     A HEAD gets the fields of the response and no bytes: its stream is not started.
     """
     request = HttpRequest(scope, receive, send)
-    async with AsyncExitStack() as stack:
-        response = refuse_request(request) or await respond(request, stack)
+    try:
+        response = refuse_request(request) or await respond(request)
         # %r of bytes escapes characters that could forge a line or control a terminal.
         _LOG.debug("%r %r: %d", scope["method"], request.raw_path, response.status_code)
         if not request.is_head:
@@ -202,6 +218,8 @@ async def answer(respond: Responder, scope: Scope, receive: Receive, send: Send)
             {"type": "http.response.start", "status": response.status_code, "headers": fields}
         )
         await send({"type": "http.response.body", "body": b""})
+    finally:
+        request.end()
 
 
 def refuse(status: int, reason: str, *fields: Mapping[str, str]) -> Response:

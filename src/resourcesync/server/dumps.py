@@ -12,7 +12,7 @@ import logging
 import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, AsyncExitStack
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain, islice
@@ -114,7 +114,7 @@ class DumpApplication:
         if scope["type"] == "http":
             await answer(self._respond, scope, receive, send)
 
-    async def _respond(self, request: HttpRequest, stack: AsyncExitStack) -> Response:
+    async def _respond(self, request: HttpRequest) -> Response:
         found = _PACKAGE.fullmatch(request.raw_path)
         if request.raw_path != b"/resourcedump.xml" and found is None:
             return refuse(404, "Not found.")
@@ -125,7 +125,7 @@ class DumpApplication:
             number = int(found[2])
             if int(found[1]) != plan.moment or not 0 < number <= len(plan.starts):
                 return refuse(404, "This package is outdated: see resourcedump.xml.")
-            return await self._package(request, plan, number, stack)
+            return await self._package(request, plan, number)
         except ResourceSyncError as error:
             _LOG.warning("no dump can be made now: %s", error)
             return refuse(503, f"A dump is not available now: {error.message}.", _BUSY)
@@ -170,9 +170,7 @@ class DumpApplication:
             headers=raw_headers({"content-type": "application/xml"}, NO_CACHE, NOSNIFF),
         )
 
-    async def _package(
-        self, request: HttpRequest, plan: _PackagePlan, number: int, stack: AsyncExitStack
-    ) -> Response:
+    async def _package(self, request: HttpRequest, plan: _PackagePlan, number: int) -> Response:
         """Return the response that makes a package while it is sent.
 
         Raises:
@@ -185,19 +183,20 @@ class DumpApplication:
         headers = raw_headers({"content-type": "application/zip"}, NO_CACHE, NOSNIFF)
         if evaluate_preconditions(request.fields, validators) != "send":
             return plan_response(request, 0, validators, headers)
-        response = ChunkedResponse(200, (*headers, (b"etag", etag.encode("ascii"))))
+        response = ChunkedResponse(
+            200, (*headers, (b"etag", etag.encode("ascii"))), seconds=MAX_PACKAGE_SECONDS
+        )
         if request.is_head:
             return response
         if self._running >= self._most:
             return refuse(503, "Too many packages are being made.", _BUSY)
         self._running += 1
-        stack.callback(self._release)
+        request.at_end(self._release)
         try:
             async with asyncio.timeout(MAX_PACKAGE_SECONDS):
                 pieces = await to_thread.run_sync(self._begin, plan, number)
         except TimeoutError as error:
             raise StorageError("a package took longer than an hour") from error
-        await stack.enter_async_context(asyncio.timeout(MAX_PACKAGE_SECONDS))
         response.chunks = iterate_in_threadpool(pieces)
         return response
 

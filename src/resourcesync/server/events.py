@@ -16,7 +16,6 @@ import logging
 import re
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol, TypeVar, final
 
@@ -161,7 +160,7 @@ class EventApplication:
         if scope["type"] == "http":
             await answer(self._respond, scope, receive, send)
 
-    async def _respond(self, request: HttpRequest, stack: AsyncExitStack) -> Response:
+    async def _respond(self, request: HttpRequest) -> Response:
         if request.raw_path not in {b"", b"/"}:
             return refuse(404, "Not found.")
         if len(self._clients) >= self._most:
@@ -169,7 +168,7 @@ class EventApplication:
         wake, position = asyncio.Event(), None
         if not request.is_head:
             self._clients.add(wake)
-            stack.callback(self._clients.discard, wake)
+            request.at_end(lambda: self._clients.discard(wake))
             try:
                 await self._start_polling(request.stopping)
                 position = await self._find_position(request)
