@@ -14,7 +14,7 @@ from resourcesync.app.serving import applications
 from resourcesync.app.serving import applications as wired
 from resourcesync.server import mementos
 from resourcesync.server.representations import format_http_date, parse_http_date
-from resourcesync.source.version_retention import VersionOptions
+from resourcesync.source.versions.version_retention import VersionOptions
 from tests.support.servers.asgi import Answer, ask
 
 BASE = "https://h.example/data/"

@@ -1,6 +1,6 @@
 """Server of former versions of resources: Mementos, TimeGates, TimeMaps and patches (RFC 7089).
 
-An application of its own, to be mounted at the address of ``source.versions``:
+An application of its own, to be mounted at the address of ``source.versions.version_recording``:
 
 - ``/20260101120000000000/a.html`` is one version of ``a.html``. It never changes.
 - ``/timegate/a.html`` leads to the version of a moment that ``Accept-Datetime`` names: 302.
@@ -45,7 +45,7 @@ from resourcesync.server.representations import (
     parse_http_date,
     plan_response,
 )
-from resourcesync.source.versions import VersionNames, parse_stamp
+from resourcesync.source.versions.version_recording import VersionNames, parse_stamp
 
 _SECOND: Final = 1_000_000
 MAP_PAGE: Final = 500

@@ -47,8 +47,8 @@ from resourcesync.server.uvicorn_server import (
 from resourcesync.settings.publication import CATALOGUE
 from resourcesync.source.contents import OpenOriginal, PresentContents
 from resourcesync.source.naming import FOLDER, SourceNaming, is_sitemap
-from resourcesync.source.version_retention import VersionOptions
-from resourcesync.source.versions import VERSIONS_FOLDER, VersionNames
+from resourcesync.source.versions.version_recording import VERSIONS_FOLDER, VersionNames
+from resourcesync.source.versions.version_retention import VersionOptions
 
 MOUNT: Final = f"/{FOLDER}{VERSIONS_FOLDER}".rstrip("/")
 """Path of the application of versions, in that of the tree."""
