@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, BinaryIO, Final, Literal, final
+from typing import BinaryIO, Final, final
 
+from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from resourcesync import __version__
@@ -497,10 +498,6 @@ class LateApplication:
         await self.application(scope, receive, send)
 
 
-async def _unready(scope: Any, receive: Receive, send: Send) -> None:
-    if scope["type"] == "lifespan":
-        return
-    del receive
-    kind: Literal["http.response.start"] = "http.response.start"
-    await send({"type": kind, "status": 503, "headers": [(b"retry-after", b"1")]})
-    await send({"type": "http.response.body", "body": b""})
+async def _unready(scope: Scope, receive: Receive, send: Send) -> None:
+    if scope["type"] == "http":
+        await Response(status_code=503, headers={"retry-after": "1"})(scope, receive, send)
