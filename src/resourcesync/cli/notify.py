@@ -16,7 +16,7 @@ from resourcesync.cli.remedies import with_command
 from resourcesync.settings import files
 
 if TYPE_CHECKING:
-    from resourcesync.app.publishing.notifications import Notified
+    from resourcesync.source.notifications import Notified
 
 
 @click.command("notify", cls=SectionedCommand)
