@@ -211,7 +211,7 @@ def publish_tree(
             if is_store(settings.out):
                 raise ConfigurationError(
                     f"{document_stores.ROBOTS_FILE} can only be written into a folder",
-                    hint="put it there yourself, and write none",
+                    hint="put it there yourself, and do not write it",
                     remedy=Remedy("write-no-robots"),
                 )
             document_stores.check_robots(root / settings.out, settings.url)
