@@ -42,9 +42,8 @@ def reported_kinds() -> Iterator[str]:
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             match node:
                 case ast.Call(
-                    func=ast.Attribute(attr="report" | "_report"),
-                    args=[ast.Constant(value=str(kind)), _],
-                ) if kind.islower():
+                    func=ast.Attribute(attr=name), args=[ast.Constant(value=str(kind)), _]
+                ) if name.strip("_") == "report" and kind.islower():
                     yield kind
 
 

@@ -7,7 +7,6 @@ import re
 from dataclasses import dataclass, field
 from typing import Final
 
-from resourcesync.documents._context import Limits
 from resourcesync.documents._expat import (
     MAX_TOKEN,
     SEPARATOR,
@@ -15,6 +14,7 @@ from resourcesync.documents._expat import (
     XmlFault,
     XmlFaultKind,
 )
+from resourcesync.documents.reader import Limits
 
 TEXT: Final = "#text"
 """Name of an element's text, in place of an attribute's name."""

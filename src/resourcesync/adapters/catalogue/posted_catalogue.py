@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import Final, NamedTuple, Self
+from typing import Final, Self
 
 from resourcesync.adapters.catalogue.database import CATALOGUE_FORMAT
 from resourcesync.adapters.catalogue.rows import from_row, to_row
@@ -18,11 +18,9 @@ from resourcesync.errors import ConfigurationError, DiscontinuityError, StateErr
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.model.vocabulary import ChangeKind
-from resourcesync.ports.catalogue import Posted
+from resourcesync.ports.catalogue import MIN_ALLOWED_LOSS, LossLimit, Posted
 from resourcesync.sqlite_file import SqliteFile, open_snapshot, write_notes
 
-MIN_ALLOWED_LOSS: Final = 10
-"""Number of resources that may always be deleted at once, however few there are."""
 _BATCH: Final = 2_000
 _ACCOUNT: Final = """
 CREATE TEMP TABLE account (
@@ -56,20 +54,6 @@ INSERT INTO difference (kind, uri, hash, media_type, more)
 SELECT 'deleted', uri, '', '', '' FROM main.resource
 WHERE uri NOT IN (SELECT uri FROM account)
 """
-
-
-class LossLimit(NamedTuple):
-    """A limit on the deletions of several batches of changes.
-
-    Attributes:
-        resources: Number of resources before.
-        gone: Number by which there are fewer now.
-        limit: Number by which there may be fewer.
-    """
-
-    resources: int
-    gone: int
-    limit: int
 
 
 class PostedCatalogue:

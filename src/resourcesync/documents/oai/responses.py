@@ -16,7 +16,6 @@ from typing import BinaryIO, Final, final
 from resourcesync.documents._blocks import document_blocks
 from resourcesync.documents._context import Limits, document_error
 from resourcesync.documents._expat import JUNK_AFTER_ROOT, XmlFault
-from resourcesync.documents.oai._scanner import IllFormedError, ResponseLimits, ResponseScanner
 from resourcesync.documents.oai.records import (
     ListToken,
     MetadataFormat,
@@ -24,6 +23,7 @@ from resourcesync.documents.oai.records import (
     OaiRecord,
     ProviderIdentity,
 )
+from resourcesync.documents.oai.scanner import IllFormedError, ResponseLimits, ResponseScanner
 from resourcesync.errors import DocumentError, DocumentLimitError
 
 _NAME: Final = rb"(?:[A-Za-z_][\w.-]{0,60}:)?"
