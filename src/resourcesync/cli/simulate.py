@@ -14,13 +14,13 @@ import click
 from click.core import ParameterSource
 
 from resourcesync.cli import formatting, options
-from resourcesync.cli import simulation_figures as figures
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.formatting import NORMAL, QUIET, TextLine
 from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputLostError, OutputOptions, Screen
 from resourcesync.cli.signals import acknowledge_stop
 from resourcesync.errors import ConfigurationError, StorageError
+from resourcesync.simulator import figures
 
 if TYPE_CHECKING:
     from resourcesync.simulator.experiments import SimulationRun, Summary

@@ -12,7 +12,6 @@ from datetime import datetime, timedelta
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final
 
-from resourcesync.cli import simulation_figures as figures
 from resourcesync.model import formatting
 from resourcesync.server.dashboard.charts import (
     Bar,
@@ -25,7 +24,7 @@ from resourcesync.server.dashboard.charts import (
 )
 from resourcesync.server.dashboard.layout import card, outcome, report_page, row, table
 from resourcesync.server.dashboard.markup import Markup, Piece, tag
-from resourcesync.simulator import scenario_files
+from resourcesync.simulator import figures, scenario_files
 
 if TYPE_CHECKING:
     from resourcesync.simulator.experiments import Summary
