@@ -13,23 +13,17 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final
 
 from resourcesync.model import formatting
-from resourcesync.server.dashboard.charts import Bar
-from resourcesync.server.dashboard.charts import Plot
-from resourcesync.server.dashboard.charts import Series
-from resourcesync.server.dashboard.charts import bar_plot
-from resourcesync.server.dashboard.charts import lines
-from resourcesync.server.dashboard.charts import share_plot
-from resourcesync.server.dashboard.charts import time_plot
-from resourcesync.server.dashboard.layout import card
-from resourcesync.server.dashboard.layout import outcome
-from resourcesync.server.dashboard.layout import report_page
-from resourcesync.server.dashboard.layout import row
-from resourcesync.server.dashboard.layout import table
-from resourcesync.server.dashboard.markup import Markup
-from resourcesync.server.dashboard.markup import Piece
-from resourcesync.server.dashboard.markup import tag
-from resourcesync.server.dashboard.layout import STYLE
-from resourcesync.server.dashboard.markup import join_markup
+from resourcesync.server.dashboard.charts import (
+    Bar,
+    Plot,
+    Series,
+    bar_plot,
+    lines,
+    share_plot,
+    time_plot,
+)
+from resourcesync.server.dashboard.layout import card, outcome, report_page, row, table
+from resourcesync.server.dashboard.markup import Markup, Piece, tag
 from resourcesync.simulator import figures, scenario_files
 
 if TYPE_CHECKING:
