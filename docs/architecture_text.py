@@ -265,7 +265,7 @@ PUBLICATION: list[Step] = [
     ("Write Capability List and Source Description", "source.description:publish"),
     ("Record the documents that are public", "source.plan:write_record"),
     ("Delete documents that are out of use for a day", "source.garbage:remove_orphans"),
-    ("Notify hubs", "app.publishing.notifications:notify"),
+    ("Notify hubs", "source.notifications:notify"),
 ]
 
 _LANE = 46

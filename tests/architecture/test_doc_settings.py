@@ -9,8 +9,8 @@ import pytest
 
 from resourcesync.adapters.files.selection import FileSelection, PathFilter
 from resourcesync.cli.configured_mirrors import MirrorConfiguration
-from resourcesync.destination.mapping.uris import normalise
 from resourcesync.destination.scope import parse_glob
+from resourcesync.discovery.uris import normalise
 from resourcesync.settings import files
 from resourcesync.settings.tables import TABLES
 

@@ -22,12 +22,12 @@ from resourcesync.adapters.system import SystemClock
 from resourcesync.app import plugins
 from resourcesync.app.publishing.accounts import FollowedAccount, publish_account
 from resourcesync.app.publishing.published_tree import PUBLICATION
-from resourcesync.app.publishing.trees import PublishRequest
 from resourcesync.app.serving.applications import LateApplication
 from resourcesync.cli.main import run
 from resourcesync.documents import reader
 from resourcesync.model.resources import Resource
 from resourcesync.server.uvicorn_server import ServerThread
+from resourcesync.source.publication_result import PublishRequest
 from tests.support.accounts.distributions import install
 from tests.support.commands.command_line import Said
 from tests.support.sources.aggregating import Site, via

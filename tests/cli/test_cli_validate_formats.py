@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resourcesync.app.checks.source_validation import CutShort, Judged, ReadAgain, ValidationEvent
 from resourcesync.cli.main import run
 from resourcesync.cli.render_findings import (
     github_command,
@@ -22,6 +21,7 @@ from resourcesync.cli.render_findings import (
 )
 from resourcesync.cli.render_validate import ValidationTally
 from resourcesync.errors import ResourceMissingError
+from resourcesync.validator.events import CutShort, Judged, ReadAgain, ValidationEvent
 from resourcesync.validator.findings import RuleFinding
 from resourcesync.validator.rules import RULES
 from resourcesync.validator.sample import Unreached

@@ -7,16 +7,12 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from resourcesync.app.checks import source_validation
-from resourcesync.app.checks.source_validation import (
-    CutShort,
-    ReadAgain,
-    ValidationOptions,
-    Validator,
-)
+from resourcesync.app.checks.target_access import new_validator
 from resourcesync.cli.main import run
 from resourcesync.ports.cancellation import CancelToken
 from resourcesync.settings.network import Network
+from resourcesync.validator import crawl
+from resourcesync.validator.events import CutShort, ReadAgain, ValidationOptions
 from resourcesync.validator.rules import RULES
 from resourcesync.validator.sample import Unreached
 from tests.support.commands.command_line import LATER, Said, rows
@@ -86,7 +82,7 @@ def test_it_waits_once_as_long_as_asked_and_not_at_all_without_a_change_list(
         clock = ActingClock(lambda: None)
         network = Network(allow_origins=(source.url,))
         list(
-            Validator(
+            new_validator(
                 ValidationOptions(again=LONG), network=network, cancel=CancelToken(clock)
             ).judge(source.url)
         )
@@ -194,7 +190,7 @@ def test_where_more_is_listed_than_is_kept_all_documents_are_judged_all_the_same
     source: TinySource, said: Said, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     offer_many(source, 4)
-    monkeypatch.setattr(source_validation, "MAX_TARGETS", 3)
+    monkeypatch.setattr(crawl, "MAX_TARGETS", 3)
 
     assert run(["validate", source.url, "--live"]) == 0
 
@@ -207,7 +203,7 @@ def test_where_more_is_listed_than_is_kept_all_documents_are_judged_all_the_same
     assert len(asked_documents(source)) == 7
     assert run(["validate", source.url, "--live", "--fail-on", "warning", "-q"]) == 1
 
-    monkeypatch.setattr(source_validation, "MAX_TARGETS", 6)
+    monkeypatch.setattr(crawl, "MAX_TARGETS", 6)
     assert run(["validate", source.url, "--live", "-q"]) == 0
     assert "not all" not in said.readouterr().out.splitlines()[-1]
 

@@ -6,11 +6,12 @@ from pathlib import Path
 import pytest
 
 from resourcesync.adapters.system import SystemClock
-from resourcesync.app.publishing.trees import PublishRequest, publish_tree
+from resourcesync.app.publishing.trees import publish_tree
 from resourcesync.app.serving.applications import LateApplication, find_tree
 from resourcesync.cli.main import run
 from resourcesync.server.uvicorn_server import ServerThread
 from resourcesync.source.plan import PublicationStep
+from resourcesync.source.publication_result import PublishRequest
 from tests.support.commands.command_line import Said, rows
 
 POLICIES: dict[str, dict[str, object]] = {

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.destination.mapping.uris import normalise, percent_encode
 from resourcesync.destination.reports import MirrorState
+from resourcesync.discovery.uris import normalise, percent_encode
 from resourcesync.errors import OutOfScopeError
 from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.site_maps import urlset

@@ -12,13 +12,14 @@ from resourcesync.adapters.system import SystemClock
 from resourcesync.app.mirrors import opening
 from resourcesync.app.publishing import accounts
 from resourcesync.app.publishing.accounts import FollowedAccount
-from resourcesync.app.publishing.trees import PublishRequest, publish_tree
+from resourcesync.app.publishing.trees import publish_tree
 from resourcesync.app.serving.applications import LateApplication, find_tree
 from resourcesync.backends.feeds import change_feed, event_feeds
 from resourcesync.destination.options import PullOptions
 from resourcesync.ports.accounts import ChangeBatch
 from resourcesync.ports.cancellation import CancelToken
 from resourcesync.server.uvicorn_server import ServerThread
+from resourcesync.source.publication_result import PublishRequest
 from tests.support.accounts.feeding import line, names, options
 from tests.support.servers import nchan
 from tests.support.servers.event_server import EventServer

@@ -14,7 +14,6 @@ import pytest
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.publishing import account_access, accounts, catalogues
 from resourcesync.app.publishing.accounts import FollowedAccount
-from resourcesync.app.publishing.trees import PublicationResult, PublishRequest
 from resourcesync.backends.postgresql import layout
 from resourcesync.cli.main import run
 from resourcesync.errors import ResourceSyncError, SourceRefusedError, SourceUnavailableError
@@ -22,6 +21,7 @@ from resourcesync.model.digests import Digest
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Resource
 from resourcesync.model.vocabulary import ChangeKind
+from resourcesync.source.publication_result import PublicationResult, PublishRequest
 from tests.support.accounts.postgres_tables import BASE, RECORDS, Records, account
 from tests.support.commands.command_line import Said
 from tests.support.servers.postgres_server import SECRETIVE, Server

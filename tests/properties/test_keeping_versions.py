@@ -21,7 +21,7 @@ from resourcesync.app.publishing.trees import publish_tree
 from resourcesync.documents.reader import read_stream
 from resourcesync.errors import DiskFullError
 from resourcesync.model.resources import Change, Resource
-from resourcesync.source.versions import parse_stamp
+from resourcesync.source.versions.version_recording import parse_stamp
 from tests.support.sources.publishing import BASE, Reader, content_of
 
 PLACE = BASE + "resourcesync/versions/"

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resourcesync.destination.mapping.tree import FileSystemProfile, TreeMapping
-from resourcesync.destination.mapping.uris import normalise, origin
+from resourcesync.discovery.uris import normalise, origin
 from resourcesync.errors import OutOfScopeError
 from tests.support.documents.hostile_uris import (
     BASE,

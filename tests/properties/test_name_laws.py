@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from resourcesync.destination.mapping.names import NameMapping
 from resourcesync.destination.mapping.tree import MAX_PATH, FileSystemProfile, TreeMapping
-from resourcesync.destination.mapping.uris import normalise
 from resourcesync.destination.path_assignment import relocated_uris
+from resourcesync.discovery.uris import normalise
 from resourcesync.errors import OutOfScopeError
 from tests.support.documents.hostile_uris import BASE, ancestors, hostile_uris, seeded_uris
 

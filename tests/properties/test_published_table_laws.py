@@ -6,8 +6,8 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from resourcesync.app.publishing.trees import PublishRequest
 from resourcesync.source.plan import PublicationStep
+from resourcesync.source.publication_result import PublishRequest
 from tests.support.accounts.published_table import BASE, PublishedTable, Row
 
 NAMES = st.sampled_from([f"{BASE}{name}" for name in ("a", "b/%C3%A9", "b?x=1&y=2", "c", "d", "e")])

@@ -13,7 +13,7 @@ from starlette.types import ASGIApp
 
 from resourcesync.adapters.catalogue import FileChangeLog
 from resourcesync.adapters.system import SystemClock
-from resourcesync.app.publishing.trees import PublishRequest, publish_tree
+from resourcesync.app.publishing.trees import publish_tree
 from resourcesync.app.serving.applications import LateApplication, PublishedTree, find_tree
 from resourcesync.cli.main import run
 from resourcesync.documents import read
@@ -23,6 +23,7 @@ from resourcesync.model.resources import Resource
 from resourcesync.ports.catalogue import CatalogueSnapshot
 from resourcesync.server import dumps
 from resourcesync.server.uvicorn_server import ServerThread
+from resourcesync.source.publication_result import PublishRequest
 from tests.support.servers.asgi import Answer, ask
 
 BASE = "http://h.example/"

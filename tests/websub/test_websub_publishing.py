@@ -13,13 +13,15 @@ import pytest
 from resourcesync import Publisher
 from resourcesync.adapters.catalogue import FileCatalogue
 from resourcesync.adapters.system import SystemClock
-from resourcesync.app.publishing import notifications
-from resourcesync.app.publishing.trees import PublicationResult, publish_tree
+from resourcesync.app import hubs
+from resourcesync.app.publishing.trees import publish_tree
 from resourcesync.app.serving import push_channels
 from resourcesync.documents import Capability, read
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.capabilities import CapabilityEntry, DocumentChange
 from resourcesync.model.resources import Change
+from resourcesync.source import notifications
+from resourcesync.source.publication_result import PublicationResult
 from resourcesync.websub.messages import FORM
 from resourcesync.websub.signatures import is_signed
 from tests.support.servers.listening import Heard, Listener, Reply
@@ -226,9 +228,9 @@ def test_submissions_are_signed_once_there_is_a_key(tree: Tree, hub: Listener) -
     tree.publish()
     assert all("x-hub-signature" not in post.fields for post in hub.posts())
     folder = tree.root / ".resourcesync"
-    key = notifications.read_key(folder, makes=True)
+    key = hubs.read_key(folder, makes=True)
     assert len(key) >= 43
-    assert notifications.read_key(folder, makes=True) == key
+    assert hubs.read_key(folder, makes=True) == key
     assert (folder / "push.key").stat().st_mode & 0o777 == 0o600
     tree.put("c")
     tree.publish()

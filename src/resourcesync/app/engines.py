@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Final, cast
 
 from resourcesync.app import plugins
-from resourcesync.cluster.worker_context import SLICE_ROWS
 from resourcesync.errors import ConfigurationError, ResourceSyncError
-from resourcesync.ports.engines import ExecutionEngine
+from resourcesync.ports.engines import SLICE_ROWS, ExecutionEngine
 
 _FORMS: Final = (
     "processes",

@@ -1,7 +1,9 @@
-"""Construction of a hub: its application, its store, and its deliveries."""
+"""Construction of a hub (its application, store and deliveries), and of what notifies hubs."""
 
+import os
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from random import SystemRandom
@@ -9,16 +11,23 @@ from typing import Final
 
 from resourcesync.adapters.http import CurlFetcher, FetchSettings
 from resourcesync.adapters.hub import FileHub
+from resourcesync.errors import StorageError
 from resourcesync.ports import Clock
 from resourcesync.server.metrics import Metric
 from resourcesync.server.websub import HubApplication, HubWorker
+from resourcesync.source.notifications import NoticeSender
+from resourcesync.websub import publisher
 from resourcesync.websub.delivery import OUTCOMES, Deliveries
 from resourcesync.websub.hub import Hub, HubRules
+from resourcesync.websub.publisher import Notice, NoticeOutcome
 
 _TIMEOUT: Final = 10.0
 _CONNECT: Final = 5.0
 _VERIFICATIONS: Final = 16
 _TOKEN_BYTES: Final = 32
+KEY_FILE: Final = "push.key"
+"""Key beside the catalogue that signs submissions to the hub of the same tree."""
+_KEY_BYTES: Final = 32
 
 
 def open_messenger(
@@ -53,6 +62,58 @@ def open_messenger(
         trusted_origins=trusted,
     )
     return CurlFetcher(settings, clock, SystemRandom())
+
+
+def notice_sender(clock: Clock, folder: Path) -> NoticeSender:
+    """Return what sends the notices of a Source to its hubs.
+
+    Args:
+        clock: Time.
+        folder: The folder of the tree's catalogue, with the key.
+    """
+
+    def send(notices: Sequence[Notice]) -> Sequence[NoticeOutcome]:
+        key = read_key(folder)
+        # The operator chose the hub, so it may be on this machine.
+        with closing(open_messenger(clock, private=True)) as messenger:
+            return publisher.send_notices(messenger, notices, key)
+
+    return send
+
+
+def read_key(folder: Path, *, makes: bool = False) -> bytes:
+    """Return the key of a tree's own hub; empty when there is none.
+
+    Args:
+        folder: The folder of the tree's catalogue.
+        makes: True if a missing key is made, readable by its owner alone.
+
+    Raises:
+        StorageError: It cannot be read or made.
+    """
+    path = folder / KEY_FILE
+    try:
+        if makes and not path.exists():
+            folder.mkdir(parents=True, exist_ok=True)
+            _make_key(path)
+        return path.read_bytes().strip() if path.exists() else b""
+    except OSError as error:
+        raise StorageError(f"cannot read {path}: {error.strerror}") from error
+
+
+def _make_key(path: Path) -> None:
+    """Put a whole key in place at once; the first of two keys stays."""
+    draft = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(secrets.token_urlsafe(_KEY_BYTES).encode() + b"\n")
+            stream.flush()
+            os.fsync(stream.fileno())
+        with suppress(FileExistsError):
+            path.hardlink_to(draft)
+    finally:
+        draft.unlink()
 
 
 def new_token() -> str:

@@ -5,7 +5,7 @@ from typing import Final
 from resourcesync.adapters.http import FetchSettings
 from resourcesync.adapters.http.certificate_authorities import check_authorities
 from resourcesync.adapters.http.proxies import ProxyRules, one_proxy
-from resourcesync.destination.mapping.uris import origin
+from resourcesync.discovery.uris import origin
 from resourcesync.errors import ConfigurationError, OutOfScopeError
 from resourcesync.settings import environment
 from resourcesync.settings.network import Network

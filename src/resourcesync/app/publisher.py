@@ -8,7 +8,6 @@ from typing import Literal, Unpack
 
 from resourcesync.app import machine
 from resourcesync.app.publishing import catalogues, document_stores, trees
-from resourcesync.app.publishing.trees import PublishRequest
 from resourcesync.app.serving import applications
 from resourcesync.app.settings import publisher_settings
 from resourcesync.errors import ConfigurationError
@@ -17,6 +16,8 @@ from resourcesync.ports.catalogue import Posted
 from resourcesync.settings.keywords import PublisherOptions
 from resourcesync.source.document_writer import WrittenDocument
 from resourcesync.source.plan import PublicationStep
+from resourcesync.source.publication_result import PublicationResult, PublishRequest
+from resourcesync.source.round_trip import check_resource
 from resourcesync.source.scan import LeftFile
 
 
@@ -53,7 +54,7 @@ class Published:
     dry_run: bool
 
 
-def publication_summary(done: trees.PublicationResult) -> Published:
+def publication_summary(done: PublicationResult) -> Published:
     """Return the public form of a publication's result."""
     found, made = done.scan, done.publication
     return Published(
@@ -122,7 +123,7 @@ class Publisher:
             raise ConfigurationError(
                 f"step={step!r} is unknown", hint=f"one of {', '.join(PublicationStep)}"
             )
-        request = trees.PublishRequest(
+        request = PublishRequest(
             step=PublicationStep(step), dry_run=dry_run, allow_empty=allow_empty
         )
         done = trees.publish_tree(
@@ -190,7 +191,7 @@ class Catalogue:
         """
         now = machine.system_clock().now()
         with catalogues.open_catalogue(self.file) as catalogue:
-            return catalogue.fill(map(catalogues.check_resource, resources), now, is_all=is_all)
+            return catalogue.fill(map(check_resource, resources), now, is_all=is_all)
 
     def resources(self) -> Iterator[Resource]:
         """Yield the resources in URI order.
@@ -241,5 +242,5 @@ class Catalogue:
 
 
 def _check_change(change: Change) -> Change:
-    catalogues.check_resource(change.resource)
+    check_resource(change.resource)
     return change

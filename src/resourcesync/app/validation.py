@@ -6,13 +6,15 @@ from collections.abc import Iterator
 from typing import BinaryIO, Final, Literal
 
 from resourcesync.app import machine
-from resourcesync.app.checks.source_validation import ValidationOptions, Validator
+from resourcesync.app.checks.target_access import new_validator
 from resourcesync.errors import ConfigurationError, ResourceSyncError
 from resourcesync.settings.network import Network
+from resourcesync.validator.events import ValidationOptions
 from resourcesync.validator.examination import validate_document
 from resourcesync.validator.findings import RuleFinding, by_place
 from resourcesync.validator.rule import RuleProfile
 from resourcesync.validator.sample import SampleSize, Unreached
+from resourcesync.validator.validation import Validator
 
 _BLOCK: Final = 65_536
 
@@ -53,7 +55,7 @@ def validate(
         size = None if sample is None else SampleSize(count=sample)
         judgement = ValidationOptions(profile=chosen, live=live, sample=size)
         cancel = machine.new_cancel_token()
-        judge = Validator(judgement, network=network or Network(), cancel=cancel)
+        judge = new_validator(judgement, network=network or Network(), cancel=cancel)
         return _validate_target(judge, os.fspath(target))
     return _validate_bytes(target, chosen)
 

@@ -13,7 +13,7 @@ from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputLostError, OutputOptions, Screen
 
 if TYPE_CHECKING:
-    from resourcesync.app.publishing.document_conversion import Converted
+    from resourcesync.app.document_conversion import Converted
 
 DIALECTS: Final = (
     "0.5",
@@ -92,8 +92,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
 
 
 def _convert(values: dict[str, Any], screen: Screen) -> CommandOutcome:
-    from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
-    from resourcesync.app.publishing import document_conversion  # noqa: PLC0415 - help stays quick
+    from resourcesync.app import document_conversion, machine  # noqa: PLC0415 - help stays quick
     from resourcesync.model.vocabulary import Dialect  # noqa: PLC0415 - help stays quick
 
     out: Path | None = values["out"]

@@ -15,7 +15,7 @@ from resourcesync.cli.publish_inputs import CATALOGUE, default_out, is_external
 from resourcesync.settings import files
 
 if TYPE_CHECKING:
-    from resourcesync.app.publishing.notifications import Notified
+    from resourcesync.source.notifications import Notified
 
 
 @click.command("notify", cls=SectionedCommand)

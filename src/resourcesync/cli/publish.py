@@ -29,9 +29,9 @@ from resourcesync.settings.tables import source_keys
 
 if TYPE_CHECKING:
     from resourcesync.app.publishing.inventories import TableSource
-    from resourcesync.app.publishing.trees import PublicationResult, PublishRequest
     from resourcesync.settings.network import Network
     from resourcesync.source.plan import PublicationStep
+    from resourcesync.source.publication_result import PublicationResult, PublishRequest
 
 
 SETTINGS: Final = options.with_settings(
@@ -332,9 +332,10 @@ def _job_of_all(
 def _publish(target: str, values: dict[str, Any], screen: Screen) -> CommandOutcome:
     from resourcesync.app import machine  # noqa: PLC0415 - the same
     from resourcesync.app.publishing import document_stores, trees  # noqa: PLC0415 - the same
+    from resourcesync.source.publication_result import PublishRequest  # noqa: PLC0415 - the same
 
     chosen = given_settings(values)
-    asked = trees.PublishRequest(
+    asked = PublishRequest(
         step=step_of(values),
         dry_run=values["dry_run"],
         allow_empty=values["allow_empty"],

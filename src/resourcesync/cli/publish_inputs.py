@@ -13,9 +13,9 @@ from resourcesync.errors import ConfigurationError, ResourceSyncError
 
 if TYPE_CHECKING:
     from resourcesync.app.publishing.accounts import FollowedAccount
-    from resourcesync.app.publishing.trees import PublicationResult, PublishRequest
     from resourcesync.ports import Clock
     from resourcesync.settings.network import Network
+    from resourcesync.source.publication_result import PublicationResult, PublishRequest
 
 
 _SYSTEM_ONLY: Final = ("auth", "proxy", "proxy_auth", "ca_file")

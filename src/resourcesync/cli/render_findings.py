@@ -10,16 +10,6 @@ from urllib.parse import quote
 import msgspec
 
 from resourcesync import __version__
-from resourcesync.app.checks.source_validation import (
-    CutShort,
-    Heard,
-    Judged,
-    ReadAgain,
-    Sampled,
-    StandaloneDocument,
-    Unopened,
-    ValidationEvent,
-)
 from resourcesync.cli.output import write_line
 from resourcesync.cli.render_validate import (
     ValidationTally,
@@ -29,6 +19,16 @@ from resourcesync.cli.render_validate import (
     finding_lines,
 )
 from resourcesync.cli.rule import clause_of
+from resourcesync.validator.events import (
+    CutShort,
+    Heard,
+    Judged,
+    ReadAgain,
+    Sampled,
+    StandaloneDocument,
+    Unopened,
+    ValidationEvent,
+)
 from resourcesync.validator.findings import RuleFinding
 from resourcesync.validator.rule import Rule, Severity
 from resourcesync.validator.sample import Unreached

@@ -11,7 +11,7 @@ from resourcesync.cli.output import CommandOutcome, Screen
 from resourcesync.source import naming
 
 if TYPE_CHECKING:
-    from resourcesync.app.publishing.trees import PublicationResult
+    from resourcesync.source.publication_result import PublicationResult
 
 
 def report(done: "PublicationResult", screen: Screen) -> None:

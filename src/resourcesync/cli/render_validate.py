@@ -5,7 +5,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any, Final
 
-from resourcesync.app.checks.source_validation import (
+from resourcesync.cli import formatting
+from resourcesync.cli.formatting import DETAIL, NORMAL, QUIET, TextLine
+from resourcesync.cli.rule import clause_of
+from resourcesync.model.vocabulary import Dialect
+from resourcesync.validator.events import (
     CutShort,
     Heard,
     Judged,
@@ -15,10 +19,6 @@ from resourcesync.app.checks.source_validation import (
     Unopened,
     ValidationEvent,
 )
-from resourcesync.cli import formatting
-from resourcesync.cli.formatting import DETAIL, NORMAL, QUIET, TextLine
-from resourcesync.cli.rule import clause_of
-from resourcesync.model.vocabulary import Dialect
 from resourcesync.validator.findings import RuleFinding
 from resourcesync.validator.rule import Severity
 from resourcesync.validator.sample import Unreached

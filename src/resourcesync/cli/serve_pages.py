@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from resourcesync.app.checks.source_validation import ValidationEvent, ValidationOptions, Validator
+from resourcesync.app.checks.target_access import new_validator
 from resourcesync.app.hubs import OpenHub
 from resourcesync.app.serving.applications import PublishedTree
 from resourcesync.cli.explore_pages import CachedExplorer
@@ -27,6 +27,7 @@ from resourcesync.server.dashboard.views import (
     ValidationStatus,
 )
 from resourcesync.settings.network import Network
+from resourcesync.validator.events import ValidationEvent, ValidationOptions
 from resourcesync.validator.findings import RuleFinding
 
 _LOG: Final = logging.getLogger(__name__)
@@ -103,7 +104,7 @@ class Validation:
         try:
             with cancel.within(self._seconds):
                 cancel.raise_if_cancelled()
-                judge = Validator(ValidationOptions(), network=Network(proxy=""), cancel=cancel)
+                judge = new_validator(ValidationOptions(), network=Network(proxy=""), cancel=cancel)
                 for event in judge.judge(str(self._tree)):
                     cancel.raise_if_cancelled()  # reading a disk does not check it
                     tally.add(event)

@@ -1,5 +1,6 @@
 """``resourcesync validate``: check documents, packages and Sources against the specification."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -12,13 +13,12 @@ from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen, problem_of
 from resourcesync.cli.target_options import SourceAccess, source_options
 from resourcesync.errors import ConfigurationError, ResourceSyncError
-from resourcesync.settings.credentials import read_secret
 from resourcesync.settings.values import Limit
 
 if TYPE_CHECKING:
-    from resourcesync.app.checks.source_validation import ValidationOptions, Validator
     from resourcesync.cli.render_findings import FindingsWriter
     from resourcesync.cli.render_validate import ValidationTally
+    from resourcesync.validator.events import ValidationEvent, ValidationOptions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,11 +136,11 @@ def _validate(
     arguments: ValidateArguments, asking: SourceAccess, screen: Screen, output: OutputOptions
 ) -> CommandOutcome:
     from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
-    from resourcesync.app.checks import source_validation  # noqa: PLC0415 - help stays quick
+    from resourcesync.app.checks import target_access  # noqa: PLC0415 - help stays quick
     from resourcesync.cli.render_validate import ValidationTally  # noqa: PLC0415 - help stays quick
 
     address = next((target for target in arguments.targets if "://" in target), "")
-    judge = source_validation.Validator(
+    judge = target_access.new_validator(
         _judgement(arguments),
         network=asking.network(address),
         cancel=machine.new_cancel_token(),
@@ -150,7 +150,7 @@ def _validate(
     sheet = _open_writer(arguments) if not output.json and output.quiet <= 1 else None
     for target in arguments.targets:
         try:
-            codes.append(_judge_one(judge, target, tally, screen, sheet))
+            codes.append(_judge_one(judge.judge(target), tally, screen, sheet))
         except ResourceSyncError as error:
             problem = problem_of(error)
             screen.problem(problem)
@@ -166,18 +166,17 @@ def _validate(
 
 
 def _judge_one(
-    judge: "Validator",
-    target: str,
+    events: "Iterator[ValidationEvent]",
     tally: "ValidationTally",
     screen: Screen,
     sheet: "FindingsWriter | None",
 ) -> ExitCode:
-    from resourcesync.app.checks.source_validation import Judged  # noqa: PLC0415 - help stays quick
     from resourcesync.cli.render_validate import encode_event  # noqa: PLC0415 - help stays quick
+    from resourcesync.validator.events import Judged  # noqa: PLC0415 - help stays quick
     from resourcesync.validator.sample import Unreached  # noqa: PLC0415 - help stays quick
 
     documents, code = tally.documents, ExitCode.OK
-    for event in judge.judge(target):
+    for event in events:
         tally.add(event)
         screen.report(*encode_event(event))
         if sheet is not None:
@@ -192,7 +191,8 @@ def _judge_one(
 
 
 def _judgement(arguments: ValidateArguments) -> "ValidationOptions":
-    from resourcesync.app.checks.source_validation import ValidationOptions  # noqa: PLC0415 - help stays quick
+    from resourcesync.settings.credentials import read_secret  # noqa: PLC0415 - as above
+    from resourcesync.validator.events import ValidationOptions  # noqa: PLC0415 - as above
     from resourcesync.validator.rule import RuleProfile  # noqa: PLC0415 - help stays quick
     from resourcesync.validator.rules import selected  # noqa: PLC0415 - help stays quick
     from resourcesync.validator.sample import SampleSize  # noqa: PLC0415 - help stays quick

@@ -2,17 +2,15 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 from resourcesync.cluster.units import ListDocumentUnit, PackageUnit, SliceUnit, UnitOptions
 from resourcesync.destination.options import Filters
 from resourcesync.destination.runs import new_run_id
 from resourcesync.destination.session import SyncSession
-from resourcesync.ports.engines import FileExchange, UnitOutcome
+from resourcesync.ports.engines import SLICE_ROWS, FileExchange, UnitOutcome
 from resourcesync.ports.mirror import MirrorStateStore
 from resourcesync.ports.tables import TablePart, Tables
-
-SLICE_ROWS: Final = 50_000
 
 
 class TableState(MirrorStateStore, Protocol):

@@ -15,7 +15,6 @@ from resourcesync.destination.lists.selection import Refusals, ResourceSelection
 from resourcesync.destination.locate import CapabilityListProbe, ListLocator, report_source
 from resourcesync.destination.mapping.names import check_mapper, is_rule, mapper_of, normalise_rule
 from resourcesync.destination.mapping.tree import FileSystemProfile
-from resourcesync.destination.mapping.uris import origin
 from resourcesync.destination.options import Dependencies, Filters, PullOptions, SyncStrategy
 from resourcesync.destination.path_assignment import PathAssignment
 from resourcesync.destination.planner import ABSENT, Absence
@@ -36,6 +35,7 @@ from resourcesync.destination.status import build_report
 from resourcesync.destination.sync_state import MirrorIdentity, SyncState
 from resourcesync.destination.tasks import gone_rows
 from resourcesync.discovery import SourceLists
+from resourcesync.discovery.uris import origin
 from resourcesync.errors import (
     BudgetError,
     ConfigurationError,

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
-from resourcesync.destination.mapping.uris import normalise, normalise_if_possible
 from resourcesync.destination.scope import Scope
+from resourcesync.discovery.uris import normalise, normalise_if_possible
 from resourcesync.errors import ConfigurationError, OutOfScopeError
 from resourcesync.model.digests import STRONG, format_digests, usable
 from resourcesync.model.resources import Resource

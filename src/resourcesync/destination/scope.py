@@ -19,7 +19,7 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Final
 
-from resourcesync.destination.mapping.uris import MAX_URI, normalise, origin
+from resourcesync.discovery.uris import MAX_URI, normalise, origin
 from resourcesync.errors import ConfigurationError, OutOfScopeError
 from resourcesync.model.resources import Resource
 from resourcesync.model.timestamps import format_w3c

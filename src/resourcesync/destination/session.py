@@ -16,7 +16,6 @@ from resourcesync.destination.external_sort import ExternalSorter, TupleSorter
 from resourcesync.destination.lists.packages import DumpPackages
 from resourcesync.destination.lists.resource_reader import ListSnapshot, ResourceListReader
 from resourcesync.destination.lists.selection import MAX_REFUSED, ResourceSelection
-from resourcesync.destination.mapping.uris import origin
 from resourcesync.destination.options import Dependencies, PullOptions
 from resourcesync.destination.path_assignment import PathAssignment
 from resourcesync.destination.planner import Absence, DecisionPolicy, ListedEntry
@@ -32,6 +31,7 @@ from resourcesync.destination.transfers.budget import Budget, Spent
 from resourcesync.destination.transfers.commit import TransferPolicy, TransferTally
 from resourcesync.destination.transfers.transfer import ResourceTransfer
 from resourcesync.discovery import DocumentFetcher, SourceLists
+from resourcesync.discovery.uris import origin
 from resourcesync.model.timestamps import format_w3c, from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability
 from resourcesync.ports.mirror import MirrorStateStore, Pending, ProcessedDocument

@@ -17,11 +17,11 @@ from resourcesync.destination.mapping.tree import (
     TreeMapping,
     load_no_mapper,
 )
-from resourcesync.destination.mapping.uris import origin
 from resourcesync.destination.options import Filters
 from resourcesync.destination.reports import MirrorState as MirrorWord
 from resourcesync.destination.scope import Scope
 from resourcesync.discovery import SourceLists
+from resourcesync.discovery.uris import origin
 from resourcesync.errors import StateError
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.ports.mirror import MirrorStateStore, ProcessedDocument, StateTransaction

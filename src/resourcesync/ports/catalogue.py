@@ -8,6 +8,8 @@ from typing import BinaryIO, Final, NamedTuple, Protocol
 
 from resourcesync.model.resources import Change, Resource
 
+MIN_ALLOWED_LOSS: Final = 10
+"""Number of resources that may always be deleted at once, however few there are."""
 BAD_ROW: Final = "catalogue-row"
 """The code of errors that one row of a catalogue is the reason of."""
 
@@ -189,6 +191,71 @@ class Posted:
 
 TOP_LEVEL_PREFIX: Final = "resourcesync-"
 """Prefix of documents that are in no folder, where foreign files are, too."""
+
+
+class LossLimit(NamedTuple):
+    """A limit on the deletions of several batches of changes.
+
+    Attributes:
+        resources: Number of resources before.
+        gone: Number by which there are fewer now.
+        limit: Number by which there may be fewer.
+    """
+
+    resources: int
+    gone: int
+    limit: int
+
+
+class FillableCatalogue(Protocol):
+    """A catalogue that is filled from elsewhere: by changes, or by all resources."""
+
+    def note(self, key: str) -> str | None:
+        """Return a note; ``None`` if there is none."""
+
+    def write_notes(self, notes: Mapping[str, str]) -> None:
+        """Store notes durably."""
+
+    def count(self) -> int:
+        """Return the number of resources."""
+
+    def has_records(self) -> bool:
+        """True if it ever had an entry."""
+
+    def find(self, uri: str) -> Resource | None:
+        """Return a resource; ``None`` if it is not known."""
+
+    def post(
+        self,
+        changes: Iterable[Change],
+        now: datetime,
+        *,
+        notes: Mapping[str, str] | None = None,
+        keeps_times: bool = False,
+        loss: LossLimit | None = None,
+    ) -> Posted:
+        """Record changes of some resources: the rows, the changes and the notes, all or nothing.
+
+        Raises:
+            ConfigurationError: More would be deleted than ``loss`` allows (code ``many-gone``).
+            StorageError: Nothing was recorded.
+        """
+
+    def fill(
+        self,
+        resources: Iterable[Resource],
+        now: datetime,
+        *,
+        is_all: bool = True,
+        notes: Mapping[str, str] | None = None,
+        most_gone: float = 1.0,
+    ) -> Posted:
+        """Record the resources as they are, all or nothing; order does not matter.
+
+        Raises:
+            ConfigurationError: A larger part than ``most_gone`` would be deleted.
+            StorageError: Nothing was recorded.
+        """
 
 
 class DocumentStore(Protocol):

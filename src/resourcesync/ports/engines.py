@@ -7,7 +7,10 @@ and workers exchange files that are written once, by name.
 """
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
+
+SLICE_ROWS: Final = 50_000
+"""Default for the most rows of a unit that fetches."""
 
 
 class WorkUnit(Protocol):

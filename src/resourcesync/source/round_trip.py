@@ -6,8 +6,9 @@ from datetime import UTC
 from io import BytesIO
 from typing import Final
 
+from resourcesync.discovery.uris import normalise
 from resourcesync.documents import reader, writer
-from resourcesync.errors import DocumentError
+from resourcesync.errors import ConfigurationError, DocumentError, OutOfScopeError
 from resourcesync.model.capabilities import Header
 from resourcesync.model.digests import ALGORITHMS, format_digests
 from resourcesync.model.resources import Change, Resource
@@ -16,6 +17,7 @@ from resourcesync.model.vocabulary import Capability
 
 _EPOCH: Final = from_microseconds(0)
 _PLAIN_URI: Final = re.compile(r"https?://[!-~]{1,2000}").fullmatch
+_MAX_LENGTH: Final = (1 << 63) - 1
 _ANY_SIZE: Final = 1 << 62
 _PLAIN_TYPE: Final = re.compile(r"(?:[!-~]{1,200})?").fullmatch
 _BAD: Final = (ValueError, TypeError, AttributeError, ArithmeticError)
@@ -23,6 +25,25 @@ _HEADERS: Final = {
     Resource: Header(capability=Capability.RESOURCE_LIST, at=_EPOCH),
     Change: Header(capability=Capability.CHANGE_LIST, from_=_EPOCH),
 }
+
+
+def check_resource(resource: Resource) -> Resource:
+    """Return a resource if it can be published.
+
+    Raises:
+        ConfigurationError: Destinations would refuse its URI, or its length is out of range.
+    """
+    try:
+        normalise(resource.uri)
+    except OutOfScopeError as error:
+        raise ConfigurationError(
+            f"{resource.uri!r} cannot be published: {error.message}",
+            evidence=(("kept", "what was recorded before"),),
+            hint="give absolute http or https URIs, percent-encoded",
+        ) from error
+    if resource.length is not None and not 0 <= resource.length <= _MAX_LENGTH:
+        raise ConfigurationError(f"the length of {resource.uri} is out of range")
+    return resource
 
 
 def find_fault(entries: Sequence[Resource] | Sequence[Change]) -> str:

@@ -1,5 +1,6 @@
 """Publisher's side of push: notices of changes are sent to hubs (Notification §4.1)."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -45,7 +46,7 @@ class NoticeOutcome:
 
 
 def send_notices(
-    messenger: Messenger, notices: list[Notice], key: bytes = b""
+    messenger: Messenger, notices: Sequence[Notice], key: bytes = b""
 ) -> list[NoticeOutcome]:
     """Send notices to hubs concurrently; an unavailable hub delays no other.
 

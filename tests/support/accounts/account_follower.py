@@ -8,9 +8,9 @@ from typing import Any
 from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.app.publishing import accounts, catalogues
 from resourcesync.app.publishing.accounts import FollowedAccount
-from resourcesync.app.publishing.trees import PublicationResult, PublishRequest
 from resourcesync.documents import reader
 from resourcesync.model.resources import Change, Resource
+from resourcesync.source.publication_result import PublicationResult, PublishRequest
 from tests.support.accounts.scripted_account import ScriptedSystem
 
 

@@ -12,12 +12,12 @@ from pyarrow import parquet
 
 from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.app.publishing.inventories import TableSource, publish_table
-from resourcesync.app.publishing.trees import PublicationResult, PublishRequest
 from resourcesync.documents import reader
 from resourcesync.model.capabilities import Header, Part
 from resourcesync.model.digests import format_digests
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.timestamps import to_microseconds
+from resourcesync.source.publication_result import PublicationResult, PublishRequest
 
 BASE = "https://data.example/"
 SCHEMA = pa.schema(

@@ -5,9 +5,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from resourcesync.adapters.system import SystemClock
-from resourcesync.app.checks.source_validation import ValidationEvent, ValidationOptions, Validator
+from resourcesync.app.checks.target_access import new_validator
 from resourcesync.ports.cancellation import CancelToken
 from resourcesync.settings.network import Network
+from resourcesync.validator.events import ValidationEvent, ValidationOptions
 from resourcesync.validator.findings import RuleFinding
 from resourcesync.validator.rules import RULES
 from tests.support.commands.command_line import FILES
@@ -80,7 +81,7 @@ class ActingClock(SystemClock):
 def judged(
     target: str, *, act: Callable[[], None] = lambda: None, **how: object
 ) -> list[ValidationEvent]:
-    judge = Validator(
+    judge = new_validator(
         ValidationOptions(**how),  # type: ignore[arg-type]  # its fields
         network=Network(allow_origins=(target,), retries=0),
         cancel=CancelToken(ActingClock(act)),

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from resourcesync.app.publishing import accounts
-from resourcesync.app.publishing.trees import PublicationResult, PublishRequest
 from resourcesync.app.serving import push_channels
 from resourcesync.errors import ConfigurationError, ResourceSyncError
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.accounts import ChangeBatch
+from resourcesync.source.publication_result import PublicationResult, PublishRequest
 from tests.support.accounts.account_follower import Follower, counts
 from tests.support.accounts.scripted_account import scripted
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from resourcesync.app.publishing import accounts
-from resourcesync.app.publishing.trees import PublishRequest
 from resourcesync.model.resources import Resource
 from resourcesync.ports import Clock
+from resourcesync.source.publication_result import PublishRequest
 from tests.support.accounts.account_follower import Follower, counts
 from tests.support.accounts.scripted_account import scripted
 

@@ -9,7 +9,7 @@ import pytest
 
 from resourcesync.adapters.catalogue import FileCatalogue
 from resourcesync.adapters.in_memory import ManualClock
-from resourcesync.app.publishing.trees import PublicationResult, PublishRequest, publish_tree
+from resourcesync.app.publishing.trees import publish_tree
 from resourcesync.destination.reports import MirrorState, Mode
 from resourcesync.documents import reader
 from resourcesync.errors import StateError
@@ -18,6 +18,7 @@ from resourcesync.settings.publication import CATALOGUE
 from resourcesync.source.clock_guard import check_clock
 from resourcesync.source.dumps.dump_publication import DumpRequest
 from resourcesync.source.plan import PublicationStep
+from resourcesync.source.publication_result import PublicationResult, PublishRequest
 from tests.support.worlds.world import World
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -11,10 +11,10 @@ from resourcesync.adapters.catalogue import FileCatalogue
 from resourcesync.adapters.folder_watcher import FolderWatcher
 from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.app.publishing.publish_loop import PublishLoop, WatchIntervals
-from resourcesync.app.publishing.trees import PublicationResult, PublishRequest
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
 from resourcesync.settings.publication import CATALOGUE
 from resourcesync.source.plan import PublicationStep
+from resourcesync.source.publication_result import PublicationResult, PublishRequest
 from tests.support.servers.listening import Listener
 
 URL = {"url": "https://h.example/"}

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from resourcesync.destination.mapping.tree import FileSystemProfile, TreeMapping
-from resourcesync.destination.mapping.uris import normalise
+from resourcesync.discovery.uris import normalise
 from resourcesync.errors import ConfigurationError, OutOfScopeError
 from tests.support.documents.hostile_uris import BASE, assert_safe
 from tests.support.storage.memory_use import memory_use

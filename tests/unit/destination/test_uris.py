@@ -3,7 +3,7 @@
 import pytest
 
 from resourcesync.destination.mapping.tree import FileSystemProfile, TreeMapping
-from resourcesync.destination.mapping.uris import normalise, origin
+from resourcesync.discovery.uris import normalise, origin
 from resourcesync.errors import OutOfScopeError
 from tests.support.documents.hostile_uris import BASE
 

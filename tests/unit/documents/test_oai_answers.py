@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resourcesync.documents.oai.records import ListToken, MetadataFormat, OaiFault, OaiRecord
-from resourcesync.documents.oai.responses import OaiResponse, ResponseLimits
+from resourcesync.documents.oai.responses import OaiResponse
+from resourcesync.documents.oai.scanner import ResponseLimits
 from resourcesync.errors import (
     DocumentError,
     DocumentLimitError,

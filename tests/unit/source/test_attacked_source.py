@@ -16,7 +16,7 @@ from resourcesync.adapters.catalogue import FileCatalogue
 from resourcesync.adapters.catalogue.posted_catalogue import PostedCatalogue
 from resourcesync.adapters.in_memory import ManualClock, MemoryDocuments, MemoryOriginals
 from resourcesync.adapters.system import SystemClock
-from resourcesync.app.publishing.trees import PublishRequest, publish_tree
+from resourcesync.app.publishing.trees import publish_tree
 from resourcesync.documents.packages.planning import PackageSize
 from resourcesync.documents.packages.reader import open_package
 from resourcesync.documents.reader import read_stream
@@ -33,6 +33,7 @@ from resourcesync.source.dumps.dump_publisher import DumpPublisher
 from resourcesync.source.links import links_by_rule, parse_rule
 from resourcesync.source.naming import SourceNaming
 from resourcesync.source.plan import PublicationStep
+from resourcesync.source.publication_result import PublishRequest
 from resourcesync.source.publisher import ListPublisher
 from resourcesync.source.scan import scan
 from tests.support.worlds.dumping import DumpedSource

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from resourcesync.app.publishing import inventory_publication
-from resourcesync.app.publishing.trees import PublishRequest
 from resourcesync.errors import (
     ConfigurationError,
     LockedError,
@@ -17,6 +16,7 @@ from resourcesync.errors import (
 )
 from resourcesync.source import inventory
 from resourcesync.source.plan import PublicationStep
+from resourcesync.source.publication_result import PublishRequest
 from tests.support.accounts.published_table import BASE, PublishedTable, Row
 
 MANY = 240

@@ -12,7 +12,8 @@ import pytest
 
 from resourcesync.adapters.files import RereadSchedule
 from resourcesync.adapters.in_memory import ManualClock
-from resourcesync.app.publishing.trees import PublicationResult, publish_tree
+from resourcesync.app.publishing.trees import publish_tree
+from resourcesync.source.publication_result import PublicationResult
 
 DAY = 24 * 3_600 * 1_000_000
 SIZE = 4_096

@@ -24,7 +24,6 @@ from resourcesync.app.document_access import is_web_address, open_documents
 from resourcesync.app.mirrors import mirror_state
 from resourcesync.compare import Created, Deleted, Same, Updated, compare
 from resourcesync.destination.external_sort import ExternalSorter
-from resourcesync.destination.mapping.uris import normalise_if_possible
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.discovery.listing import (
     ListingComparison,
@@ -34,6 +33,7 @@ from resourcesync.discovery.listing import (
     compare_rows,
     latest_rows,
 )
+from resourcesync.discovery.uris import normalise_if_possible
 from resourcesync.errors import ConfigurationError
 from resourcesync.ports import Clock
 from resourcesync.ports.cancellation import CancelToken

@@ -1,7 +1,7 @@
 """Access to other systems (accounts): their plug-ins, the values of ``--with``, and their setup."""
 
 import re
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -12,16 +12,15 @@ from resourcesync.adapters.catalogue import PostedCatalogue
 from resourcesync.app import plugins
 from resourcesync.app.publishing import catalogues
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StateError
-from resourcesync.ports.accounts import AccountOptions, ChangeBatch, ResourceAccount
+from resourcesync.ports.accounts import AccountOptions, ResourceAccount
 from resourcesync.settings import environment
 from resourcesync.settings.publication import decode_settings
+from resourcesync.source.account_follower import VALUES_NOTE
 
 if TYPE_CHECKING:
     from resourcesync.ports.accounts import AccountFactory
 
 
-VALUES_NOTE: Final = "account.values"
-"""The note of the values that were last given."""
 _URL_NOTE: Final = "account.url"
 _INITIAL_VALUES_NOTE: Final = "account.first-values"
 _MAX_BYTES: Final = 64 * 1024
@@ -132,16 +131,6 @@ def open_account(options: AccountOptions) -> Iterator[ResourceAccount]:
         yield account
     finally:
         manager.__exit__(None, None, None)
-
-
-@contextmanager
-def closing_changes(lots: Iterator[ChangeBatch]) -> Iterator[Iterator[ChangeBatch]]:
-    """Close an iterator when the block ends: it may have a connection."""
-    try:
-        yield lots
-    finally:
-        if isinstance(lots, Generator):
-            lots.close()
 
 
 _ANY_BASE: Final = "https://example.org/"

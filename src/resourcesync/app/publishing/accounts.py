@@ -5,125 +5,46 @@ Entries that cannot be published are counted and left out.
 
 import re
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
-from itertools import chain, islice
-from math import inf
+from itertools import islice
 from pathlib import Path
-from typing import Final, Protocol, TypeVar
+from typing import Final, Protocol
 
 from resourcesync.adapters.catalogue import (
-    MIN_ALLOWED_LOSS,
     FileCatalogue,
-    LossLimit,
     PostedCatalogue,
 )
 from resourcesync.app import plugins
 from resourcesync.app.document_access import open_fetcher
 from resourcesync.app.publishing import catalogues, trees
 from resourcesync.app.publishing.account_access import (
-    VALUES_NOTE,
     check_account_address,
-    closing_changes,
     encode_values,
     initial_notes,
     open_account,
     read_values,
     resolve_values,
 )
-from resourcesync.app.publishing.trees import PublicationResult, PublishRequest
-from resourcesync.errors import ConfigurationError, DiscontinuityError
+from resourcesync.errors import ConfigurationError
 from resourcesync.model.resources import Change, Resource
-from resourcesync.model.timestamps import to_microseconds
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports import Clock
 from resourcesync.ports.accounts import (
     AccountOptions,
-    ChangeBatch,
-    PublishedAccount,
     ResourceAccount,
     WritableAccount,
 )
 from resourcesync.ports.cancellation import CancelToken
-from resourcesync.ports.catalogue import Omission, Posted
+from resourcesync.ports.catalogue import Posted
 from resourcesync.settings.network import Network
 from resourcesync.settings.publication import CATALOGUE
-from resourcesync.source.round_trip import find_fault
-from resourcesync.source.scan import LeftFile
-
-_BATCH: Final = 500
-_MOST_OMITTED: Final = 100
-
-_Entry = TypeVar("_Entry", Resource, Change)
-
-
-class PublishableFilter:
-    """Passes entries that can be published, and counts the others."""
-
-    def __init__(self) -> None:
-        self._omitted = 0
-        self._omissions: list[Omission] = []
-
-    def select(
-        self, told: Iterator[_Entry], known: Callable[[str], _Entry | None] = lambda _: None
-    ) -> Iterator[_Entry]:
-        """Yield the entries that can be published; the others are counted and do not stop the rest.
-
-        Args:
-            told: The entries.
-            known: Returns the former entry, which stays in place of one that cannot be used.
-        """
-        while batch := list(islice(told, _BATCH)):
-            if not _fault(batch):
-                yield from batch
-                continue
-            for item in batch:
-                fault = _fault([item])
-                if not fault:
-                    yield item
-                    continue
-                self.omit(Omission(name=item.uri[:300], reason=fault))
-                before = known(item.uri)
-                if before is not None:
-                    yield before
-
-    def omit(self, omission: Omission) -> None:
-        """Count an entry that is left out."""
-        self._omitted += 1
-        if len(self._omissions) < _MOST_OMITTED:
-            self._omissions.append(omission)
-
-    def pop_omissions(self) -> tuple[int, tuple[Omission, ...]]:
-        """Return the number of omissions since the last call, and the first of them."""
-        found = self._omitted, tuple(self._omissions)
-        self._omitted, self._omissions = 0, []
-        return found
-
-
-def _fault(entries: Sequence[Resource] | Sequence[Change]) -> str:
-    """Return the reason why entries cannot be published; empty when they can."""
-    try:
-        for entry in entries:
-            catalogues.check_resource(entry.resource if isinstance(entry, Change) else entry)
-    except ConfigurationError as error:
-        return error.message
-    return find_fault(entries)
-
+from resourcesync.source.account_follower import AccountFollower, FollowSettings
+from resourcesync.source.publication_result import PublicationResult, PublishRequest
 
 _ADDRESS: Final = re.compile(r"([a-z][a-z0-9+.-]+):[^\x00-\x1f\x7f]+")
-_POSITION: Final = "account.position"
-_READ: Final = "account.read"
-_SYSTEM: Final = "account.system"
-_BASE: Final = "account.base"
-_PUBLISHED: Final = "account.published"
-_MAX_GONE_SHARE: Final = 0.5
-_SECOND: Final = 1_000_000
-FULL_READ_INTERVAL: Final = 7 * 86_400.0
-"""Seconds between two full reads of an account with changes."""
-POLL_INTERVAL: Final = 4 * 3_600.0
-"""Seconds between two full reads of an account without changes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,8 +57,8 @@ class FollowedAccount:
         out: The folder for the documents; the catalogue is there too.
         store: The address of the store that the documents go to instead; empty for none.
         read_again: Seconds between two full reads of all resources, whatever changes came
-            meanwhile; ``None`` is `FULL_READ_INTERVAL`, or `POLL_INTERVAL` without changes.
-        network: PublicationSettings for requests over http.
+            meanwhile; ``None`` is the usual time.
+        network: Settings for requests over http.
     """
 
     address: str
@@ -211,10 +132,20 @@ def publish_continuously(
             clock.sleep(max(0.0, due - clock.monotonic()))
 
 
+def _check_url(url: str, followed: FollowedAccount) -> None:
+    if not url:
+        command = f"resourcesync publish {followed.address} --url https://HOST/"
+        raise ConfigurationError(
+            "the address of the resources is not known yet",
+            hint=f"{command} --out {followed.out}",
+        )
+    trees.check_address(url)
+
+
 @contextmanager
 def _open_follower(
     followed: FollowedAccount, chosen: Mapping[str, object], clock: Clock, asked: PublishRequest
-) -> Iterator["_AccountFollower"]:
+) -> Iterator[AccountFollower]:
     check_account_address(followed.address)
     if asked.dry_run:
         raise ConfigurationError("another system is recorded while it is read: there is no dry run")
@@ -223,13 +154,7 @@ def _open_follower(
         catalogue = stack.enter_context(catalogues.open_catalogue(path)) if path.is_file() else None
         known_url, known_values = ("", {}) if catalogue is None else read_values(catalogue)
         url = str(chosen.get("url") or known_url)
-        if not url:
-            command = f"resourcesync publish {followed.address} --url https://HOST/"
-            raise ConfigurationError(
-                "the address of the resources is not known yet",
-                hint=f"{command} --out {followed.out}",
-            )
-        trees.check_address(url)
+        _check_url(url, followed)
         followed = replace(followed, values=followed.values or known_values)
         options = AccountOptions(
             address=followed.address,
@@ -246,220 +171,18 @@ def _open_follower(
             catalogue = stack.enter_context(catalogues.open_catalogue(path))
         if not known_url:  # stored even if the first run fails
             catalogue.write_notes(initial_notes(url, followed.values))
-        chosen = {**chosen, "url": url}
-        yield _AccountFollower(
-            followed, chosen, account, catalogue, clock, base_uri=options.base_uri
+        settings = FollowSettings(
+            address=followed.address,
+            base_uri=options.base_uri,
+            values=encode_values(followed.values),
+            read_again=followed.read_again,
         )
+        out, chosen = followed.store or followed.out, {**chosen, "url": url}
 
+        def publish(request: PublishRequest) -> PublicationResult:
+            return catalogues.publish(path, out, chosen, clock=clock, asked=request)
 
-class _AccountFollower:
-    """An account, and the catalogue that follows it.
-
-    Attributes:
-        is_over: True if the account's feed was closed.
-    """
-
-    def __init__(
-        self,
-        followed: FollowedAccount,
-        chosen: Mapping[str, object],
-        account: ResourceAccount,
-        catalogue: PostedCatalogue,
-        clock: Clock,
-        *,
-        base_uri: str,
-    ) -> None:
-        self._followed = followed
-        self._chosen = chosen
-        self._account = account
-        self._catalogue = catalogue
-        self._clock = clock
-        self._path = followed.out / CATALOGUE
-        # Each of several feeds has a position of its own: changing between them loses nothing.
-        is_feed = not account.can_list_resources
-        self._position_note = f"{_POSITION} {followed.address}" if is_feed else _POSITION
-        # The entries depend on these: when one changes, all is read again.
-        self._kept = {_SYSTEM: followed.address}
-        if not is_feed:
-            self._kept |= {_BASE: base_uri, VALUES_NOTE: encode_values(followed.values)}
-        self._sayable = PublishableFilter()
-        self._warnings: list[LeftFile] = []
-        self._told: Sequence[tuple[str, str]] = ()
-        self._left: int | None = None
-        self.is_over = False
-
-    def synchronize(self, *, allow_empty: bool = False, most: float = inf) -> Posted:
-        """Update the catalogue: by the changes where possible, else by reading all.
-
-        Args:
-            allow_empty: True if all resources may be gone.
-            most: Seconds after which the changes so far are enough, if there are still more.
-
-        Returns:
-            What was recorded.
-        """
-        position = self._position()
-        if self._account.can_list_resources and (not position or self._is_due()):
-            return self._fill(allow_empty=allow_empty)
-        try:
-            return self._listen(
-                position or self._account.position(), 0.0, most, allow_empty=allow_empty
-            )
-        except DiscontinuityError as error:
-            self._check_can_read_all(error)
-        return self._fill(allow_empty=allow_empty)
-
-    def follow(self, seconds: float, *, allow_empty: bool = False) -> Posted:
-        """Record the changes of the next seconds, or read all if a full read is due.
-
-        Returns:
-            What was recorded.
-        """
-        position = self._position()
-        if self._account.can_list_resources and self._is_due():
-            return self._fill(allow_empty=allow_empty)
-        if not position:
-            return Posted()
-        try:
-            return self._listen(position, seconds, seconds, allow_empty=allow_empty)
-        except DiscontinuityError as error:
-            self._check_can_read_all(error)
-        return self._fill(allow_empty=allow_empty)
-
-    def _check_can_read_all(self, error: DiscontinuityError) -> None:
-        """Warn that all is read again; a mere feed cannot be, so its error is raised."""
-        if not self._account.can_list_resources:
-            raise error
-        self._warn(f"{error.message}: all is read again")
-
-    def _warn(self, reason: str) -> None:
-        self._warnings.append(LeftFile(code="log-lost", reason=reason))
-
-    def publish(self, counts: Posted, asked: PublishRequest) -> PublicationResult:
-        """Publish the present content of the catalogue.
-
-        Raises:
-            ConfigurationError: The feed is closed, and it never had an entry.
-        """
-        if self.is_over and not (asked.allow_empty or self._catalogue.has_records()):
-            raise self._empty_account_error()
-        out = self._followed.store or self._followed.out
-        done = catalogues.publish(self._path, out, self._chosen, clock=self._clock, asked=asked)
-        if isinstance(self._account, PublishedAccount):
-            self._account.published()
-        self._left = done.scan.files
-        self._note(_PUBLISHED, str(self._left))
-        found = replace(
-            done.scan, **{field.name: getattr(counts, field.name) for field in fields(Posted)}
-        )
-        omitted, omissions = self._sayable.pop_omissions()
-        notified = [LeftFile(code=code, reason=reason) for code, reason in self._told]
-        left, self._warnings = (*found.left, *self._warnings, *notified), []
-        return replace(done, scan=replace(found, omitted=omitted, left=left), omissions=omissions)
-
-    def _position(self) -> str:
-        """Return the recorded position in the changes; empty when they have to start over."""
-        return self._catalogue.note(self._position_note) or ""
-
-    def _is_due(self) -> bool:
-        """True if a full read is due."""
-        if any(self._catalogue.note(name) != value for name, value in self._kept.items()):
-            return True
-        usual = FULL_READ_INTERVAL if self._position() else POLL_INTERVAL
-        most = usual if self._followed.read_again is None else self._followed.read_again
-        age = to_microseconds(self._clock.now()) - int(self._catalogue.note(_READ) or 0)
-        return not 0 <= age < most * _SECOND
-
-    def _fill(self, *, allow_empty: bool) -> Posted:
-        now, position = self._clock.now(), self._account.position()
-        if self._position() and not (position or self._warnings):
-            self._warn(f"{self._followed.address} no longer has a change log")
-        notes = {_POSITION: position, _READ: str(to_microseconds(now)), **self._kept}
-        resources = self._sayable.select(self._account.resources(), self._catalogue.find)
-        self._left, self._told = None, ()
-        return self._catalogue.fill(
-            self._require_any(resources, allow_empty=allow_empty),
-            now,
-            notes=notes,
-            most_gone=1.0 if allow_empty else _MAX_GONE_SHARE,
-        )
-
-    def _listen(self, position: str, wait: float, most: float, *, allow_empty: bool) -> Posted:
-        until = self._clock.monotonic() + most
-        done = (
-            Posted()
-            if self._position()
-            else self._record(ChangeBatch(position, ()), allow_empty=True)
-        )
-        self._told = ()
-        with closing_changes(self._account.changes(position, wait)) as lots:
-            for batch in lots:
-                if batch.changes or batch.position != position:
-                    done = _add_counts(done, self._record(batch, allow_empty=allow_empty))
-                    position = batch.position
-                for omission in batch.omissions:
-                    self._sayable.omit(omission)
-                self.is_over, self._told = batch.is_last, batch.warnings
-                if self._clock.monotonic() >= until:
-                    break
-        return done
-
-    def _record(self, batch: ChangeBatch, *, allow_empty: bool) -> Posted:
-        done = self._catalogue.post(
-            self._sayable.select(iter(batch.changes)),
-            self._clock.now(),
-            notes={self._position_note: batch.position, **self._kept},
-            keeps_times=True,
-            loss=None if allow_empty or not batch.changes else self._loss(),
-        )
-        if self._left is not None:
-            self._left += done.created - done.deleted
-        return done
-
-    def _loss(self) -> LossLimit | None:
-        """Return the limit on losses relative to the last publication, half of which may go.
-
-        A mere feed names each deletion, and cannot be read in full: it is trusted.
-        """
-        if not self._account.can_list_resources:
-            return None
-        if self._left is None:
-            self._left = self._catalogue.count()
-        known = int(self._catalogue.note(_PUBLISHED) or self._left)
-        return LossLimit(
-            known, known - self._left, max(MIN_ALLOWED_LOSS, int(known * _MAX_GONE_SHARE))
-        )
-
-    def _note(self, key: str, value: str) -> None:
-        if self._catalogue.note(key) != value:
-            self._catalogue.write_notes({key: value})
-
-    def _require_any(
-        self, resources: Iterator[Resource], *, allow_empty: bool
-    ) -> Iterable[Resource]:
-        first = next(resources, None)
-        if first is not None:
-            return chain((first,), resources)
-        if allow_empty:
-            return ()
-        raise self._empty_account_error()
-
-    def _empty_account_error(self) -> ConfigurationError:
-        return ConfigurationError(
-            f"{self._followed.address} lists no resource",
-            evidence=(("kept", "what was recorded before"),),
-            hint="if it is really empty: --allow-empty",
-            code="empty-account",
-        )
-
-
-def _add_counts(posted: Posted, other: Posted) -> Posted:
-    return Posted(
-        **{
-            field.name: getattr(posted, field.name) + getattr(other, field.name)
-            for field in fields(Posted)
-        }
-    )
+        yield AccountFollower(settings, account, catalogue, publish, clock)
 
 
 def post_to_account(

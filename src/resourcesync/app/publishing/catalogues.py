@@ -12,20 +12,22 @@ import msgspec
 from resourcesync.adapters.catalogue import FileCatalogue, PostedCatalogue
 from resourcesync.app.publishing import document_stores, trees
 from resourcesync.app.publishing.publish_settings import read_settings
-from resourcesync.app.publishing.trees import PublicationResult, PublishRequest, hinting_at_bad_rows
-from resourcesync.destination.mapping.uris import normalise, origin
+from resourcesync.app.publishing.trees import hinting_at_bad_rows
+from resourcesync.discovery.uris import origin
 from resourcesync.documents import ndjson
-from resourcesync.errors import ConfigurationError, OutOfScopeError, StorageError
+from resourcesync.errors import ConfigurationError, StorageError
 from resourcesync.model.resources import Change, Resource
 from resourcesync.ports import Clock
 from resourcesync.ports.catalogue import DocumentStore, Posted
 from resourcesync.settings.publication import CATALOGUE, NOTE, PublicationSettings
 from resourcesync.source.clock_guard import check_clock
+from resourcesync.source.publication_result import PublicationResult, PublishRequest
 from resourcesync.source.publisher import Publication
+from resourcesync.source.round_trip import check_resource
 from resourcesync.source.scan import ScanReport
 
 if TYPE_CHECKING:
-    from resourcesync.app.publishing.notifications import Notified
+    from resourcesync.source.notifications import Notified
 
 BATCH: Final = 10_000
 """Changes of one transaction."""
@@ -39,7 +41,6 @@ _FOLDER_SETTINGS: Final = frozenset(
      "versions_keep", "versions_least", "versions_max_bytes", "patches"}
 )  # fmt: skip
 _SHOWN_ORIGINS: Final = 3
-_MAX_LENGTH: Final = (1 << 63) - 1
 
 
 @contextmanager
@@ -225,9 +226,11 @@ def _notify(
 ) -> "Notified | None":
     if not settings.hubs:
         return None
-    from resourcesync.app.publishing import notifications  # noqa: PLC0415 - few have hubs
+    from resourcesync.app import hubs  # noqa: PLC0415 - few have hubs
+    from resourcesync.source import notifications  # noqa: PLC0415 - the same
 
-    return notifications.notify_after(catalogue, store, settings, clock, path)
+    send = hubs.notice_sender(clock, path.parent)
+    return notifications.notify_after(catalogue, store, settings, clock, send)
 
 
 def _foreign_origins(catalogue: FileCatalogue, url: str) -> tuple[str, ...]:
@@ -306,25 +309,6 @@ def _merge_settings(
     if out is not None:
         settings["out"] = document_stores.out_setting(path.parent, out)
     return trees.merge_settings(path, known, settings)
-
-
-def check_resource(resource: Resource) -> Resource:
-    """Return a resource if it can be published.
-
-    Raises:
-        ConfigurationError: Destinations would refuse its URI, or its length is out of range.
-    """
-    try:
-        normalise(resource.uri)
-    except OutOfScopeError as error:
-        raise ConfigurationError(
-            f"{resource.uri!r} cannot be published: {error.message}",
-            evidence=(("kept", "what was recorded before"),),
-            hint="give absolute http or https URIs, percent-encoded",
-        ) from error
-    if resource.length is not None and not 0 <= resource.length <= _MAX_LENGTH:
-        raise ConfigurationError(f"the length of {resource.uri} is out of range")
-    return resource
 
 
 def _resources(stream: BinaryIO, name: str) -> Iterator[Resource]:

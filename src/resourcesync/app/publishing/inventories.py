@@ -22,7 +22,6 @@ from resourcesync.adapters.inventory import (
 from resourcesync.app.publishing import document_stores, trees
 from resourcesync.app.publishing.inventory_publication import PublicationTarget, TablePublication
 from resourcesync.app.publishing.inventory_tables import SourceTable
-from resourcesync.app.publishing.trees import PublicationResult, PublishRequest
 from resourcesync.errors import ConfigurationError, StateError, StorageError
 from resourcesync.ports import Clock
 from resourcesync.settings.publication import CATALOGUE, PublicationSettings, decode_settings
@@ -30,6 +29,7 @@ from resourcesync.source.foreign_documents import refuse_foreign
 from resourcesync.source.inventory import Inventory
 from resourcesync.source.naming import SourceNaming
 from resourcesync.source.plan import ChangeLists
+from resourcesync.source.publication_result import PublicationResult, PublishRequest
 
 TABLES: Final = "tables:"
 """Prefix that distinguishes the address of a table from a folder."""

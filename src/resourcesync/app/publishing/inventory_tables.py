@@ -14,13 +14,12 @@ from resourcesync.adapters.inventory import (
     import_table,
     open_duckdb,
 )
-from resourcesync.app.publishing import catalogues
-from resourcesync.app.publishing.trees import PublishRequest
 from resourcesync.errors import ConfigurationError, StorageError
 from resourcesync.model.resources import Resource
 from resourcesync.source.inventory import Inventory
 from resourcesync.source.plan import PublicationStep
-from resourcesync.source.round_trip import find_fault
+from resourcesync.source.publication_result import PublishRequest
+from resourcesync.source.round_trip import check_resource, find_fault
 
 _FEW_GONE: Final = 10
 
@@ -133,7 +132,7 @@ def _changes_of(stamp: int) -> str:
 def _fault(resource: Resource) -> str:
     """Return the reason why a resource cannot be published; empty when it can."""
     try:
-        catalogues.check_resource(resource)
+        check_resource(resource)
     except ConfigurationError as error:
         return error.message
     return find_fault([resource])

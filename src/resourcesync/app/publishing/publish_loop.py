@@ -7,11 +7,12 @@ from pathlib import Path
 
 from resourcesync.adapters.folder_watcher import FolderWatcher
 from resourcesync.app.publishing import document_stores
-from resourcesync.app.publishing.trees import PublicationResult, PublishRequest, publish_tree
+from resourcesync.app.publishing.trees import publish_tree
 from resourcesync.errors import ResourceSyncError
 from resourcesync.ports import Clock
 from resourcesync.ports.originals import Watcher
 from resourcesync.source.naming import is_sitemap
+from resourcesync.source.publication_result import PublicationResult, PublishRequest
 
 OnPublished = Callable[[PublicationResult], None]
 OnFailed = Callable[[ResourceSyncError, float], None]

@@ -7,7 +7,7 @@ from resourcesync.ports.catalogue import CatalogueStore
 from resourcesync.settings.publication import PublicationSettings, decode_settings
 from resourcesync.source.paging import PageLimits
 from resourcesync.source.plan import ChangeLists, Policy
-from resourcesync.source.version_retention import VersionOptions
+from resourcesync.source.versions.version_retention import VersionOptions
 
 if TYPE_CHECKING:
     from resourcesync.source.dumps.dump_publication import DumpOptions

@@ -13,8 +13,8 @@ from resourcesync.app.mirrors import mirror_state
 from resourcesync.app.publishing import document_stores
 from resourcesync.destination.mapping.names import NAMES, owner_of
 from resourcesync.destination.mapping.tree import uri_of_published
-from resourcesync.destination.mapping.uris import normalise
 from resourcesync.destination.sync_state import SyncState
+from resourcesync.discovery.uris import normalise
 from resourcesync.errors import ConfigurationError, OutOfScopeError
 from resourcesync.ports.mirror import MirrorStateStore
 from resourcesync.settings.publication import CATALOGUE, NOTE, PublicationSettings, decode_settings

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
@@ -39,22 +38,21 @@ from resourcesync.ports.catalogue import (
 from resourcesync.settings.publication import CATALOGUE, NOTE, PublicationSettings
 from resourcesync.source.clock_guard import check_clock
 from resourcesync.source.naming import CHANNELS, SourceNaming
-from resourcesync.source.plan import PublicationStep, read_plan, read_record
+from resourcesync.source.plan import read_plan, read_record
+from resourcesync.source.publication_result import PublicationResult, PublishRequest
 from resourcesync.source.publisher import ListPublisher, Publication
 from resourcesync.source.round_trip import find_fault
-from resourcesync.source.scan import ScanReport, scan
-from resourcesync.source.version_retention import (
-    NOTHING_RETAINED,
-    RetentionCounts,
+from resourcesync.source.scan import scan
+from resourcesync.source.versions.version_retention import (
     TreeVersions,
     is_retention_enabled,
 )
 
 if TYPE_CHECKING:
-    from resourcesync.app.publishing.notifications import Notified
     from resourcesync.ports.originals import OriginalReader, ResourceContents
     from resourcesync.source.dumps.dump_publication import DumpRequest
     from resourcesync.source.dumps.dump_publisher import DumpOutcome
+    from resourcesync.source.notifications import Notified
 
 
 ROW_BATCH: Final = 10_000
@@ -180,51 +178,6 @@ class _NullRecording:
 _REREAD: Final = "publish.reread"
 """Note of the files that were read again, though they looked unchanged."""
 _SHOWN_OMISSIONS: Final = 20
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PublicationResult:
-    """The result of a publication.
-
-    Attributes:
-        settings: The settings in force.
-        scan: The result of the scan.
-        publication: The result of writing; nothing in a dry run.
-        omissions: The first files that exist and cannot be published.
-        dry_run: True if nothing was written on purpose.
-        dumped: The result of the dumps, if requested.
-        retained: The versions that were stored now.
-        notified: The result of notifying the hubs.
-        foreign_origins: The first origins of resources, other than the Source's own; reported the
-            first time.
-    """
-
-    settings: PublicationSettings
-    scan: ScanReport
-    publication: Publication
-    dumped: "DumpOutcome | None" = None
-    retained: RetentionCounts = NOTHING_RETAINED
-    omissions: tuple[Omission, ...] = ()
-    dry_run: bool = False
-    notified: "Notified | None" = None
-    foreign_origins: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PublishRequest:
-    """The options of one run, which are not stored.
-
-    Attributes:
-        step: The step; by default what is due.
-        dry_run: Scan and hash, write nothing.
-        allow_empty: Publish a tree without files: everything is deleted then.
-        dumps: The dumps to write too.
-    """
-
-    step: PublicationStep = PublicationStep.DUE
-    dry_run: bool = False
-    allow_empty: bool = False
-    dumps: "DumpRequest | None" = None
 
 
 def publish_tree(
@@ -353,11 +306,12 @@ class _TreePublication:
                 if self._documents.signature(name) is not None:
                     self._documents.delete(name)
             return None
-        from resourcesync.app.publishing import notifications  # noqa: PLC0415 - few have hubs
+        from resourcesync.app import hubs  # noqa: PLC0415 - few have hubs
+        from resourcesync.source import notifications  # noqa: PLC0415 - the same
 
-        path = self._root / CATALOGUE
+        send = hubs.notice_sender(self._clock, (self._root / CATALOGUE).parent)
         return notifications.notify_after(
-            self._catalogue, self._documents, settings, self._clock, path
+            self._catalogue, self._documents, settings, self._clock, send
         )
 
 
@@ -372,13 +326,13 @@ def _open_versions(
         return TreeVersions()
     from resourcesync.adapters.version_files import FolderVersions  # noqa: PLC0415 - few keep versions
     from resourcesync.app import plugins  # noqa: PLC0415 - the same
-    from resourcesync.source.version_retention import StoredTreeVersions  # noqa: PLC0415 - the same
-    from resourcesync.source.versions import (  # noqa: PLC0415 - the same
+    from resourcesync.source.versions.version_recording import (  # noqa: PLC0415 - the same
         PatchGenerator,
         VersionNames,
         VersionPolicy,
         VersionRecorder,
     )
+    from resourcesync.source.versions.version_retention import StoredTreeVersions  # noqa: PLC0415 - the same
 
     options, index = version_options_of(settings), catalogue.versions()
     store = FolderVersions(options.place(root))
@@ -485,7 +439,7 @@ def refuse_foreign(
 
 def check_address(url: str) -> None:
     """Refuse an address that Destinations would refuse."""
-    from resourcesync.destination.mapping.uris import normalise  # noqa: PLC0415 - rarely needed
+    from resourcesync.discovery.uris import normalise  # noqa: PLC0415 - rarely needed
 
     try:
         normalise(url)

@@ -11,15 +11,15 @@ from resourcesync.adapters.catalogue import FileCatalogue, read_note
 from resourcesync.adapters.document_files import FolderDocuments
 from resourcesync.app import hubs, machine
 from resourcesync.app.hubs import OpenHub
-from resourcesync.app.publishing import catalogues, document_stores, notifications
-from resourcesync.app.publishing.notifications import Notified
+from resourcesync.app.publishing import catalogues, document_stores
 from resourcesync.app.publishing.publish_settings import read_settings
 from resourcesync.errors import ConfigurationError
 from resourcesync.ports import Clock
 from resourcesync.ports.catalogue import CatalogueStore, DocumentStore
 from resourcesync.settings.publication import CATALOGUE, NOTE, PublicationSettings, decode_settings
-from resourcesync.source import naming
+from resourcesync.source import naming, notifications
 from resourcesync.source.naming import SourceNaming
+from resourcesync.source.notifications import Notified
 from resourcesync.websub.hub import HubRules
 from resourcesync.websub.messages import MOST_PAYLOAD, link_field
 
@@ -44,9 +44,8 @@ class Channels:
 
     def notify(self, clock: Clock) -> Notified:
         """Notify its hubs of new publications; see ``notify``."""
-        return notifications.notify(
-            self.catalogue, self.documents, self.settings, clock, folder=self.folder
-        )
+        send = hubs.notice_sender(clock, self.folder)
+        return notifications.notify(self.catalogue, self.documents, self.settings, clock, send)
 
     def last_notification(self) -> tuple[str, bytes]:
         """Return the topic of its changes, and the document there.
@@ -163,7 +162,7 @@ def open_own_hub(
     rules = HubRules(
         address=address,
         topics=frozenset(topics),
-        key=notifications.read_key(folder, makes=True),
+        key=hubs.read_key(folder, makes=True),
         plain_secrets=private,
     )
     hub = hubs.open_hub(folder / HUB_STORE, rules, clock, look=read_topic, private=private)

@@ -22,10 +22,10 @@ from resourcesync.app.mirrors import mirror_state, opening
 from resourcesync.destination.audits.explain import Explanation, load_recorded
 from resourcesync.destination.audits.reports import AuditRecord, recorded_audits
 from resourcesync.destination.mapping.names import owner_of, uris_at
-from resourcesync.destination.mapping.uris import normalise, percent_encode
 from resourcesync.destination.reports import RunReport
 from resourcesync.destination.runs import read_failed
 from resourcesync.destination.sync_state import SyncState
+from resourcesync.discovery.uris import normalise, percent_encode
 from resourcesync.errors import OutOfScopeError
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.ports.changes import MirrorChangeKind

@@ -11,7 +11,6 @@ from resourcesync.destination.audits.fixity import SuspectMarker, listed_from_co
 from resourcesync.destination.audits.reports import AuditFinding
 from resourcesync.destination.baseline import Baseline
 from resourcesync.destination.mapping.names import owner_of, uris_at
-from resourcesync.destination.mapping.uris import normalise, percent_encode
 from resourcesync.destination.planner import (
     CONTRADICTING,
     DAMAGED,
@@ -24,6 +23,7 @@ from resourcesync.destination.planner import (
 )
 from resourcesync.destination.session import SyncSession
 from resourcesync.destination.tasks import is_resting
+from resourcesync.discovery.uris import normalise, percent_encode
 from resourcesync.errors import OutOfScopeError, ResourceSyncError
 from resourcesync.model.digests import Digest, disagree, parse_digests
 from resourcesync.model.vocabulary import ChangeKind

@@ -8,8 +8,8 @@ import msgspec
 from msgspec import structs
 
 from resourcesync.destination.links import PatchLink
-from resourcesync.destination.mapping.uris import origin
 from resourcesync.destination.planner import Fetch, ListedEntry
+from resourcesync.discovery.uris import origin
 from resourcesync.errors import OutOfScopeError
 from resourcesync.model.digests import STRONG, disagree, parse_digests, usable
 from resourcesync.model.links import Link

@@ -9,8 +9,8 @@ from operator import attrgetter
 from typing import BinaryIO, Final, NamedTuple
 
 from resourcesync.destination.external_sort import ExternalSorter, TupleSorter
-from resourcesync.destination.mapping.uris import normalise, percent_encode
 from resourcesync.destination.planner import Fetch, ListedEntry
+from resourcesync.discovery.uris import normalise, percent_encode
 from resourcesync.documents.packages.planning import ManifestEntry, content_of
 from resourcesync.documents.reader import Document
 from resourcesync.errors import OutOfScopeError

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 import msgspec
 
 from resourcesync.destination.external_sort import translate_disk_errors
-from resourcesync.destination.mapping.uris import origin
 from resourcesync.destination.options import Dependencies
 from resourcesync.discovery import DocumentFetcher, FetchedDocument
 from resourcesync.discovery.document_fetcher import fetch
+from resourcesync.discovery.uris import origin
 from resourcesync.documents.reader import Document
 from resourcesync.errors import (
     DocumentError,

@@ -14,9 +14,9 @@ from msgspec import structs
 from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.lists.packages import DumpPackages
 from resourcesync.destination.lists.selection import ResourceSelection
-from resourcesync.destination.mapping.uris import origin
 from resourcesync.destination.planner import ListedEntry
 from resourcesync.discovery import DocumentFetcher, FetchedDocument
+from resourcesync.discovery.uris import origin
 from resourcesync.documents.reader import Document
 from resourcesync.errors import (
     DocumentError,

@@ -17,11 +17,10 @@ from resourcesync.destination.links import (
 from resourcesync.destination.lists.fetch_locations import memento_of, mirrors_of
 from resourcesync.destination.mapping.names import NameMapping, uris_at
 from resourcesync.destination.mapping.tree import PathMapping, TreeMapping
-from resourcesync.destination.mapping.uris import normalise, origin, percent_encode, tls_counterpart
 from resourcesync.destination.planner import FILTERED, ListedEntry
 from resourcesync.destination.scope import FilterVerdict, Scope
-from resourcesync.documents._context import DROPPED
-from resourcesync.documents.reader import Document
+from resourcesync.discovery.uris import normalise, origin, percent_encode, tls_counterpart
+from resourcesync.documents.reader import DROPPED, Document
 from resourcesync.errors import OutOfScopeError
 from resourcesync.model.capabilities import RefusedEntry
 from resourcesync.model.digests import format_digests

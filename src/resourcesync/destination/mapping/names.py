@@ -40,7 +40,7 @@ from resourcesync.destination.mapping.tree import (
     root_of,
     split_name,
 )
-from resourcesync.destination.mapping.uris import normalise
+from resourcesync.discovery.uris import normalise
 from resourcesync.errors import ConfigurationError, OutOfScopeError
 from resourcesync.ports.mirror import MirrorStateStore
 

@@ -24,7 +24,7 @@ from resourcesync.destination.mapping.tree import (
     MapperFactory,
     TreeMapping,
 )
-from resourcesync.destination.mapping.uris import MAX_URI, normalise
+from resourcesync.discovery.uris import MAX_URI, normalise
 from resourcesync.errors import ConfigurationError, OutOfScopeError
 
 _MAX_SEGMENT: Final = 255

@@ -28,7 +28,7 @@ from enum import StrEnum
 from hashlib import sha256
 from typing import Final, Protocol
 
-from resourcesync.destination.mapping.uris import MAX_URI, normalise, origin
+from resourcesync.discovery.uris import MAX_URI, normalise, origin
 from resourcesync.errors import ConfigurationError, OutOfScopeError
 
 MAX_PART: Final = 200

@@ -14,7 +14,6 @@ from typing import Final
 import msgspec
 from msgspec import structs
 
-from resourcesync.destination.mapping.uris import normalise, origin
 from resourcesync.destination.options import Dependencies
 from resourcesync.destination.planner import (
     ABSENT,
@@ -28,6 +27,7 @@ from resourcesync.destination.planner import (
 )
 from resourcesync.destination.reports import Failing
 from resourcesync.destination.tasks import gone_rows, quarantine_warning
+from resourcesync.discovery.uris import normalise, origin
 from resourcesync.errors import OutOfScopeError, ResourceMissingError, StorageError
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock, Copies, CopyRemoval, FetchFailure, FetchRequest, FetchResponse

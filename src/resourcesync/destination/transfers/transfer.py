@@ -19,7 +19,6 @@ from resourcesync.destination.lists.fetch_locations import (
     first_attempt,
     part_name,
 )
-from resourcesync.destination.mapping.uris import origin
 from resourcesync.destination.planner import (
     CONTRADICTING,
     REDIRECTED,
@@ -36,6 +35,7 @@ from resourcesync.destination.transfers.commit import (
     TransferTally,
 )
 from resourcesync.destination.transfers.verification import describe_mismatch, verify_bytes
+from resourcesync.discovery.uris import origin
 from resourcesync.errors import (
     BudgetError,
     PatchError,

@@ -18,7 +18,7 @@ from resourcesync.source.garbage import VersionRetention, drop_unlisted_versions
 from resourcesync.source.links import ScannableOriginals
 from resourcesync.source.naming import SourceNaming
 from resourcesync.source.plan import GRACE, read_plan
-from resourcesync.source.versions import (
+from resourcesync.source.versions.version_recording import (
     VersionedContents,
     VersionedOriginals,
     VersionRecorder,

@@ -3,320 +3,40 @@
 from collections import deque
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
-from pathlib import Path
-from random import Random
-from tempfile import TemporaryFile
+from dataclasses import replace
 from typing import BinaryIO, Final
 
-from resourcesync.adapters.local_documents import LocalDocuments, find_documents
-from resourcesync.app.document_access import (
-    is_web_address,
-    network_documents,
-    open_documents,
-    open_fetcher,
-)
-from resourcesync.discovery.addresses import join
-from resourcesync.discovery.document_fetcher import DocumentProvider, FetchedDocument, fetch
-from resourcesync.discovery.search import Search, use_first
+from resourcesync.discovery.document_fetcher import FetchedDocument
+from resourcesync.discovery.search import DocumentProvider, Search, fetch, use_first
 from resourcesync.errors import DocumentError, ResourceMissingError, SourceError, StorageError
 from resourcesync.model.vocabulary import Capability
-from resourcesync.ports import Fetcher, Purpose
-from resourcesync.ports.cancellation import CancelToken
-from resourcesync.settings.network import Network
+from resourcesync.ports import Clock, Fetcher, Purpose
+from resourcesync.validator.crawl import DocumentWalk, TargetAccess, linked_documents
 from resourcesync.validator.cross_document import judge_announced, judge_reread, judge_together
 from resourcesync.validator.delivery import DeliveredResponse, judge_document_response
+from resourcesync.validator.events import (
+    CutShort,
+    Heard,
+    Judged,
+    ReadAgain,
+    Sampled,
+    StandaloneDocument,
+    Unopened,
+    ValidationEvent,
+    ValidationOptions,
+)
 from resourcesync.validator.examination import validate_document
 from resourcesync.validator.findings import RuleFinding, by_place
 from resourcesync.validator.inbound_links import InboundLinks
 from resourcesync.validator.marks import MarkStore
-from resourcesync.validator.notifications import (
-    LARGEST,
-    is_recorded_message,
-    judge_message,
-    read_message,
-)
-from resourcesync.validator.packages import (
-    ListedPackage,
-    PackageValidator,
-    is_package_name,
-)
-from resourcesync.validator.rule import RuleProfile
-from resourcesync.validator.rules import RULES
-from resourcesync.validator.sample import Sample, SampleSize, Unreached, judge_delivery
+from resourcesync.validator.notifications import judge_message, read_message
+from resourcesync.validator.packages import ListedPackage, PackageValidator, is_package_name
+from resourcesync.validator.sample import RandomChoices, Sample, Unreached, judge_delivery
 from resourcesync.validator.summaries import DocumentSummary, ListedResource
 
-MAX_TARGETS: Final = 200_000
-"""Most stored entries for documents and packages: some 100 MB of them."""
-_FOLLOWED: Final = frozenset({Capability.DESCRIPTION, Capability.CAPABILITY_LIST})
-_CHANNELS: Final = frozenset(
-    {Capability.CHANGE_NOTIFICATION.value, Capability.FRAMEWORK_NOTIFICATION.value}
-)
-_LISTS: Final = frozenset({Capability.RESOURCE_LIST, Capability.CHANGE_LIST})
-"""Documents that have targets only if they are lists: indexes of another name."""
-
-Announced = tuple[str, str]
-"""The address of a document, and the capability that it is announced as; empty for none."""
-
-
-@dataclass(slots=True, kw_only=True)
-class DocumentWalk:
-    """The documents of one target during its validation.
-
-    Attributes:
-        documents: Fetches them.
-        store: Stores digests of their entries.
-        sample: Chooses resources to fetch; ``None`` fetches none.
-        is_local: True if they are on this machine.
-        most_documents: Most documents that are visited.
-        summaries: Summary of each, in order.
-        visited: The addresses of all visited ones.
-        places: Place of each.
-        is_cut: True if there are more documents than are visited.
-        has_dropped_targets: True if more is listed than is stored, so that a part is not compared.
-    """
-
-    documents: DocumentProvider
-    store: MarkStore
-    sample: Sample | None
-    is_local: bool
-    most_documents: int
-    summaries: list[DocumentSummary] = field(default_factory=list)
-    visited: set[str] = field(default_factory=set)
-    places: dict[str, str] = field(default_factory=dict)
-    is_cut: bool = False
-    has_dropped_targets: bool = False
-    _targets: int = 0
-    _random: Random = field(default_factory=Random)
-
-    def known(self) -> dict[str, DocumentSummary]:
-        """Return the documents that were read, by their addresses."""
-        return {summary.uri: summary for summary in self.summaries}
-
-    def next_documents(self) -> list[Announced]:
-        """Return the unvisited documents that the last one leads to."""
-        is_first = len(self.summaries) == 1 and not self.is_local
-        last = self.summaries[-1]
-        found = list(
-            self._unvisited(linked_documents(last) if is_first else _listed_documents(last))
-        )
-        self._targets += len(last.targets)
-        if self._targets > MAX_TARGETS:
-            self._targets -= len(last.targets)
-            last.targets.clear()
-            self.has_dropped_targets = True
-        return found
-
-    def _unvisited(self, below: list[Announced]) -> Iterator[Announced]:
-        for uri, announced in below:
-            if uri in self.visited:
-                continue
-            if len(self.visited) >= self.most_documents:
-                self.is_cut = True
-                return
-            self.visited.add(uri)
-            yield uri, announced
-
-    def packages(self, size: SampleSize | None) -> tuple[list[ListedPackage], int]:
-        """Return the packages to open, and the number of the other listed ones.
-
-        Args:
-            size: Sample of each dump. Without it all packages on this machine are opened, and none
-                that must be fetched.
-        """
-        chosen: list[ListedPackage] = []
-        known, listed = self.known(), 0
-        for dump in self.summaries:
-            if dump.capability is None or not dump.capability.is_dump or dump.is_index:
-                continue
-            targets = dump.targets if self.is_local else []
-            if size is not None:
-                targets = self._random.sample(dump.targets, size.resolve(len(dump.targets)))
-            listed += len(dump.targets)
-            for target in targets:
-                copy = (
-                    known.get(join_reference(dump.uri, target.contents))
-                    if target.contents
-                    else None
-                )
-                uri = join_reference(dump.uri, target.uri)
-                chosen.append(ListedPackage(uri=uri, dump=dump, package=target, copy=copy))
-        return chosen, listed - len(chosen)
-
-    def rename_first(self) -> None:
-        """Give the first document of a folder the address that the others use for it."""
-        first = self.summaries[0]
-        assert isinstance(self.documents, LocalDocuments), "only a folder has places"
-        place = self.places[first.uri]
-        for other in self.summaries[1:]:
-            for above in (other.link("up") or "", other.link("index") or ""):
-                if "://" in above and self.documents.is_same(above, place):
-                    self.places[above] = place
-                    first.uri = above
-                    return
-
-    def with_local_path(self, finding: RuleFinding) -> RuleFinding:
-        """Name the local file of the document."""
-        place = self.places.get(finding.uri, finding.uri)
-        return finding if place == finding.uri else replace(finding, uri=place)
-
-
-def linked_documents(first: DocumentSummary) -> list[Announced]:
-    """Return the documents that a first document leads to: those below, and those above.
-
-    Above is the Source Description, where a page or the caller named a Capability List.
-    """
-    above = first.link("up")
-    if first.capability is not Capability.CAPABILITY_LIST or above is None:
-        return _listed_documents(first)
-    description = (join_reference(first.uri, above), Capability.DESCRIPTION.value)
-    return [description, *_listed_documents(first)]
-
-
-def _listed_documents(summary: DocumentSummary) -> list[Announced]:
-    """Return the documents that one lists."""
-    capability, targets = summary.capability, summary.targets
-    is_index = summary.is_index and not (capability is not None and capability.is_archive)
-    if capability in _FOLLOWED:
-        usable = [target for target in targets if target.capability or not target.label]
-        listed = [(target.uri, target.label) for target in usable if target.label not in _CHANNELS]
-    elif capability in _LISTS or is_index:
-        listed = [(target.uri, "") for target in targets]
-    else:  # dumps of dumps, or copies of manifests
-        listed = [
-            (target.uri if capability and target.capability is capability else target.contents, "")
-            for target in targets
-        ]
-    return [(join_reference(summary.uri, uri), label) for uri, label in listed if uri]
-
-
-def join_reference(base: str, target: str) -> str:
-    """Return the address of a reference, or the reference itself when it has none."""
-    return join(base, target) or target
-
-
 _BLOCK: Final = 65_536
-MOST_DOCUMENTS: Final = 10_000
-"""Default for the most documents of one target."""
 _LISTS_AND_SITEMAPS: Final = frozenset({None, Capability.RESOURCE_LIST, Capability.CHANGE_LIST})
 _TOP: Final = frozenset({Capability.DESCRIPTION, Capability.CAPABILITY_LIST, None})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ValidationOptions:
-    """The options of a validation.
-
-    Attributes:
-        profile: The text of the standard.
-        rules: The ids of the selected rules.
-        live: True if all documents of a Source are checked, and not only the one at its address.
-        sample: Number of resources to fetch; ``None`` for none.
-        again: Seconds until Change Lists are read again and compared; ``None`` for never.
-        most_documents: Most documents of one target.
-        hub_secret: Secret shared with the hub whose messages are checked; ``None`` for none.
-    """
-
-    profile: RuleProfile = RuleProfile.RS_1_1
-    rules: frozenset[str] = frozenset(RULES)
-    live: bool = False
-    sample: SampleSize | None = None
-    again: float | None = None
-    most_documents: int = MOST_DOCUMENTS
-    hub_secret: bytes | None = None
-
-    @property
-    def is_whole_source(self) -> bool:
-        """True if all documents of a Source are read, for any reason."""
-        return self.live or self.sample is not None or self.again is not None
-
-
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """A document was read to its end, or as far as it could be."""
-
-    summary: DocumentSummary
-    place: str
-
-
-@dataclass(frozen=True, slots=True)
-class Sampled:
-    """Resources were fetched, or the members of a package were read."""
-
-    uri: str
-    checked: int
-    listed: int
-
-
-@dataclass(frozen=True, slots=True)
-class ReadAgain:
-    """Change Lists were read a second time and compared with the first."""
-
-    uri: str
-    lists: int
-
-
-@dataclass(frozen=True, slots=True)
-class CutShort:
-    """A Source has more documents than the limit, or lists more than is stored.
-
-    Attributes:
-        uri: The Source.
-        documents: Number of documents that were read.
-        all_read: True if these are all, and only a part of their entries was not compared.
-    """
-
-    uri: str
-    documents: int
-    all_read: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class StandaloneDocument:
-    """A document was checked by itself, though it leads to others."""
-
-    uri: str
-    others: int
-
-
-@dataclass(frozen=True, slots=True)
-class Unopened:
-    """Dumps list packages that were not opened, so their content is unknown.
-
-    Attributes:
-        uri: The target.
-        packages: Number of packages.
-        is_local: True if they should be on this machine, and are not.
-    """
-
-    uri: str
-    packages: int
-    is_local: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Heard:
-    """A message of a hub was read, as it was recorded.
-
-    Attributes:
-        uri: The file.
-        kind: ``notification`` or ``verification``.
-    """
-
-    uri: str
-    kind: str
-
-
-ValidationEvent = (
-    RuleFinding
-    | Judged
-    | Sampled
-    | ReadAgain
-    | CutShort
-    | StandaloneDocument
-    | Unopened
-    | Heard
-    | Unreached
-)
 
 
 class Validator:
@@ -324,17 +44,24 @@ class Validator:
 
     Args:
         judgement: The options.
-        network: Settings for requests to Sources.
-        cancel: The request to stop, and the clock.
+        access: Opens targets, on this machine and in the network.
+        clock: Time.
+        random: Chooses samples.
     """
 
     def __init__(
-        self, judgement: ValidationOptions, *, network: Network, cancel: CancelToken
+        self,
+        judgement: ValidationOptions,
+        *,
+        access: TargetAccess,
+        clock: Clock,
+        random: RandomChoices,
     ) -> None:
         self._judgement = judgement
-        self._network = network
-        self._cancel = cancel
-        self._opened: set[Path] = set()
+        self._access = access
+        self._clock = clock
+        self._random = random
+        self._opened: set[str] = set()
 
     def judge(self, target: str) -> Iterator[ValidationEvent]:
         """Yield the findings of a target, and what was read.
@@ -364,15 +91,14 @@ class Validator:
             yield from self._judge(target)
         except ResourceMissingError:
             most = self._judgement.most_documents
-            is_folder = not is_web_address(target) and Path(target).is_dir()
-            names = find_documents(Path(target), most + 1) if is_folder else []
+            names = self._access.documents_in(target, most + 1)
             if not names:
                 raise
         else:
             return
         self._opened.clear()
         for name in sorted(names[:most], key=is_package_name):
-            if is_package_name(name) and Path(name).resolve() in self._opened:
+            if is_package_name(name) and self._access.identity(name) in self._opened:
                 continue  # it is opened with the dump that lists it
             try:
                 yield from self._judge(name)
@@ -383,28 +109,24 @@ class Validator:
 
     def _judge(self, target: str) -> Iterator[ValidationEvent]:
         judgement = self._judgement
-        if not is_web_address(target) and (recorded := recorded_message(Path(target))):
+        if recorded := self._access.recorded_message(target):
             yield from self._judge_recorded(target, recorded)
             return
         with ExitStack() as stack:
-            fetcher: Fetcher | None = None
-            documents: DocumentProvider
-            if is_web_address(target):
-                opened = open_fetcher(target, self._network, self._cancel)
-                fetcher = stack.enter_context(opened)
-                documents, first = network_documents(fetcher), target
-            else:
-                opening = open_documents(target, self._network, self._cancel)
-                documents, first = stack.enter_context(opening)
-            store = MarkStore(TemporaryFile)
+            opened = stack.enter_context(self._access.open(target))
+            fetcher, first = opened.fetcher, opened.first
+            store = MarkStore(self._access.temporary_file)
             stack.callback(store.close)
-            random = Random()  # noqa: S311 - a sample, no secret
-            sample = Sample(judgement.sample, random) if judgement.sample and fetcher else None
+            sample = None
+            if judgement.sample and fetcher:
+                sample = Sample(judgement.sample, self._random)
             walk = DocumentWalk(
-                documents=documents,
+                documents=opened.documents,
                 store=store,
                 sample=sample,
                 is_local=fetcher is None,
+                is_same=opened.is_same,
+                random=self._random,
                 most_documents=judgement.most_documents,
             )
             if is_package_name(first):
@@ -451,7 +173,7 @@ class Validator:
         assert fetched is not None, "an unconditional request is never answered with 304"
         place = fetched.final_uri if walk.is_local else uri
         if listed is not None:
-            self._opened.add(Path(place).resolve())
+            self._opened.add(self._access.identity(place))
         with fetched:
             judge = PackageValidator(place, self._judgement.profile, listed, walk.store)
             for event in judge.judge(fetched.stream):
@@ -488,7 +210,7 @@ class Validator:
     def _judge_source(
         self, walk: DocumentWalk, target: str, first: str
     ) -> Iterator[ValidationEvent]:
-        whole = self._judgement.is_whole_source or (walk.is_local and Path(target).is_dir())
+        whole = self._judgement.is_whole_source or self._access.is_folder(target)
         address = self._first_uri(walk.documents, first)
         yield from self._visit(walk, address, "", follow=whole)
         if not walk.summaries:
@@ -510,7 +232,7 @@ class Validator:
         """Return the address of the first document, even if it is broken."""
         if "://" not in address:
             return address
-        search = Search(documents, self._network.allow_origins)
+        search = Search(documents, self._access.allowed_origins)
         try:
             return use_first(documents, address, lambda _, fetched: fetched.uri, search)
         except DocumentError as error:
@@ -578,7 +300,7 @@ class Validator:
         ]
         lists = [summary for summary in lists if summary.complete and not summary.is_index]
         if lists:
-            self._cancel.clock.sleep(seconds)
+            self._clock.sleep(seconds)
         compared = 0
         for before in lists:
             try:
@@ -600,18 +322,6 @@ class Validator:
             for finding in () if now.is_index else found:
                 yield walk.with_local_path(finding)
         yield ReadAgain(target, compared)
-
-
-def recorded_message(path: Path) -> bytes:
-    """Return the bytes of a file that is a recorded message; none of any other."""
-    if not path.is_file():
-        return b""
-    try:
-        with path.open("rb") as stream:
-            start = stream.read(_BLOCK)
-            return start + stream.read(LARGEST) if is_recorded_message(start) else b""
-    except OSError:
-        return b""  # the next opening reports the reason
 
 
 def _chunks(stream: BinaryIO) -> Iterator[bytes]:

@@ -4,19 +4,14 @@ Nothing is queued. For each hub the catalogue stores the last change and the doc
 was notified; what is published after that is still pending, after any failure or crash.
 """
 
-import contextlib
 import json
-import os
-import secrets
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from resourcesync.app import hubs
-from resourcesync.errors import ResourceSyncError, StateError, StorageError
+from resourcesync.errors import ResourceSyncError, StateError
 from resourcesync.model.capabilities import DocumentChange
 from resourcesync.model.resources import Change
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
@@ -26,16 +21,16 @@ from resourcesync.ports.catalogue import CatalogueStore, DocumentStore
 from resourcesync.source import naming
 from resourcesync.source.naming import SourceNaming
 from resourcesync.source.plan import PublicationRecord, read_record
-from resourcesync.websub import messages, payloads, publisher
+from resourcesync.websub import messages, payloads
 from resourcesync.websub.publisher import Notice, NoticeOutcome
 
 if TYPE_CHECKING:
     from resourcesync.settings.publication import PublicationSettings
 
-KEY_FILE: Final = "push.key"
-"""Key beside the catalogue that signs submissions to the hub of the same tree."""
+NoticeSender = Callable[[Sequence[Notice]], Sequence[NoticeOutcome]]
+"""Sends notices to their hubs; what did not reach its hub is in its outcome."""
+
 _NOTE: Final = "notifications"
-_KEY_BYTES: Final = 32
 _MIN_CHANGES: Final = 2
 _HEADS: Final = {
     naming.RESOURCE_LIST: Capability.RESOURCE_LIST,
@@ -90,9 +85,7 @@ def notify(
     documents: DocumentStore,
     settings: "PublicationSettings",
     clock: Clock,
-    *,
-    folder: Path,
-    sends: bool = True,
+    send: NoticeSender | None,
 ) -> Notified:
     """Notify the hubs of a Source of everything published since their last notice.
 
@@ -104,8 +97,7 @@ def notify(
         documents: Takes the payloads before any notice: each can be read at its topic.
         settings: The hubs, and the form of documents.
         clock: Time.
-        folder: The folder of the key.
-        sends: True if notices are sent now; otherwise only new hubs are recorded.
+        send: Sends the notices; ``None`` only records new hubs.
 
     Raises:
         StateError: The catalogue's note is damaged.
@@ -120,12 +112,12 @@ def notify(
     outbox.place_empty()
     if known != marks:
         _write_positions(catalogue, known)
-    if not sends:
+    if send is None:
         return Notified()
     notices = list(outbox.notices(known))
     if not notices:
         return Notified()
-    outcomes = _send(notices, clock, read_key(folder))
+    outcomes = send(notices)
     for hub in settings.hubs:
         if not any(outcome.problem for outcome in outcomes if outcome.notice.hub == hub):
             known[hub] = outbox.present
@@ -138,15 +130,14 @@ def notify_after(
     documents: DocumentStore,
     settings: "PublicationSettings",
     clock: Clock,
-    path: Path,
+    send: NoticeSender,
 ) -> Notified:
     """Notify the hubs after a publication, if that is enabled; it never fails for that.
 
-    As ``notify``, but an error is in the result; ``path`` is the catalogue's.
+    As ``notify``, but an error is in the result.
     """
-    folder, sends = path.parent, settings.notify
     try:
-        return notify(catalogue, documents, settings, clock, folder=folder, sends=sends)
+        return notify(catalogue, documents, settings, clock, send if settings.notify else None)
     except ResourceSyncError as error:
         return Notified(error=error)
 
@@ -264,48 +255,6 @@ class _Outbox:
 
     def _put(self, name: str, body: bytes) -> None:
         self._store.write(name, [body])
-
-
-def _send(notices: list[Notice], clock: Clock, key: bytes) -> list[NoticeOutcome]:
-    # The operator chose the hub, so it may be on this machine.
-    messenger = hubs.open_messenger(clock, private=True)
-    with contextlib.closing(messenger):
-        return publisher.send_notices(messenger, notices, key)
-
-
-def read_key(folder: Path, *, makes: bool = False) -> bytes:
-    """Return the key of a tree's own hub; empty when there is none.
-
-    Args:
-        folder: The folder of the tree's catalogue.
-        makes: True if a missing key is made, readable by its owner alone.
-
-    Raises:
-        StorageError: It cannot be read or made.
-    """
-    path = folder / KEY_FILE
-    try:
-        if makes and not path.exists():
-            folder.mkdir(parents=True, exist_ok=True)
-            _make_key(path)
-        return path.read_bytes().strip() if path.exists() else b""
-    except OSError as error:
-        raise StorageError(f"cannot read {path}: {error.strerror}") from error
-
-
-def _make_key(path: Path) -> None:
-    """Put a whole key in place at once; the first of two keys stays."""
-    draft = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-    try:
-        with os.fdopen(descriptor, "wb") as stream:
-            stream.write(secrets.token_urlsafe(_KEY_BYTES).encode() + b"\n")
-            stream.flush()
-            os.fsync(stream.fileno())
-        with contextlib.suppress(FileExistsError):
-            path.hardlink_to(draft)
-    finally:
-        draft.unlink()
 
 
 def _read_positions(catalogue: CatalogueStore) -> dict[str, _HubPosition]:

@@ -1,0 +1,108 @@
+"""Access to what is validated: files and folders of this machine, and Sources in the network."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryFile
+from typing import BinaryIO, Final
+
+from resourcesync.adapters.local_documents import LocalDocuments, find_documents
+from resourcesync.app.document_access import (
+    is_web_address,
+    network_documents,
+    no_such_file_error,
+    open_fetcher,
+)
+from resourcesync.ports.cancellation import CancelToken
+from resourcesync.settings.network import Network
+from resourcesync.validator.crawl import OpenedTarget
+from resourcesync.validator.events import ValidationOptions
+from resourcesync.validator.notifications import LARGEST, is_recorded_message
+from resourcesync.validator.validation import Validator
+
+_BLOCK: Final = 65_536
+
+
+def new_validator(
+    options: ValidationOptions, *, network: Network, cancel: CancelToken
+) -> Validator:
+    """Return a validator.
+
+    Args:
+        options: What is checked.
+        network: Settings for requests to Sources.
+        cancel: The request to stop, and the clock.
+    """
+    random = Random()  # noqa: S311 - samples, no secret
+    access = TargetFiles(network, cancel)
+    return Validator(options, access=access, clock=cancel.clock, random=random)
+
+
+class TargetFiles:
+    """Access to targets (``TargetAccess``).
+
+    Args:
+        network: Settings for requests to Sources.
+        cancel: The request to stop, and the clock.
+    """
+
+    def __init__(self, network: Network, cancel: CancelToken) -> None:
+        self._network = network
+        self._cancel = cancel
+
+    @property
+    def allowed_origins(self) -> tuple[str, ...]:
+        """Further origins that a Source may have its documents at."""
+        return self._network.allow_origins
+
+    @contextmanager
+    def open(self, target: str) -> Iterator[OpenedTarget]:
+        """Open a target.
+
+        Raises:
+            ConfigurationError: There is no such file, or a setting cannot work.
+            ResourceMissingError: The folder has no document to begin at.
+        """
+        if is_web_address(target):
+            with open_fetcher(target, self._network, self._cancel) as fetcher:
+                documents = network_documents(fetcher)
+                yield OpenedTarget(documents, target, lambda _uri, _place: False, fetcher)
+            return
+        path = Path(target)
+        if not path.exists():
+            raise no_such_file_error(target)
+        local = LocalDocuments(path)
+        yield OpenedTarget(local, local.first(), local.is_same)
+
+    def is_folder(self, target: str) -> bool:
+        """True if a target is a folder of this machine."""
+        return not is_web_address(target) and Path(target).is_dir()
+
+    def documents_in(self, target: str, most: int) -> list[str]:
+        """Return the documents and packages in a folder; none for other targets.
+
+        Raises:
+            StorageError: It cannot be read.
+        """
+        return find_documents(Path(target), most) if self.is_folder(target) else []
+
+    def identity(self, place: str) -> str:
+        """Return a text that is the same for two names of one file."""
+        return str(Path(place).resolve())
+
+    def recorded_message(self, target: str) -> bytes:
+        """Return the bytes of a file that is a recorded message; none of any other target."""
+        path = Path(target)
+        if is_web_address(target) or not path.is_file():
+            return b""
+        try:
+            with path.open("rb") as stream:
+                start = stream.read(_BLOCK)
+                return start + stream.read(LARGEST) if is_recorded_message(start) else b""
+        except OSError:
+            return b""  # the next opening reports the reason
+
+    def temporary_file(self) -> BinaryIO:
+        """Return a nameless temporary file."""
+        return TemporaryFile()

@@ -1,0 +1,341 @@
+"""Following of another system (account) in a catalogue: by its changes, or by reading it all.
+
+Entries that cannot be published are counted and left out.
+"""
+
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, replace
+from itertools import chain, islice
+from math import inf
+from typing import Final, TypeVar
+
+from resourcesync.errors import ConfigurationError, DiscontinuityError
+from resourcesync.model.resources import Change, Resource
+from resourcesync.model.timestamps import to_microseconds
+from resourcesync.ports import Clock
+from resourcesync.ports.accounts import ChangeBatch, PublishedAccount, ResourceAccount
+from resourcesync.ports.catalogue import (
+    MIN_ALLOWED_LOSS,
+    FillableCatalogue,
+    LossLimit,
+    Omission,
+    Posted,
+)
+from resourcesync.source.publication_result import PublicationResult, PublishRequest
+from resourcesync.source.round_trip import check_resource, find_fault
+from resourcesync.source.scan import LeftFile
+
+VALUES_NOTE: Final = "account.values"
+"""The note of the values that were last given."""
+_POSITION: Final = "account.position"
+_READ: Final = "account.read"
+_SYSTEM: Final = "account.system"
+_BASE: Final = "account.base"
+_PUBLISHED: Final = "account.published"
+_MAX_GONE_SHARE: Final = 0.5
+_SECOND: Final = 1_000_000
+FULL_READ_INTERVAL: Final = 7 * 86_400.0
+"""Seconds between two full reads of an account with changes."""
+POLL_INTERVAL: Final = 4 * 3_600.0
+"""Seconds between two full reads of an account without changes."""
+
+
+_BATCH: Final = 500
+_MOST_OMITTED: Final = 100
+
+_Entry = TypeVar("_Entry", Resource, Change)
+
+
+class PublishableFilter:
+    """Passes entries that can be published, and counts the others."""
+
+    def __init__(self) -> None:
+        self._omitted = 0
+        self._omissions: list[Omission] = []
+
+    def select(
+        self, told: Iterator[_Entry], known: Callable[[str], _Entry | None] = lambda _: None
+    ) -> Iterator[_Entry]:
+        """Yield the entries that can be published; the others are counted and do not stop the rest.
+
+        Args:
+            told: The entries.
+            known: Returns the former entry, which stays in place of one that cannot be used.
+        """
+        while batch := list(islice(told, _BATCH)):
+            if not _fault(batch):
+                yield from batch
+                continue
+            for item in batch:
+                fault = _fault([item])
+                if not fault:
+                    yield item
+                    continue
+                self.omit(Omission(name=item.uri[:300], reason=fault))
+                before = known(item.uri)
+                if before is not None:
+                    yield before
+
+    def omit(self, omission: Omission) -> None:
+        """Count an entry that is left out."""
+        self._omitted += 1
+        if len(self._omissions) < _MOST_OMITTED:
+            self._omissions.append(omission)
+
+    def pop_omissions(self) -> tuple[int, tuple[Omission, ...]]:
+        """Return the number of omissions since the last call, and the first of them."""
+        found = self._omitted, tuple(self._omissions)
+        self._omitted, self._omissions = 0, []
+        return found
+
+
+def _fault(entries: Sequence[Resource] | Sequence[Change]) -> str:
+    """Return the reason why entries cannot be published; empty when they can."""
+    try:
+        for entry in entries:
+            check_resource(entry.resource if isinstance(entry, Change) else entry)
+    except ConfigurationError as error:
+        return error.message
+    return find_fault(entries)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FollowSettings:
+    """The settings by which an account is followed.
+
+    Attributes:
+        address: Address of the other system.
+        base_uri: The address of the new Source, with a slash at its end.
+        values: Values for the system's adapter, encoded without secrets.
+        read_again: Seconds between two full reads of all resources, whatever changes came
+            meanwhile; ``None`` is `FULL_READ_INTERVAL`, or `POLL_INTERVAL` without changes.
+    """
+
+    address: str
+    base_uri: str
+    values: str
+    read_again: float | None = None
+
+
+class AccountFollower:
+    """An account, and the catalogue that follows it.
+
+    Args:
+        followed: The settings.
+        account: The other system.
+        catalogue: The catalogue that follows it.
+        publish: Publishes the catalogue.
+        clock: Time.
+
+    Attributes:
+        is_over: True if the account's feed was closed.
+    """
+
+    def __init__(
+        self,
+        followed: FollowSettings,
+        account: ResourceAccount,
+        catalogue: FillableCatalogue,
+        publish: Callable[[PublishRequest], PublicationResult],
+        clock: Clock,
+    ) -> None:
+        self._followed = followed
+        self._account = account
+        self._catalogue = catalogue
+        self._publish = publish
+        self._clock = clock
+        # Each of several feeds has a position of its own: changing between them loses nothing.
+        is_feed = not account.can_list_resources
+        self._position_note = f"{_POSITION} {followed.address}" if is_feed else _POSITION
+        # The entries depend on these: when one changes, all is read again.
+        self._kept = {_SYSTEM: followed.address}
+        if not is_feed:
+            self._kept |= {_BASE: followed.base_uri, VALUES_NOTE: followed.values}
+        self._sayable = PublishableFilter()
+        self._warnings: list[LeftFile] = []
+        self._told: Sequence[tuple[str, str]] = ()
+        self._left: int | None = None
+        self.is_over = False
+
+    def synchronize(self, *, allow_empty: bool = False, most: float = inf) -> Posted:
+        """Update the catalogue: by the changes where possible, else by reading all.
+
+        Args:
+            allow_empty: True if all resources may be gone.
+            most: Seconds after which the changes so far are enough, if there are still more.
+
+        Returns:
+            What was recorded.
+        """
+        position = self._position()
+        if self._account.can_list_resources and (not position or self._is_due()):
+            return self._fill(allow_empty=allow_empty)
+        try:
+            return self._listen(
+                position or self._account.position(), 0.0, most, allow_empty=allow_empty
+            )
+        except DiscontinuityError as error:
+            self._check_can_read_all(error)
+        return self._fill(allow_empty=allow_empty)
+
+    def follow(self, seconds: float, *, allow_empty: bool = False) -> Posted:
+        """Record the changes of the next seconds, or read all if a full read is due.
+
+        Returns:
+            What was recorded.
+        """
+        position = self._position()
+        if self._account.can_list_resources and self._is_due():
+            return self._fill(allow_empty=allow_empty)
+        if not position:
+            return Posted()
+        try:
+            return self._listen(position, seconds, seconds, allow_empty=allow_empty)
+        except DiscontinuityError as error:
+            self._check_can_read_all(error)
+        return self._fill(allow_empty=allow_empty)
+
+    def _check_can_read_all(self, error: DiscontinuityError) -> None:
+        """Warn that all is read again; a mere feed cannot be, so its error is raised."""
+        if not self._account.can_list_resources:
+            raise error
+        self._warn(f"{error.message}: all is read again")
+
+    def _warn(self, reason: str) -> None:
+        self._warnings.append(LeftFile(code="log-lost", reason=reason))
+
+    def publish(self, counts: Posted, asked: PublishRequest) -> PublicationResult:
+        """Publish the present content of the catalogue.
+
+        Raises:
+            ConfigurationError: The feed is closed, and it never had an entry.
+        """
+        if self.is_over and not (asked.allow_empty or self._catalogue.has_records()):
+            raise self._empty_account_error()
+        done = self._publish(asked)
+        if isinstance(self._account, PublishedAccount):
+            self._account.published()
+        self._left = done.scan.files
+        self._note(_PUBLISHED, str(self._left))
+        found = replace(
+            done.scan, **{field.name: getattr(counts, field.name) for field in fields(Posted)}
+        )
+        omitted, omissions = self._sayable.pop_omissions()
+        notified = [LeftFile(code=code, reason=reason) for code, reason in self._told]
+        left, self._warnings = (*found.left, *self._warnings, *notified), []
+        return replace(done, scan=replace(found, omitted=omitted, left=left), omissions=omissions)
+
+    def _position(self) -> str:
+        """Return the recorded position in the changes; empty when they have to start over."""
+        return self._catalogue.note(self._position_note) or ""
+
+    def _is_due(self) -> bool:
+        """True if a full read is due."""
+        if any(self._catalogue.note(name) != value for name, value in self._kept.items()):
+            return True
+        usual = FULL_READ_INTERVAL if self._position() else POLL_INTERVAL
+        most = usual if self._followed.read_again is None else self._followed.read_again
+        age = to_microseconds(self._clock.now()) - int(self._catalogue.note(_READ) or 0)
+        return not 0 <= age < most * _SECOND
+
+    def _fill(self, *, allow_empty: bool) -> Posted:
+        now, position = self._clock.now(), self._account.position()
+        if self._position() and not (position or self._warnings):
+            self._warn(f"{self._followed.address} no longer has a change log")
+        notes = {_POSITION: position, _READ: str(to_microseconds(now)), **self._kept}
+        resources = self._sayable.select(self._account.resources(), self._catalogue.find)
+        self._left, self._told = None, ()
+        return self._catalogue.fill(
+            self._require_any(resources, allow_empty=allow_empty),
+            now,
+            notes=notes,
+            most_gone=1.0 if allow_empty else _MAX_GONE_SHARE,
+        )
+
+    def _listen(self, position: str, wait: float, most: float, *, allow_empty: bool) -> Posted:
+        until = self._clock.monotonic() + most
+        done = (
+            Posted()
+            if self._position()
+            else self._record(ChangeBatch(position, ()), allow_empty=True)
+        )
+        self._told = ()
+        with _closing_changes(self._account.changes(position, wait)) as lots:
+            for batch in lots:
+                if batch.changes or batch.position != position:
+                    done = _add_counts(done, self._record(batch, allow_empty=allow_empty))
+                    position = batch.position
+                for omission in batch.omissions:
+                    self._sayable.omit(omission)
+                self.is_over, self._told = batch.is_last, batch.warnings
+                if self._clock.monotonic() >= until:
+                    break
+        return done
+
+    def _record(self, batch: ChangeBatch, *, allow_empty: bool) -> Posted:
+        done = self._catalogue.post(
+            self._sayable.select(iter(batch.changes)),
+            self._clock.now(),
+            notes={self._position_note: batch.position, **self._kept},
+            keeps_times=True,
+            loss=None if allow_empty or not batch.changes else self._loss(),
+        )
+        if self._left is not None:
+            self._left += done.created - done.deleted
+        return done
+
+    def _loss(self) -> LossLimit | None:
+        """Return the limit on losses relative to the last publication, half of which may go.
+
+        A mere feed names each deletion, and cannot be read in full: it is trusted.
+        """
+        if not self._account.can_list_resources:
+            return None
+        if self._left is None:
+            self._left = self._catalogue.count()
+        known = int(self._catalogue.note(_PUBLISHED) or self._left)
+        return LossLimit(
+            known, known - self._left, max(MIN_ALLOWED_LOSS, int(known * _MAX_GONE_SHARE))
+        )
+
+    def _note(self, key: str, value: str) -> None:
+        if self._catalogue.note(key) != value:
+            self._catalogue.write_notes({key: value})
+
+    def _require_any(
+        self, resources: Iterator[Resource], *, allow_empty: bool
+    ) -> Iterable[Resource]:
+        first = next(resources, None)
+        if first is not None:
+            return chain((first,), resources)
+        if allow_empty:
+            return ()
+        raise self._empty_account_error()
+
+    def _empty_account_error(self) -> ConfigurationError:
+        return ConfigurationError(
+            f"{self._followed.address} lists no resource",
+            evidence=(("kept", "what was recorded before"),),
+            hint="if it is really empty: --allow-empty",
+            code="empty-account",
+        )
+
+
+def _add_counts(posted: Posted, other: Posted) -> Posted:
+    return Posted(
+        **{
+            field.name: getattr(posted, field.name) + getattr(other, field.name)
+            for field in fields(Posted)
+        }
+    )
+
+
+@contextmanager
+def _closing_changes(lots: Iterator[ChangeBatch]) -> Iterator[Iterator[ChangeBatch]]:
+    """Close an iterator when the block ends: it may have a connection."""
+    try:
+        yield lots
+    finally:
+        if isinstance(lots, Generator):
+            lots.close()

@@ -1,0 +1,217 @@
+"""Access to a target, and its documents, visited one after the other, with a bounded memory."""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from typing import BinaryIO, Final, NamedTuple, Protocol
+
+from resourcesync.discovery.addresses import join
+from resourcesync.discovery.search import DocumentProvider
+from resourcesync.model.vocabulary import Capability
+from resourcesync.ports import Fetcher
+from resourcesync.validator.findings import RuleFinding
+from resourcesync.validator.marks import MarkStore
+from resourcesync.validator.packages import ListedPackage
+from resourcesync.validator.sample import RandomChoices, Sample, SampleSize
+from resourcesync.validator.summaries import DocumentSummary
+
+MAX_TARGETS: Final = 200_000
+"""Most stored entries for documents and packages: some 100 MB of them."""
+_FOLLOWED: Final = frozenset({Capability.DESCRIPTION, Capability.CAPABILITY_LIST})
+_CHANNELS: Final = frozenset(
+    {Capability.CHANGE_NOTIFICATION.value, Capability.FRAMEWORK_NOTIFICATION.value}
+)
+_LISTS: Final = frozenset({Capability.RESOURCE_LIST, Capability.CHANGE_LIST})
+"""Documents that have targets only if they are lists: indexes of another name."""
+
+Announced = tuple[str, str]
+"""The address of a document, and the capability that it is announced as; empty for none."""
+
+
+class OpenedTarget(NamedTuple):
+    """A target that is open.
+
+    Attributes:
+        documents: Fetches its documents.
+        first: The address to begin at.
+        is_same: True if an address and the place of a document are the same document.
+        fetcher: The network; ``None`` for a target on this machine.
+    """
+
+    documents: DocumentProvider
+    first: str
+    is_same: Callable[[str, str], bool]
+    fetcher: Fetcher | None = None
+
+
+class TargetAccess(Protocol):
+    """Access to targets, on this machine and in the network."""
+
+    @property
+    def allowed_origins(self) -> tuple[str, ...]:
+        """Further origins that a Source may have its documents at."""
+
+    def open(self, target: str) -> AbstractContextManager[OpenedTarget]:
+        """Open a target.
+
+        Raises:
+            ConfigurationError: There is no such file, or a setting cannot work.
+            ResourceMissingError: The folder has no document to begin at.
+        """
+
+    def is_folder(self, target: str) -> bool:
+        """True if a target is a folder of this machine."""
+
+    def documents_in(self, target: str, most: int) -> list[str]:
+        """Return the documents and packages in a folder; none for other targets.
+
+        Raises:
+            StorageError: It cannot be read.
+        """
+
+    def identity(self, place: str) -> str:
+        """Return a text that is the same for two names of one file."""
+
+    def recorded_message(self, target: str) -> bytes:
+        """Return the bytes of a file that is a recorded message; none of any other target."""
+
+    def temporary_file(self) -> BinaryIO:
+        """Return a nameless temporary file."""
+
+
+@dataclass(slots=True, kw_only=True)
+class DocumentWalk:
+    """The documents of one target during its validation.
+
+    Attributes:
+        documents: Fetches them.
+        store: Stores digests of their entries.
+        sample: Chooses resources to fetch; ``None`` fetches none.
+        is_local: True if they are on this machine.
+        is_same: True if an address and the place of a document are the same document.
+        random: Chooses packages.
+        most_documents: Most documents that are visited.
+        summaries: Summary of each, in order.
+        visited: The addresses of all visited ones.
+        places: Place of each.
+        is_cut: True if there are more documents than are visited.
+        has_dropped_targets: True if more is listed than is stored, so that a part is not compared.
+    """
+
+    documents: DocumentProvider
+    store: MarkStore
+    sample: Sample | None
+    is_local: bool
+    is_same: Callable[[str, str], bool]
+    random: RandomChoices
+    most_documents: int
+    summaries: list[DocumentSummary] = field(default_factory=list)
+    visited: set[str] = field(default_factory=set)
+    places: dict[str, str] = field(default_factory=dict)
+    is_cut: bool = False
+    has_dropped_targets: bool = False
+    _targets: int = 0
+
+    def known(self) -> dict[str, DocumentSummary]:
+        """Return the documents that were read, by their addresses."""
+        return {summary.uri: summary for summary in self.summaries}
+
+    def next_documents(self) -> list[Announced]:
+        """Return the unvisited documents that the last one leads to."""
+        is_first = len(self.summaries) == 1 and not self.is_local
+        last = self.summaries[-1]
+        found = list(
+            self._unvisited(linked_documents(last) if is_first else _listed_documents(last))
+        )
+        self._targets += len(last.targets)
+        if self._targets > MAX_TARGETS:
+            self._targets -= len(last.targets)
+            last.targets.clear()
+            self.has_dropped_targets = True
+        return found
+
+    def _unvisited(self, below: list[Announced]) -> Iterator[Announced]:
+        for uri, announced in below:
+            if uri in self.visited:
+                continue
+            if len(self.visited) >= self.most_documents:
+                self.is_cut = True
+                return
+            self.visited.add(uri)
+            yield uri, announced
+
+    def packages(self, size: SampleSize | None) -> tuple[list[ListedPackage], int]:
+        """Return the packages to open, and the number of the other listed ones.
+
+        Args:
+            size: Sample of each dump. Without it all packages on this machine are opened, and none
+                that must be fetched.
+        """
+        chosen: list[ListedPackage] = []
+        known, listed = self.known(), 0
+        for dump in self.summaries:
+            if dump.capability is None or not dump.capability.is_dump or dump.is_index:
+                continue
+            targets = dump.targets if self.is_local else []
+            if size is not None:
+                targets = self.random.sample(dump.targets, size.resolve(len(dump.targets)))
+            listed += len(dump.targets)
+            for target in targets:
+                copy = (
+                    known.get(join_reference(dump.uri, target.contents))
+                    if target.contents
+                    else None
+                )
+                uri = join_reference(dump.uri, target.uri)
+                chosen.append(ListedPackage(uri=uri, dump=dump, package=target, copy=copy))
+        return chosen, listed - len(chosen)
+
+    def rename_first(self) -> None:
+        """Give the first document of a folder the address that the others use for it."""
+        first = self.summaries[0]
+        place = self.places[first.uri]
+        for other in self.summaries[1:]:
+            for above in (other.link("up") or "", other.link("index") or ""):
+                if "://" in above and self.is_same(above, place):
+                    self.places[above] = place
+                    first.uri = above
+                    return
+
+    def with_local_path(self, finding: RuleFinding) -> RuleFinding:
+        """Name the local file of the document."""
+        place = self.places.get(finding.uri, finding.uri)
+        return finding if place == finding.uri else replace(finding, uri=place)
+
+
+def linked_documents(first: DocumentSummary) -> list[Announced]:
+    """Return the documents that a first document leads to: those below, and those above.
+
+    Above is the Source Description, where a page or the caller named a Capability List.
+    """
+    above = first.link("up")
+    if first.capability is not Capability.CAPABILITY_LIST or above is None:
+        return _listed_documents(first)
+    description = (join_reference(first.uri, above), Capability.DESCRIPTION.value)
+    return [description, *_listed_documents(first)]
+
+
+def _listed_documents(summary: DocumentSummary) -> list[Announced]:
+    """Return the documents that one lists."""
+    capability, targets = summary.capability, summary.targets
+    is_index = summary.is_index and not (capability is not None and capability.is_archive)
+    if capability in _FOLLOWED:
+        usable = [target for target in targets if target.capability or not target.label]
+        listed = [(target.uri, target.label) for target in usable if target.label not in _CHANNELS]
+    elif capability in _LISTS or is_index:
+        listed = [(target.uri, "") for target in targets]
+    else:  # dumps of dumps, or copies of manifests
+        listed = [
+            (target.uri if capability and target.capability is capability else target.contents, "")
+            for target in targets
+        ]
+    return [(join_reference(summary.uri, uri), label) for uri, label in listed if uri]
+
+
+def join_reference(base: str, target: str) -> str:
+    """Return the address of a reference, or the reference itself when it has none."""
+    return join(base, target) or target
