@@ -15,7 +15,13 @@ from resourcesync.adapters.system import SystemClock
 from resourcesync.backends.feeds import line_feeds
 from resourcesync.backends.feeds.line_feeds import GrowingFile
 from resourcesync.documents.ndjson import MAX_LINE
-from resourcesync.errors import ConfigurationError, DiscontinuityError, StateError, StorageError
+from resourcesync.errors import (
+    ConfigurationError,
+    DiscontinuityError,
+    Remedy,
+    StateError,
+    StorageError,
+)
 from resourcesync.ports import Clock
 from resourcesync.ports.accounts import ChangeBatch
 from resourcesync.testing import AccountSuite
@@ -261,7 +267,7 @@ def test_a_file_that_was_cut_is_told_and_nothing_is_passed_over(path: Path, grow
     with pytest.raises(DiscontinuityError) as gap:
         reader.read()
     assert gap.value.code == "feed-gap"
-    assert "--with gaps=accept" in gap.value.hint
+    assert gap.value.remedy == Remedy("set-option", value="gaps=accept")
 
     accepting = Reader(path, accept_gaps=True)
     accepting.position = reader.position

@@ -39,7 +39,7 @@ def many(count: int = MANY) -> list[Row]:
     ("values", "chosen", "said"),
     [
         ({"uri": "page"}, {}, "no column 'page'"),
-        ({"url": "uri"}, {}, "have no option --with 'url'"),
+        ({"url": "uri"}, {}, "have no option 'url'"),
         ({"lastmod": "hash"}, {"sitemap": True}, "sitemap is not for tables"),
         ({"memory": "much"}, {}, "not a memory limit"),
         ({}, {"url": "https://user:secret@data.example/"}, "cannot be the address"),

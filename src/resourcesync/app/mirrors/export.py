@@ -21,7 +21,7 @@ from resourcesync.app.mirrors.opening import is_mirror, not_a_mirror_error
 from resourcesync.destination.audits.reports import AuditFinding, FindingKind
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.documents.packages.manifest_agreement import running_digest
-from resourcesync.errors import ConfigurationError, StorageError
+from resourcesync.errors import ConfigurationError, Remedy, StorageError
 from resourcesync.model.digests import Digest, parse_digests
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock, Reporter
@@ -70,7 +70,7 @@ def export_mirror(
 
     Args:
         folder: The mirror.
-        form: The format: a name that ``resourcesync plugins`` lists as an exporter.
+        form: The format: a name that the list of plug-ins has as an exporter.
         out: The file or folder to make; it must not exist.
         options: The operator's options.
         report: Receives ``progress`` and ``finding`` events.
@@ -153,7 +153,9 @@ class _ExportedCopies:
         self.now = clock.now()
         if not self._total:
             raise ConfigurationError(
-                f"{folder} has no copy yet", hint=f"resourcesync pull {folder}"
+                f"{folder} has no copy yet",
+                hint="pull it first",
+                remedy=Remedy("pull", target=str(folder)),
             )
 
     def limit_to(self, since: int) -> int:

@@ -29,7 +29,7 @@ from resourcesync.app.publishing.inventory_tables import (
     import_inventory_table,
 )
 from resourcesync.app.publishing.publish_settings import limits_of, publication_policy
-from resourcesync.errors import EngineError, StateError, StorageError
+from resourcesync.errors import EngineError, Remedy, StateError, StorageError
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability
 from resourcesync.ports import Clock
@@ -478,8 +478,9 @@ class TablePublication:
             raise StorageError(
                 "an altered Change List cannot be written again",
                 evidence=(("kept", "all others"),),
-                hint="resourcesync publish with --initialise starts the lists over",
+                hint="start the lists over once",
                 code="read-back",
+                remedy=Remedy("initialise"),
             )
         known = {**writer.known, **mended}
         self._inventory = replace(
